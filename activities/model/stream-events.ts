@@ -1,6 +1,5 @@
 /** Server-sent events: each one's data can be repaired on its way, and pieces of a text can be combined. */
 import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
-import { UnexpectedBody } from "./unexpected-body.ts";
 
 export type StreamEvent = JsonObject;
 /** Returns what is passed on instead of an event; undefined: nothing. */
@@ -27,6 +26,18 @@ export interface Reading {
   readonly whole?: ((body: unknown) => readonly StreamEvent[] | undefined) | undefined;
   /** The events that a complete stream lacks at its end. */
   readonly ending?: (() => readonly StreamEvent[]) | undefined;
+}
+
+/** A successful response that is neither a stream nor an answer: the words of its body say what it is. */
+class UnexpectedBody extends Error {
+  override readonly name = "UnexpectedBody";
+  /** Read by `readErrorFacts`, as that of a refused request. */
+  readonly responseBody: string;
+
+  constructor(body: string) {
+    super(body.trim() === "" ? "The response has no body." : "The response is not an answer.");
+    this.responseBody = body;
+  }
 }
 
 /** Of a body that is not a stream. Source: ours, some ten times the longest answers with a picture. */
