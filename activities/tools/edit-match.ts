@@ -1,7 +1,7 @@
 /**
  * Finds where an edit applies. Pure. Exact matches first, then relaxations that cannot match the wrong place:
- * trailing blanks, line ends, the same indentation shift on all lines, typographic characters. Never interior drift or anchors:
- * other agents lost files that way (survey of coding agents opencode #24742).
+ * typographic characters, then whole lines but for trailing blanks or the same indentation shift. Line ends never count.
+ * Never interior drift or anchors: other agents lost files that way (survey of coding agents opencode #24742).
  */
 import { keepOwnCharacters, plainCharacters } from "./plain-characters.ts";
 
@@ -29,7 +29,11 @@ interface Span {
 export function applyEdit(text: string, request: EditRequest): EditOutcome {
   const old = request.oldString.replaceAll("\r\n", "\n");
   const replacement = request.newString.replaceAll("\r\n", "\n");
-  const found = findSpans(text, old, replacement) ?? findPlain(text, old, replacement);
+  const found =
+    findExact(text, old, replacement) ??
+    findPlain(text, old, replacement, findExact) ??
+    findLines(text, old, replacement) ??
+    findPlain(text, old, replacement, findLines);
   if (found === undefined) return { kind: "no-match", nearLines: nearLines(text, old) };
   const { spans, how } = found;
   const mayBeMany = request.replaceAll && (how === "exact" || how === "characters");
@@ -41,9 +45,14 @@ interface Found {
   readonly how: MatchKind;
 }
 
-function findSpans(text: string, old: string, replacement: string): Found | undefined {
-  const exact = exactSpans(text, old, replacement);
-  if (exact.length > 0) return { spans: exact, how: "exact" };
+type Find = (text: string, old: string, replacement: string) => Found | undefined;
+
+function findExact(text: string, old: string, replacement: string): Found | undefined {
+  const spans = exactSpans(text, old, replacement);
+  return spans.length > 0 ? { spans, how: "exact" } : undefined;
+}
+
+function findLines(text: string, old: string, replacement: string): Found | undefined {
   for (const how of ["trailing-blanks", "indentation"] as const) {
     const spans = lineSpans(text, old, replacement, how);
     if (spans.length > 0) return { spans, how };
@@ -51,14 +60,13 @@ function findSpans(text: string, old: string, replacement: string): Found | unde
   return undefined;
 }
 
-/** As `findSpans`, whatever quotes, dashes and blanks either side uses. What does not change keeps the file's own. */
-function findPlain(text: string, old: string, replacement: string): Found | undefined {
+/** As `find`, whatever quotes, dashes and blanks either side uses. What does not change keeps the file's own. */
+function findPlain(text: string, old: string, replacement: string, find: Find): Found | undefined {
   const plainText = plainCharacters(text);
   const plainOld = plainCharacters(old);
   if (plainText === text && plainOld === old) return undefined;
   const found =
-    findSpans(plainText, plainOld, replacement) ??
-    findSpans(plainText, plainOld, plainCharacters(replacement));
+    find(plainText, plainOld, replacement) ?? find(plainText, plainOld, plainCharacters(replacement));
   if (found === undefined) return undefined;
   const spans = found.spans.map((span) => ({
     ...span,
