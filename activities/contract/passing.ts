@@ -16,29 +16,75 @@ const NETWORK: ReadonlySet<string> = new Set([
   "ENETUNREACH",
   "ENETDOWN",
   "ENETRESET",
+  "ENONET",
   "ENOTCONN",
+  "ESHUTDOWN",
+  "EOF",
   "ENOTFOUND",
   "EAI_AGAIN",
   "EAI_FAIL",
+  "EAI_NODATA",
+  "EAI_CANCELED",
   "UND_ERR_CONNECT_TIMEOUT",
   "UND_ERR_HEADERS_TIMEOUT",
   "UND_ERR_BODY_TIMEOUT",
   "UND_ERR_SOCKET",
   "UND_ERR_CLOSED",
   "UND_ERR_DESTROYED",
+  "UND_ERR_ABORT",
   "UND_ERR_ABORTED",
-  "ERR_STREAM_PREMATURE_CLOSE",
-  "ERR_SOCKET_CONNECTION_TIMEOUT",
+  "UND_ERR_INFO",
+  "UND_ERR_RES_CONTENT_LENGTH_MISMATCH",
+  "UND_ERR_PRX_CONN",
+  "ABORT_ERR",
+  "ERR_HTTP_REQUEST_TIMEOUT",
   "ERR_HTTP2_GOAWAY_SESSION",
+  "ERR_HTTP2_INVALID_SESSION",
+  "ERR_HTTP2_SESSION_ERROR",
+  "ERR_HTTP2_STREAM_CANCEL",
+  "ERR_HTTP2_STREAM_ERROR",
+  "ERR_SOCKET_CLOSED",
+  "ERR_SOCKET_CLOSED_BEFORE_CONNECTION",
+  "ERR_SOCKET_CONNECTION_TIMEOUT",
+  "ERR_STREAM_DESTROYED",
+  "ERR_STREAM_PREMATURE_CLOSE",
+  "ERR_STREAM_UNABLE_TO_PIPE",
+  "ERR_STREAM_WRITE_AFTER_END",
+  "ERR_TLS_HANDSHAKE_TIMEOUT",
+  "HPE_CLOSED_CONNECTION",
+  "HPE_INVALID_EOF_STATE",
+  // A compressed answer that broke off.
+  "Z_BUF_ERROR",
+  // This machine has no memory, files or ports left for a connection.
+  "EADDRNOTAVAIL",
+  "EAGAIN",
+  "EAI_MEMORY",
+  "EINTR",
+  "EMFILE",
+  "ENFILE",
+  "ENOBUFS",
+  "ENOMEM",
 ]);
+/** Of this machine, for a while or until another worker takes over. */
+const MACHINE: ReadonlySet<string> = new Set([
+  "EBUSY",
+  "EDQUOT",
+  "EIO",
+  "ENOSPC",
+  "EROFS",
+  "ETXTBSY",
+  "ERR_WORKER_OUT_OF_MEMORY",
+]);
+/** How the sandbox's own program says the same: interrupted, I/O, again, memory, busy, files, room, quota. */
+const MACHINE_WORDS = /\[Errno (4|5|11|12|16|23|24|28|122)\]|\bMemoryError\b/;
 /** Of a socket's file: the service is being started again. */
 const SOCKET_GONE = "ENOENT";
 /** How Node and undici say the same without a code, and how an answer breaks off. */
 const NETWORK_WORDS =
-  /^(terminated|aborted|other side closed|socket hang up|premature close|connection closed|Unexpected end of (JSON input|form|data)|The operation (was aborted|timed out))/i;
+  /^(terminated|aborted|other side closed|socket hang up|premature close|connection closed|Unexpected end of (JSON input|form|data)|unexpected end of file|Th(e|is) operation (was aborted|timed out))/i;
 
 /** How our own time limits say it. */
-const OUR_WORDS = /\b(no answer|did not end) (in|within) [\d.]+ ?m?s\b/;
+const OUR_WORDS = /\b(no answer|did not end|no progress) (in|within|for) [\d.]+ ?m?s\b/;
 
 /** Status of an answer over HTTP, whoever gives it: too early, too often, or the server cannot at the moment. 52x: of Cloudflare; 529: overloaded. */
 const HTTP: ReadonlySet<number> = new Set([
@@ -55,8 +101,19 @@ const MODEL: ReadonlySet<number> = new Set([...HTTP, 409, 498]);
 const MODEL_WORDS =
   /overload|server_?error|server had an error|internal|unavailable|time(d[ _]?)?[ _-]?out|deadline_exceeded|rate_limit|too_many|resource_exhausted|aborted|cancel+ed|capacity|busy|api_error|try[ _]again|temporar|interrupted|disconnect|reset|closed|terminated|ended before/i;
 
-/** gRPC: deadline exceeded, resource exhausted, aborted, unavailable. */
-const GRPC: ReadonlySet<number> = new Set([4, 8, 10, 14]);
+/** gRPC: cancelled, as by our own time limits, deadline exceeded, resource exhausted, aborted, unavailable. */
+const GRPC: ReadonlySet<number> = new Set([1, 4, 8, 10, 14]);
+/** Unknown and internal, which also say that the stream broke, but only in words. */
+const GRPC_UNCLEAR: ReadonlySet<number> = new Set([2, 13]);
+const STREAM_WORDS =
+  /RST_STREAM|GO_?AWAY|transport error|h2 protocol error|tcp connect error|broken pipe|connection (reset|closed|refused|error)|stream (closed|terminated|removed)|error reading a body/i;
+/** Errors of Temporal's library for a connection, or for a worker that ends. */
+const TEMPORAL_NAMES: ReadonlySet<string> = new Set([
+  "TransportError",
+  "ShutdownError",
+  "NativePromiseDroppedError",
+  "WorkflowUpdateRPCTimeoutOrCancelledError",
+]);
 
 /**
  * SQLSTATE: a connection (08), a lost race (40, and two writers of one key, 23505 and 23P01), a full disk or too many connections (53), an
@@ -69,21 +126,33 @@ const POSTGRES = /^(08|28|3D|40|53|57|58|XX|23505|23P01|25006|25P0[34]|55006|55P
 /** Kinds of trouble with Git: the network or the server, and this worker's own disk and copies, which another worker does not share. */
 const GIT: ReadonlySet<string> = new Set(["away", "disk", "ours"]);
 
+/** Codes of the MCP library for a connection, JSON-RPC's own code for a server's fault, and otherwise HTTP's status. */
+const MCP: ReadonlySet<string | number> = new Set([
+  "NOT_CONNECTED",
+  "REQUEST_TIMEOUT",
+  "CONNECTION_CLOSED",
+  "SEND_FAILED",
+  -32603,
+]);
+
 export const passes = {
   http: (status: number): boolean => HTTP.has(status),
   engine: (status: number): boolean => ENGINE.has(status),
   model: (status: number): boolean => MODEL.has(status),
   modelWords: (said: string): boolean => MODEL_WORDS.test(said),
-  grpc: (code: number): boolean => GRPC.has(code),
+  grpc: (code: number, said = ""): boolean =>
+    GRPC.has(code) || (GRPC_UNCLEAR.has(code) && STREAM_WORDS.test(said)),
   postgres: (sqlState: string): boolean => POSTGRES.test(sqlState),
   git: (kind: string): boolean => GIT.has(kind),
+  mcp: (code: string | number): boolean => MCP.has(code) || (typeof code === "number" && HTTP.has(code)),
 } as const;
 
 /** Whether a connection failed in a way that passes, by the error's own code or words, or those of a cause. */
 export function isNetworkTrouble(error: unknown, { ofSocket = false } = {}): boolean {
   for (let inner = error, depth = 0; inner instanceof Error && depth < 8; inner = inner.cause, depth += 1) {
     const code = "code" in inner ? String(inner.code) : "";
-    if (NETWORK.has(code) || (ofSocket && code === SOCKET_GONE) || inner.name === "TimeoutError") return true;
+    if (NETWORK.has(code) || (ofSocket && code === SOCKET_GONE)) return true;
+    if (inner.name === "TimeoutError" || inner.name === "AbortError") return true;
     if (NETWORK_WORDS.test(inner.message) || OUR_WORDS.test(inner.message)) return true;
     if (inner instanceof AggregateError && inner.errors.some((one) => isNetworkTrouble(one, { ofSocket })))
       return true;
@@ -93,3 +162,28 @@ export function isNetworkTrouble(error: unknown, { ofSocket = false } = {}): boo
 
 /** The same for a code alone. */
 export const isNetworkCode = (code: string): boolean => NETWORK.has(code);
+
+/**
+ * Whether an error passes that no boundary has named: of a connection or a time limit, of this machine, with the status of an answer, or if
+ * its own class says so. Anything else is a mistake, ours or a library's, which the next attempt would repeat.
+ */
+export function passesUnnamed(error: unknown): boolean {
+  for (let inner = error, depth = 0; inner instanceof Error && depth < 8; inner = inner.cause, depth += 1) {
+    const known: UnnamedError = inner;
+    if (typeof known.isPassing === "boolean") return known.isPassing;
+    if (typeof known.statusCode === "number") return passes.engine(known.statusCode);
+    // Only gRPC's errors have both.
+    if (typeof known.code === "number" && typeof known.details === "string")
+      return passes.grpc(known.code, `${inner.message} ${known.details}`);
+    if (MACHINE.has(String(known.code)) || MACHINE_WORDS.test(inner.message)) return true;
+    if (TEMPORAL_NAMES.has(inner.name)) return true;
+  }
+  return isNetworkTrouble(error);
+}
+
+interface UnnamedError extends Error {
+  readonly code?: unknown;
+  readonly details?: unknown;
+  readonly isPassing?: unknown;
+  readonly statusCode?: unknown;
+}

@@ -2,6 +2,7 @@
  * Git on the worker. It runs only in our own repositories and with our own configuration, so that a workspace's settings never
  * reach it. A credential is sent only to its own host, and is in no file and no argument.
  */
+import { passes } from "../contract/passing.ts";
 import { execFile, type ExecFileException } from "node:child_process";
 import { repositoryAddress } from "../config/git-settings.ts";
 import type { GitAccess } from "./git-access.ts";
@@ -103,6 +104,8 @@ export async function git(access: GitAccess, args: readonly string[], call: GitC
 export class GitFailed extends Error {
   override readonly name = "GitFailed";
   readonly result: GitResult;
+  /** It worked on this worker's own copy, which another worker does not share. */
+  readonly isPassing = passes.git("ours");
 
   constructor(args: readonly string[], result: GitResult) {
     super(`git ${args.find((arg) => !arg.startsWith("-")) ?? ""}: ${gitReason(result.err)}`);

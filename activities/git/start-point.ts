@@ -6,7 +6,7 @@ import { cutTail } from "../contract/cut-text.ts";
 import type { GitAccess } from "./git-access.ts";
 import { formatOf } from "./mirror.ts";
 import { namesOf, wantedRef } from "./start-names.ts";
-import { git, gitEnvironment, runGit } from "./run-git.ts";
+import { git, gitEnvironment, GitFailed, runGit } from "./run-git.ts";
 
 export interface StartPoint {
   readonly commit: string;
@@ -122,7 +122,7 @@ export interface Pack {
 /**
  * Gives `use` the objects of a start point as a stream.
  * @param depth commits of history; 0 means all
- * @throws GitFailed, and Error if git fails while its output is read
+ * @throws GitFailed, also while its output is read
  */
 export async function withPack<T>(
   access: GitAccess,
@@ -174,7 +174,8 @@ async function* packOf(
   try {
     for await (const piece of child.stdout) yield piece as Uint8Array;
     const code = await ended;
-    if (code !== 0) throw new Error(`git pack-objects ended with code ${code}`);
+    if (code !== 0)
+      throw new GitFailed(args, { code: code ?? 1, out: "", err: `it ended with code ${code}` });
   } finally {
     child.kill();
   }

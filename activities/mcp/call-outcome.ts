@@ -3,7 +3,7 @@ import { failure } from "../tools/failure.ts";
 import { oneLine } from "../tools/paths.ts";
 import type { ToolResult } from "../tools/tool.ts";
 import type { McpCall } from "./mcp.ts";
-import { isRefusal, isTimeout, isUnreadable, reasonOf } from "./mcp-failure.ts";
+import { isPassing, isRefusal, isTimeout, isUnreadable, reasonOf } from "./mcp-failure.ts";
 
 /** A call whose outcome is unknown. */
 export function unknownEnd({ server, entry, input }: McpCall, why: string): ToolResult {
@@ -34,12 +34,14 @@ export function failedCall(
   const reason = isTimeout(error)
     ? `${name} did not respond for ${seconds(settings.timeout)}, or took longer than ${seconds(settings.maxTimeout)} (timeout and maxTimeout of this server)`
     : `${name}: ${reasonOf(error)}`;
-  if (!sent.isSent || isRefusal(error)) return failure(`The call failed. ${reason}.`);
+  const again = isPassing(error);
+  if (!sent.isSent || isRefusal(error))
+    return failure(`The call failed. ${reason}.${again ? " The same call may succeed later." : ""}`);
   if (isUnreadable(error))
     return failure(
       `${name} answered this call, and its answer cannot be read: ${reasonOf(error)}. The call was made: look at what it has done before you repeat it.`,
     );
-  if (call.isRepeatable) return failure(`The call failed. ${reason}. It can be repeated.`);
+  if (call.isRepeatable) return failure(`The call failed. ${reason}.${again ? " It can be repeated." : ""}`);
   return unknownEnd(call, reason);
 }
 

@@ -6,6 +6,7 @@ import {
   SdkHttpError,
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
+import { isNetworkTrouble, passes } from "../contract/passing.ts";
 import { theirWords } from "../contract/reason-of.ts";
 
 /** Its message is for people and the model, and does not name the server. */
@@ -42,11 +43,26 @@ function innermost(error: unknown): unknown {
 export const isTimeout = (error: unknown): boolean =>
   error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout;
 
+/** Whether waiting helps: a connection, a server that cannot at the moment. Anything else is told at once. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof SdkHttpError) return passes.mcp(error.status);
+  if (error instanceof ProtocolError) return passes.mcp(error.code);
+  if (error instanceof SdkError && passes.mcp(error.code)) return true;
+  return isNetworkTrouble(innermost(error));
+}
+
+/** Statuses of a 4xx that do not say whether the request was begun: a time-out, and a connection that a proxy saw close. */
+const UNCLEAR: ReadonlySet<number> = new Set([408, 460, 499]);
+/** Not implemented, and another version of HTTP. */
+const NEVER_BEGUN: ReadonlySet<number> = new Set([501, 505]);
+
 /** The server refused the request or its sender before it did anything. */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof UnauthorizedError ||
   error instanceof ProtocolError ||
-  (error instanceof SdkHttpError && [400, 401, 403, 404, 405, 422, 429].includes(error.status));
+  (error instanceof SdkHttpError &&
+    (NEVER_BEGUN.has(error.status) ||
+      (error.status >= 400 && error.status < 500 && !UNCLEAR.has(error.status))));
 
 /** Statuses and words of a refusal because of a session, besides 404. Source: what servers of several languages send. */
 const REFUSED: ReadonlySet<number | undefined> = new Set([400, 409, 410, 422]);

@@ -2,7 +2,7 @@
  * Sends a notice to the operator's address: a person is asked, or a session has ended.
  *
  * Idempotency key: sent with each notice, since it may come more than once. Side effects: the request. Heartbeat: by timer.
- * Retry class: no answer, or any but an acknowledgement. Cancel: the request is aborted.
+ * Retry class: no answer, or a status that may pass. Cancel: the request is aborted.
  */
 import { inScope } from "../runtime/activity-scope.ts";
 import type { NotifyInput } from "../contract/questions.ts";

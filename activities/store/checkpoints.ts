@@ -1,4 +1,5 @@
 /** The workspace's files after each step that changed them: a chain of packs that starts with a whole one. */
+import { rowsGone } from "../contract/failures.ts";
 import { and, desc, eq, lte, sql, type SQL } from "drizzle-orm";
 import { isLive } from "./live-line.ts";
 import {
@@ -67,7 +68,7 @@ export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): 
     .where(
       and(eq(checkpoints.sessionId, sessionId), eq(checkpoints.epoch, epoch), eq(checkpoints.step, step)),
     );
-  if (kept === undefined) throw new Error(`The checkpoint of step ${step} was not stored.`);
+  if (kept === undefined) throw rowsGone("the files were not stored");
   return kept.id;
 }
 
@@ -186,7 +187,7 @@ async function* slicesOf(db: Queryable, isRow: SQL, byteLength: number): AsyncGe
       checkpoints.pack,
     );
     const [row] = await db.select({ slice }).from(checkpoints).where(isRow);
-    if (row === undefined) throw new RangeError("A checkpoint was removed while it was read.");
+    if (row === undefined) throw rowsGone("the files were not read");
     yield row.slice as Uint8Array;
   }
 }

@@ -1,4 +1,5 @@
 /** Compaction rounds and prune marks. Rows are marked, never deleted (invariant 5). */
+import { retryable } from "../contract/failures.ts";
 import { and, desc, inArray, isNull, max, ne, sql, type Placeholder, type SQL } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
 import { isLive } from "./live-line.ts";
@@ -108,7 +109,8 @@ export function storeRound(
     if (made.length === 0) return "there";
     const missing = round.replaced.length - inView;
     if (missing > 0) {
-      throw new Error(
+      throw retryable(
+        "Unexpected",
         `Compaction round ${round.round}: ${missing} of ${round.replaced.length} messages are not in view any more. Nothing was changed.`,
       );
     }

@@ -29,8 +29,9 @@ export function databaseErrorOf(error: unknown): DatabaseError | undefined {
   const isQuery = isQueryError(error);
   const cause = causeOf(error);
   const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";
-  const isOurs =
-    isQuery || cause instanceof pg.DatabaseError || isNetworkCode(code) || isConnectionLost(cause);
+  // Of a file or a program, if it has a path.
+  const isOfNetwork = isNetworkCode(code) && !("path" in cause);
+  const isOurs = isQuery || cause instanceof pg.DatabaseError || isOfNetwork || isConnectionLost(cause);
   if (!isOurs) return undefined;
   const words = reasonOf(cause) || "no answer";
   return {

@@ -1,4 +1,5 @@
 /** Host names that a session's sandbox may reach beyond its configuration. */
+import { rowsGone } from "../contract/failures.ts";
 import { and, eq, sql } from "drizzle-orm";
 import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
@@ -63,7 +64,7 @@ interface DomainRule {
 /** As `allowDomain`, in a transaction. */
 export async function addRule(tx: Queryable, { sessionId, domain, by }: DomainRule): Promise<void> {
   const session = await lockSession(tx, sessionId);
-  if (session === undefined) throw new Error(`No session ${sessionId}.`);
+  if (session === undefined) throw rowsGone("the rule was not stored");
   const { epoch } = session;
   const step = await lastStep(tx, sessionId);
   await tx

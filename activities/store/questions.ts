@@ -1,4 +1,5 @@
 /** Questions to people and how they ended. A row is marked, never deleted; the workflow decides which answer counts. */
+import { rowsGone } from "../contract/failures.ts";
 import { and, asc, eq, isNull, like, ne, sql } from "drizzle-orm";
 import type { QuestionKind } from "../contract/questions.ts";
 import { isLive } from "./live-line.ts";
@@ -49,7 +50,7 @@ export async function openQuestion(
     .onConflictDoNothing()
     .returning();
   const row = made ?? (await findQuestion(db, question.sessionId, question.epoch, question.id));
-  if (row === undefined) throw new Error(`Question ${question.id} was neither stored nor found.`);
+  if (row === undefined) throw rowsGone("the question was not stored");
   return { row, isNew: made !== undefined };
 }
 

@@ -1,4 +1,5 @@
 /** Which run may write to a session. */
+import { retryable } from "../contract/failures.ts";
 import { and, desc, eq, sql } from "drizzle-orm";
 import { cutChars } from "../contract/cut-text.ts";
 import type { Guidance } from "../contract/guidance.ts";
@@ -72,7 +73,10 @@ export async function takeOver(
     if (taken !== "superseded" && taken.wentBack) await endOrphans({ store, sessionRuns }, run.sessionId);
     return taken;
   }
-  throw new Error(`Session ${run.sessionId} was taken over by one run after the other; it is tried again.`);
+  throw retryable(
+    "Unexpected",
+    `Session ${run.sessionId} was taken over by one run after the other; this attempt wrote nothing and is tried again.`,
+  );
 }
 
 /**

@@ -1,4 +1,5 @@
 /** The transcript: rows of the live line, and the one transaction in which a step's answer is stored. */
+import { rowsGone } from "../contract/failures.ts";
 import { and, desc, eq, isNotNull, sql } from "drizzle-orm";
 import type {
   AssistantPart,
@@ -130,7 +131,7 @@ export async function takeSequences(db: Queryable, sessionId: string, count: num
     .set({ messageSequence: sql`${cursors.messageSequence} + ${count}` })
     .where(eq(cursors.sessionId, sessionId))
     .returning({ last: cursors.messageSequence });
-  if (!row) throw new Error(`Session ${sessionId} has no counters; its row was not made by createSession.`);
+  if (!row) throw rowsGone("nothing was stored");
   return row.last - count + 1;
 }
 

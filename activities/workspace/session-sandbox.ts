@@ -3,7 +3,7 @@ import { ApplicationFailure } from "@temporalio/common";
 import { refuseLostSaves } from "./counted-save.ts";
 import { lossOf, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
-import { fatal } from "../contract/failures.ts";
+import { fatal, rowsGone } from "../contract/failures.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { allowListed } from "./egress.ts";
@@ -124,10 +124,10 @@ export async function withoutLost<T>(
 const isPoisoned = (error: unknown): boolean =>
   error instanceof ApplicationFailure && error.type === "PoisonedSession";
 
-/** The session's row, if this run still owns it. @throws Superseded (fatal) */
+/** The session's row, if this run still owns it. @throws Superseded (fatal), RecordMissing (retryable) */
 export async function inCharge(tx: Queryable, { id, runId }: Session): Promise<Session> {
   const session = await findSession(tx, id);
-  if (!session) throw new Error(`No session ${id}.`);
+  if (!session) throw rowsGone("the sandbox was left as it is");
   if (session.runId !== runId)
     throw fatal("Superseded", `A newer run has claimed session ${id}; its sandbox was left as it is.`);
   return session;

@@ -50,7 +50,7 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
         "Check the key or certificate of this client, and what it may do in that namespace (TEMPORAL_…).",
         error,
       );
-    if (typeof code === "number" && passes.grpc(code)) {
+    if (typeof code === "number" && passes.grpc(code, inner.message)) {
       return missing(
         `Temporal does not answer: ${plainReason(inner)}`,
         "Check TEMPORAL_ADDRESS; `longhaul doctor` shows what is missing.",

@@ -1,6 +1,6 @@
 /** At each boundary: what passes by itself is in its table, and everything else is told at once, in the other side's own words. */
 import { ApplicationFailure } from "@temporalio/common";
-import { SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
+import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import fc from "fast-check";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { innermostReason, theirWords } from "../../activities/contract/reason-of
 import { ForgeRefusal } from "../../activities/git/forge-calls.ts";
 import { troubleOf } from "../../activities/git/remote.ts";
 import { refusalOf, unanswered } from "../../activities/git/trouble.ts";
-import { reasonOf as mcpReason } from "../../activities/mcp/mcp-failure.ts";
+import { isPassing as mcpPasses, reasonOf as mcpReason } from "../../activities/mcp/mcp-failure.ts";
 import { toModelError } from "../../activities/model/to-model-error.ts";
 import { unavailable } from "../../activities/sandbox/docker/docker-errors.ts";
 import { databaseErrorOf } from "../../activities/store/database-error.ts";
@@ -56,6 +56,17 @@ const NETWORK = [
   "EHOSTDOWN",
 ];
 NETWORK.push("ENETUNREACH", "ENETDOWN", "ENETRESET", "ENOTCONN", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_SOCKET");
+NETWORK.push(
+  "ENONET",
+  "ESHUTDOWN",
+  "EADDRNOTAVAIL",
+  "EAGAIN",
+  "EINTR",
+  "EMFILE",
+  "ENFILE",
+  "ENOBUFS",
+  "ENOMEM",
+);
 
 const context = { model: "acme/m", api: "chat", mask: (text: string) => text, now: 0 } as const;
 const modelClass = (error: unknown) => toModelError(error, context).class;
@@ -65,6 +76,9 @@ const engine = (fields: object) => {
   const failure = unavailable(failed(fields));
   return failure instanceof ApplicationFailure && failure.nonRetryable !== true;
 };
+
+const mcpAnswer = (status: number, text = "zq") =>
+  new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, text, { status } as never);
 
 const BOUNDARIES: readonly Boundary[] = [
   {
@@ -137,7 +151,7 @@ const BOUNDARIES: readonly Boundary[] = [
   {
     name: "Temporal",
     passes: (sign) => /does not answer/.test(missingServiceOf(failed({ code: Number(sign) }))?.message ?? ""),
-    passing: ["4", "8", "10", "14"],
+    passing: ["1", "4", "8", "10", "14"],
     any: fc.integer({ min: 0, max: 40 }).map(String),
   },
   {
@@ -165,6 +179,26 @@ const BOUNDARIES: readonly Boundary[] = [
       "timeout_error",
     ],
     any: fc.stringMatching(/^zq_[a-z]{4,10}$/),
+  },
+  {
+    name: "an MCP server",
+    passes: (sign) => mcpPasses(mcpAnswer(Number(sign))),
+    passing: FOR_A_WHILE,
+    any: status,
+  },
+  {
+    name: "an MCP server's answer",
+    passes: (sign) => mcpPasses(new ProtocolError(Number(sign), "zq")),
+    passing: ["-32603"],
+    any: fc.integer({ min: -32_800, max: -31_900 }).map(String),
+  },
+  {
+    name: "an MCP server's connection",
+    passes: (sign) =>
+      mcpPasses(fetchFailed(sign)) &&
+      mcpPasses(new SdkError(SdkErrorCode.EraNegotiationFailed, "zq", { cause: fetchFailed(sign) })),
+    passing: NETWORK,
+    any: code,
   },
 ];
 
@@ -197,6 +231,7 @@ it.each([
     unavailable(failed({ code: sign })).message,
     toModelError(error, context).message,
   ];
+  expect(mcpPasses(error)).toBe(false);
   for (const text of told) expect(text).not.toMatch(/does not answer|did not answer|could not be reached/);
   expect(isAgain(modelClass(error))).toBe(false);
 });
@@ -222,7 +257,7 @@ it("a reason of many lines is told on one, and the line that says why whole", ()
   fc.assert(
     fc.property(telling, fc.constantFrom("\n", "\r\n"), ({ why, before, after }, end) => {
       const text = [...before, why, ...after].join(end);
-      const mcp = new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, text, { status: 403 } as never);
+      const mcp = mcpAnswer(403, text);
       const said = [
         theirWords(text),
         innermostReason(new Error("fetch failed", { cause: new Error(text) })),

@@ -31,7 +31,7 @@ afterEach(async () => {
 });
 
 /** Of the older revisions, with sessions; by events or by one JSON document. */
-async function serve(answer: Answer, kind: "events" | "json" = "json") {
+async function serve(answer: Answer, kind: "events" | "json" = "json", more: object = {}) {
   let session = 0;
   const methods: string[] = [];
   const send = (response: ServerResponse, message: object, headers = {}) => {
@@ -74,7 +74,9 @@ async function serve(answer: Answer, kind: "events" | "json" = "json") {
     })();
   });
   const url = `http://127.0.0.1:${await listen(http)}/mcp`;
-  const settings = mcpServersSchema.parse({ odd: { url, startTimeout: 3_000, timeout: 2_000 } })["odd"];
+  const settings = mcpServersSchema.parse({ odd: { url, startTimeout: 3_000, timeout: 2_000, ...more } })[
+    "odd"
+  ];
   if (settings === undefined) throw new Error("no settings");
   const server: ServerOf = { sessionId: "s", name: "odd", settings };
   const mcp = createLoadedMcp({ variables: {} }, undefined);
@@ -99,7 +101,7 @@ async function serve(answer: Answer, kind: "events" | "json" = "json") {
   return {
     methods,
     list: () => mcp.list(server, undefined, AbortSignal.timeout(20_000)),
-    call: () => mcp.call(call, context),
+    call: (as: Partial<McpCall> = {}) => mcp.call({ ...call, ...as }, context),
     restart: () => (session += 10),
     reconnected: () => reconnected,
   };
@@ -164,6 +166,58 @@ it("lists its tools again after the server has forgotten the session", async () 
   await list();
   restart();
   expect((await list()).tools).toMatchObject([{ name: "a" }]);
+});
+
+const unlisted = (answers: readonly (readonly [status: number, body: string])[]): [Answer, () => number] => {
+  let asked = 0;
+  const answer: Answer = ({ method }) => {
+    if (method !== "tools/list") return undefined;
+    const [status, body] = answers[asked++] ?? [200, ""];
+    return status === 200 ? { result: { tools: [{ name: "a" }] } } : { status, body };
+  };
+  return [answer, () => asked];
+};
+
+it("is asked for its tools again while it says that it cannot at the moment", async () => {
+  const [answer, asked] = unlisted([
+    [503, "still starting"],
+    [429, "too many"],
+  ]);
+  expect((await (await serve(answer)).list()).tools).toMatchObject([{ name: "a" }]);
+  expect(asked()).toBe(3);
+});
+
+it.each([403, 404, 418, 501, 507])(
+  "is not asked again after %i, which is told in its words",
+  async (status) => {
+    const [answer, asked] = unlisted(Array.from({ length: 9 }, () => [status, "quota of team Q-17 ended"]));
+    await expect((await serve(answer)).list()).rejects.toThrow(
+      new RegExp(`HTTP status ${status}: .*quota of team Q-17 ended`),
+    );
+    // Once more in a new session, which a server may have forgotten.
+    expect(asked()).toBe(status === 404 ? 2 : 1);
+  },
+);
+
+it("is asked as long as it has to start if it is required, and then its own words are told", async () => {
+  const [answer, asked] = unlisted(Array.from({ length: 99 }, () => [503, "database Q-17 is loading"]));
+  const { list } = await serve(answer, "json", { required: true, startTimeout: 2_500 });
+  await expect(list()).rejects.toThrow(/within 2.5 s .*503: .*database Q-17 is loading/);
+  expect(asked()).toBeGreaterThan(1);
+});
+
+it.each<[number, boolean, RegExp]>([
+  [429, false, /^The call failed\. .*429: .*zq.* The same call may succeed later\.$/],
+  [503, true, /^The call failed\. .*503: .*zq.* It can be repeated\.$/],
+  [507, true, /^The call failed\. .*507: .*zq\.$/],
+  [402, false, /^The call failed\. .*402: .*zq\.$/],
+  [413, false, /^The call failed\. .*413: .*zq\.$/],
+  [503, false, /^It is not known how this call ended: .*503: .*zq/],
+])("says of a call with %i whether it may be repeated: %s", async (status, isRepeatable, said) => {
+  const { call } = await serve(({ method }) =>
+    method === "tools/call" ? { status, body: "zq" } : { result: { tools: [] } },
+  );
+  expect((await call({ isRepeatable })).text).toMatch(said);
 });
 
 it("does not call again if the new session is refused too", async () => {
