@@ -1,6 +1,8 @@
 /** The connection to Postgres: pool and transactions. The rest of `store/` holds one file per aggregate. */
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import pg from "pg";
+import { isQueryError } from "../contract/reason-of.ts";
+import { isOfConnection, withFreshConnections, type FreshConnections } from "./fresh-connections.ts";
 import { readPostgresAddress } from "./postgres-address.ts";
 import * as schema from "./schema/index.ts";
 import { endSilentConnections } from "./silence.ts";
@@ -62,8 +64,8 @@ const SETTINGS = {
 /** What the address, the role or the database sets stays: only what nobody has chosen is replaced. */
 const SETTLE = `select set_config(name, value, false) from json_each_text($1) as ours(name, value)
   join pg_settings using (name) where source in ('default', 'configuration file')`;
-/** Another server took over and this one only reads (25006), or it ends or starts (57P01 to 57P03): no connection to it is of use. */
-const USELESS = /^(25006|57P0[1-3])$/;
+/** BEGIN and the first statement after it: if the connection fails there, nothing was done, neither there nor by the body. */
+const NOTHING_DONE = 2;
 
 /**
  * Not as parameters of the start: some poolers refuse those. The pool waits for it, which its types do not say. A server that
@@ -93,34 +95,57 @@ export function openStore(options: StoreOptions): Store {
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", onError));
   endSilentConnections(pool, options.silenceMs ?? SILENCE_MS);
-  return { db: withOwnTransactions(drizzle(pool, { schema })), pool, close: () => pool.end() };
+  const fresh = withFreshConnections(pool);
+  return { db: withOwnTransactions(drizzle(pool, { schema }), fresh), pool, close: () => pool.end() };
 }
 
 /**
  * If BEGIN fails, as after an unnoticed restart, the library never releases the connection: the pool shrinks by one each
- * time, and can never be closed. Here a transaction always releases its connection.
+ * time, and can never be closed. Here a transaction always releases its connection, and begins once more if its connection was of no use
+ * from the start.
  */
-function withOwnTransactions(db: Database): Database {
-  const sessions = new WeakMap<pg.PoolClient, NodePgDatabase<typeof schema>>();
-  const transaction: Database["transaction"] = async (body, config) => {
-    const client = await db.$client.connect();
-    try {
-      const own = sessions.get(client) ?? drizzle(client, { schema });
-      sessions.set(client, own);
-      const result = await own.transaction(body, config);
-      client.release();
-      return result;
-    } catch (error) {
-      client.release(isUseless(error));
-      throw error;
-    }
+function withOwnTransactions(db: Database, fresh: FreshConnections): Database {
+  const sessions = new WeakMap<pg.PoolClient, OwnSession>();
+  const transaction: Database["transaction"] = (body, config) => {
+    let said: Said | undefined;
+    const run = async () => {
+      said = undefined;
+      const client = await db.$client.connect();
+      const session = sessions.get(client) ?? ownSession(client);
+      sessions.set(client, session);
+      said = session.said;
+      said.statements = 0;
+      try {
+        const result = await session.db.transaction(body, config);
+        client.release();
+        return result;
+      } catch (error) {
+        client.release(isOfConnection(error));
+        throw error;
+      }
+    };
+    // An error of the body's own may come after it has done something.
+    const mayRepeat = (error: unknown) =>
+      isQueryError(error) && said !== undefined && said.statements <= NOTHING_DONE;
+    return fresh.onceMore(run, mayRepeat);
   };
   return Object.assign(db, { transaction });
 }
 
-/** Whether the connection would refuse the next one, too: it is not pooled again. */
-function isUseless(error: unknown): boolean {
-  for (let inner = error; inner instanceof Error; inner = inner.cause)
-    if ("code" in inner && typeof inner.code === "string" && USELESS.test(inner.code)) return true;
-  return false;
+/** How many statements were sent, without the one that follows a failure. */
+interface Said {
+  statements: number;
+}
+
+interface OwnSession {
+  readonly db: NodePgDatabase<typeof schema>;
+  readonly said: Said;
+}
+
+function ownSession(client: pg.PoolClient): OwnSession {
+  const said: Said = { statements: 0 };
+  const logQuery = (text: string) => {
+    if (text !== "rollback") said.statements += 1;
+  };
+  return { db: drizzle(client, { schema, logger: { logQuery } }), said };
 }

@@ -130,3 +130,100 @@ it("a migration that fails leaves no connection behind that still has the lock o
   await expect(migrateStore(store)).rejects.toThrow("boxes");
   expect(store.pool.totalCount).toBe(0);
 });
+
+/** As many connections as the pool may have, all idle. */
+async function filled(store: Store, count: number): Promise<void> {
+  const clients = await Promise.all(Array.from({ length: count }, () => store.pool.connect()));
+  for (const client of clients) {
+    await client.query("set default_transaction_read_only = on");
+    client.release();
+  }
+}
+
+it("after a failover that left its connections read-only, every query and transaction is repeated at once on a new one", async () => {
+  const { url } = await ownDatabase("conditions");
+  const store = openStore({ url, maxConnections: 4 });
+  onTestFinished(() => store.close());
+  await store.db.execute("create table t (a int)");
+  await filled(store, 4);
+  const bodies: number[] = [];
+  const insert = (a: number) => sql`insert into t values (${a})`;
+  await Promise.all(
+    Array.from({ length: 12 }, async (_, a) => {
+      if (a % 3 === 0) return void (await store.db.execute(insert(a)));
+      if (a % 3 === 1) return void (await store.pool.query("insert into t values ($1)", [a]));
+      await store.db.transaction(async (tx) => {
+        bodies.push(a);
+        await tx.execute(insert(a));
+      });
+    }),
+  );
+  const { rows } = await store.db.execute<{ a: number }>("select a from t order by a");
+  expect(rows.map(({ a }) => a)).toEqual(Array.from({ length: 12 }, (_, a) => a));
+  expect(Math.max(...bodies.map((a) => bodies.filter((other) => other === a).length))).toBeLessThanOrEqual(2);
+});
+
+it("a transaction that has done something is not repeated; the next one has a new connection", async () => {
+  const { url } = await ownDatabase("conditions");
+  const store = openStore({ url, maxConnections: 2 });
+  onTestFinished(() => store.close());
+  await store.db.execute("create table t (a int)");
+  await filled(store, 2);
+  let bodies = 0;
+  const work = () =>
+    store.db.transaction(async (tx) => {
+      bodies += 1;
+      await tx.execute("select 1");
+      await tx.execute("insert into t values (1)");
+    });
+  await expect(work()).rejects.toMatchObject({ cause: { code: "25006" } });
+  expect(bodies).toBe(1);
+  await work();
+  expect(bodies).toBe(2);
+});
+
+/** Stands between: `fail` leaves what is open without a server, and tells so only when the client says something. */
+async function failingOver() {
+  const { hostname, port } = new URL(server);
+  const generation = { current: 0 };
+  const between = createServer((client) => {
+    const born = generation.current;
+    const upstream = connect(Number(port), hostname);
+    client.on("data", (bytes) => {
+      if (born === generation.current) return void upstream.write(bytes);
+      upstream.destroy();
+      client.resetAndDestroy();
+    });
+    upstream.on("data", (bytes) => born === generation.current && client.write(bytes));
+    for (const end of [client, upstream]) end.on("error", () => undefined);
+    client.on("close", () => upstream.destroy());
+  });
+  return { port: await listen(between), fail: () => (generation.current += 1) };
+}
+
+it("after a failover that cut its connections, reads and what has not begun are repeated at once, and a write is not", async () => {
+  const { url } = await ownDatabase("conditions");
+  const between = await failingOver();
+  const address = new URL(url);
+  [address.hostname, address.port] = ["127.0.0.1", String(between.port)];
+  const store = openStore({ url: address.href, maxConnections: 3 });
+  onTestFinished(() => store.close());
+  await store.db.execute("create table t (a int)");
+  const fill = async () => {
+    const clients = await Promise.all([1, 2, 3].map(() => store.pool.connect()));
+    for (const client of clients) client.release();
+    between.fail();
+  };
+  await fill();
+  const read = () => store.db.execute<{ n: number }>("select count(*)::int as n from t");
+  expect((await Promise.all([read(), read(), read()])).map(({ rows }) => rows[0]?.n)).toEqual([0, 0, 0]);
+  await fill();
+  await store.db.transaction(async (tx) => void (await tx.execute("insert into t values (1)")));
+  await fill();
+  await expect(store.db.execute("insert into t values (2)")).rejects.toThrow("Failed query");
+  await store.db.execute("insert into t values (3)");
+  expect((await store.db.execute<{ a: number }>("select a from t order by a")).rows).toEqual([
+    { a: 1 },
+    { a: 3 },
+  ]);
+});
