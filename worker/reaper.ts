@@ -157,26 +157,35 @@ async function endLeftSessions(options: RoundOptions): Promise<void> {
 
 /** Source: ours; each is replayed by a worker if it is not in its cache. */
 const MAX_ASKED = 50;
+/** Of those that did not answer an earlier round, each of which may take its whole time limit. Source: ours. */
+const MAX_SILENT = 5;
 
 /**
  * Has questions stored again that runs wait for and Postgres lacks, as after a restore from an older copy. Each standstill of a session
- * is looked at once.
+ * is looked at once; a run that does not answer, as while no worker has room for it, is asked again in later rounds, a few in each.
  */
 export function createQuestionLook(): (
   options: Pick<RoundOptions, "client" | "store" | "logger">,
 ) => Promise<void> {
   const seen = new Map<string, number>();
+  /** In the order in which they are asked again. */
+  const silent = new Set<string>();
   return async (options) => {
     const { client, store } = options;
     const { db } = store;
     const quiet = await quietSessions(db, [...(await listedAsRunning(client))]);
-    const unseen = quiet.filter(({ id, seq }) => seen.get(id) !== seq).slice(0, MAX_ASKED);
-    const still = new Set(quiet.map(({ id }) => id));
+    const still = new Map(quiet.map(({ id, seq }) => [id, seq]));
     for (const id of seen.keys()) if (!still.has(id)) seen.delete(id);
-    for (const { id, seq } of unseen)
+    for (const id of silent) if (!still.has(id)) silent.delete(id);
+    const isUnseen = ({ id, seq }: { id: string; seq: number }) => !silent.has(id) && seen.get(id) !== seq;
+    const unseen = quiet.filter(isUnseen).map(({ id }) => id);
+    for (const id of [...unseen.slice(0, MAX_ASKED), ...[...silent].slice(0, MAX_SILENT)])
       await apart(options, id, async () => {
-        seen.set(id, seq);
-        if (await askAgainIfGone({ db, client }, id))
+        silent.delete(id);
+        seen.set(id, still.get(id) ?? 0);
+        const end = await askAgainIfGone({ db, client }, id);
+        if (end === "silent") silent.add(id);
+        if (end === "asked")
           options.logger.warn(
             { session: id },
             "asked again: Postgres lacks the question that the session waits for",

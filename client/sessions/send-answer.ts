@@ -124,7 +124,7 @@ async function openOrAskedAgain(
   const [first] = await read();
   if (first === undefined) {
     const client = await services.temporal.client().catch(() => undefined);
-    if (client !== undefined && (await askAgainIfGone({ db, client }, id)))
+    if (client !== undefined && (await askAgainIfGone({ db, client }, id)) === "asked")
       await until(async () => (await read()).length > 0, ASKED_MS);
   }
   return listQuestions(db, { of: id });

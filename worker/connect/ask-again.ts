@@ -7,19 +7,20 @@ import { askWithin } from "./with-timeout.ts";
 
 const QUERY_MS = 5_000;
 
-/**
- * Makes a run store again the questions that it waits for and Postgres lacks. Nothing happens if it does not answer.
- * @returns whether there were such questions
- */
+/** `silent`: the run did not say what it waits for, so nothing was done and nothing is known. */
+export type AskedAgain = "asked" | "nothing-gone" | "silent";
+
+/** Makes a run store again the questions that it waits for and Postgres lacks. */
 export async function askAgainIfGone(
   { db, client }: { readonly db: Queryable; readonly client: Client },
   sessionId: string,
-): Promise<boolean> {
+): Promise<AskedAgain> {
   const handle = client.workflow.getHandle(sessionId);
   const view = await askWithin(client, QUERY_MS, () => handle.query(statusQuery)).catch(() => undefined);
-  if (view === undefined || view.questions.length === 0) return false;
+  if (view === undefined) return "silent";
+  if (view.questions.length === 0) return "nothing-gone";
   const stored = new Set((await openQuestions(db, sessionId)).map(({ id }) => id));
-  if (view.questions.every(({ id }) => stored.has(id))) return false;
+  if (view.questions.every(({ id }) => stored.has(id))) return "nothing-gone";
   await handle.signal(askAgainSignal);
-  return true;
+  return "asked";
 }
