@@ -126,6 +126,36 @@ export async function readEvents(
   );
 }
 
+/** How far a watcher has seen, and the last event among it that is kept: pieces of answers are not. */
+export interface Seen {
+  readonly seq: number;
+  readonly last: Pick<SessionEvent, "seq" | "at"> | undefined;
+}
+
+/**
+ * For a watcher whose database may have been restored from a copy that is older than what it has seen. Numbers behind that copy are given
+ * again, so the last event is compared with what now has its number.
+ * @returns the number behind which the watcher has not seen what there is; undefined if it has seen what precedes its place
+ */
+export async function restoredTo(
+  db: Queryable,
+  sessionId: string,
+  { seq, last }: Seen,
+): Promise<number | undefined> {
+  const at = last?.at ?? null;
+  const { rows } = await db.execute<{ counted: string; isThere: boolean; before: string }>(sql`
+    select c.event_seq as counted,
+      exists(select 1 from events where session_id = ${sessionId} and seq = ${last?.seq ?? 0}
+        and date_trunc('milliseconds', at) = ${at}::timestamptz) as "isThere",
+      (select coalesce(max(seq), 0) from events where session_id = ${sessionId} and seq <= ${last?.seq ?? 0}
+        and date_trunc('milliseconds', at) <= ${at}::timestamptz) as before
+    from cursors c where c.session_id = ${sessionId}`);
+  const [found] = rows;
+  if (found === undefined || found.isThere) return undefined;
+  if (last !== undefined) return Number(found.before);
+  return Number(found.counted) < seq ? Number(found.counted) : undefined;
+}
+
 /** Wakes watchers. */
 export interface Notifier {
   /** Notifies a session's watchers of new events: after a short delay, once for many calls, and never fails. */

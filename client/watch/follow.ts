@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SessionEvent } from "../../activities/store/event.ts";
-import { readEvents } from "../../activities/store/events.ts";
+import { readEvents, restoredTo } from "../../activities/store/events.ts";
 import { outputOf } from "../../activities/config/output-schema.ts";
 import { knownConfig } from "../sessions/status-document.ts";
 import { findSession, type SessionRow } from "../../activities/store/reading.ts";
@@ -29,6 +29,8 @@ export type FollowItem =
   | { readonly kind: "caught-up" }
   | { readonly kind: "lost"; readonly message: string }
   | { readonly kind: "back" }
+  /** The database was restored from an older copy: what follows has numbers from here on, which others had before. */
+  | { readonly kind: "restored"; readonly toSeq: number }
   | { readonly kind: "tick" }
   /** Running commands' last output, by the key of their calls. */
   | { readonly kind: "output"; readonly lines: ReadonlyMap<string, string> }
@@ -76,6 +78,7 @@ class Follower {
   readonly #options: Follow;
   readonly #waker: Waker;
   #afterSeq: number;
+  #last: SessionEvent | undefined;
   #failures = 0;
   #caughtUp = false;
   #quietSince = performance.now();
@@ -97,10 +100,15 @@ class Follower {
     const { store, sessionId, signal } = this.#options;
     let page: SessionEvent[];
     let row: SessionRow | undefined;
+    let restored: number | undefined;
     try {
       this.#waker.prepare();
       page = await readEvents(store.db, sessionId, this.#afterSeq, PAGE);
-      row = page.length === 0 ? await findSession(store.db, sessionId) : undefined;
+      const isEnd = page.length === 0;
+      row = isEnd ? await findSession(store.db, sessionId) : undefined;
+      // After the page: one that was read behind a restore is not taken.
+      if (isEnd || this.#last !== undefined)
+        restored = await restoredTo(store.db, sessionId, { seq: this.#afterSeq, last: this.#last });
     } catch (error) {
       if (this.#failures++ === 0) yield { kind: "lost", message: plainReason(error) };
       const waitMs = RETRY_MS[Math.min(this.#failures, RETRY_MS.length) - 1] ?? POLL_MS;
@@ -109,8 +117,15 @@ class Follower {
     }
     if (this.#failures > 0) yield { kind: "back" };
     this.#failures = 0;
+    if (restored !== undefined) {
+      this.#afterSeq = restored;
+      this.#last = undefined;
+      yield { kind: "restored", toSeq: restored };
+      return;
+    }
     for (const event of page) {
       this.#afterSeq = event.seq;
+      if (event.type !== "llm:chunk") this.#last = event;
       if (event.type.startsWith("session:")) this.#endHeard = event.type === "session:ended";
       yield { kind: "event", event, live: this.#caughtUp };
     }

@@ -48,6 +48,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           return await showEnd(watch, item, show);
         case "lost":
         case "back":
+        case "restored":
         case "trouble":
         case "output":
         case "caught-up":
@@ -72,6 +73,11 @@ function showProgress(item: Exclude<FollowItem, { kind: "event" | "tick" | "ende
       break;
     case "back":
       show.note("Postgres is back.");
+      break;
+    case "restored":
+      show.note(
+        `Postgres was restored from an older copy: what was shown after event ${item.toSeq} is not on record any more. What follows is new.`,
+      );
       break;
     case "trouble":
       show.trouble(item.message);

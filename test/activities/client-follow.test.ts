@@ -48,6 +48,58 @@ const seqs = (items: readonly FollowItem[]) =>
   items.flatMap((item) => (item.kind === "event" ? [item.event.seq] : []));
 
 describe("follow", () => {
+  it.each([0, 1, 3, 40])(
+    "notices a restore from an older copy, and starts again behind it: %i new events since",
+    async (since) => {
+      const id = await newSession();
+      const { pool } = database.store;
+      await add(id, ...Array.from({ length: 5 }, (_, step) => thinking(step)));
+      await pool.query("update events set at = at - interval '1 minute' where session_id = $1", [id]);
+      const leave = new AbortController();
+      const items = watch(id, {
+        signal: leave.signal,
+        describe: async () => ({ status: "RUNNING", runId: "r" }),
+      });
+      const next = async (kind: FollowItem["kind"]) => {
+        for (;;) {
+          const { value } = await items.next();
+          if (value?.kind === kind) return value;
+        }
+      };
+      for (let seen = 0; seen < 5; seen += 1) await next("event");
+      // As a copy from after the second event has it.
+      await pool.query("delete from events where session_id = $1 and seq > 2", [id]);
+      await pool.query("update cursors set event_seq = 2 where session_id = $1", [id]);
+      await add(id, ...Array.from({ length: since }, () => thinking(9)));
+      expect(await next("restored")).toEqual({ kind: "restored", toSeq: 2 });
+      if (since === 0) await add(id, thinking(9));
+      expect(await next("event")).toMatchObject({ event: { seq: 3, step: 9 } });
+      leave.abort();
+      await items.return(undefined);
+    },
+  );
+
+  it("notices that it is to begin behind the end of a restored record", async () => {
+    const id = await newSession();
+    await add(id, thinking(1), thinking(2));
+    await end(id);
+    const items = await collect(watch(id, { afterSeq: 40 }));
+    expect(items.filter(({ kind }) => kind === "restored")).toEqual([{ kind: "restored", toSeq: 2 }]);
+    expect(items.at(-1)).toMatchObject({ kind: "ended", lastSeq: 2 });
+  });
+
+  it("takes no end of an answer, whose pieces are dropped, for a restore", async () => {
+    const id = await newSession();
+    await add(id, thinking(1));
+    const items = watch(id);
+    for (let kind = ""; kind !== "caught-up";) kind = (await items.next()).value?.kind ?? "";
+    await chunk(id, "a");
+    await database.store.pool.query("delete from stream_chunks where session_id = $1", [id]);
+    await end(id);
+    const rest = await collect(items);
+    expect(rest.filter(({ kind }) => kind === "restored")).toEqual([]);
+  });
+
   it("gives events and live pieces as one list in order, and the same to anyone who comes later [U10]", async () => {
     const id = await newSession();
     const early = collect(watch(id));

@@ -181,6 +181,10 @@ async function readStream(of, body) {
       if (block.startsWith("event: end")) return true;
       if (of !== open) return false;
       const event = JSON.parse(data);
+      if (event.seq <= of.seq)
+        log.note(
+          "Postgres was restored from an older copy: some of what is shown above is not on record any more. What follows is new.",
+        );
       of.seq = event.seq;
       take(event);
     }
