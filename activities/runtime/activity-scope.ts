@@ -20,8 +20,11 @@ export interface ActivityScope {
   readonly waits: number;
   /** An earlier attempt claimed this call in the database, as far as heartbeats show. */
   readonly hadClaim: boolean;
-  /** Tells later attempts that this one has claimed its call. */
-  claimed(): void;
+  /**
+   * Tells later attempts that this one has claimed its call. @param isOutside its effect is: resolves once Temporal knows of the claim, or
+   * cannot be told, since a worker that dies before its first heartbeat would leave none
+   */
+  claimed(isOutside: boolean): Promise<void>;
   /** Marks this attempt as deferred: it did nothing and will be retried later. */
   waited(): void;
   /** Since this attempt began, in ms. */

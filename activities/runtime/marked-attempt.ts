@@ -50,7 +50,10 @@ export function markedAttempt(context: Context) {
     isOnTrial: () => info.attempt > 1 && performance.now() - runsSince < TRIAL_MS,
     note: (text: string) => (note = text),
     hadClaim,
-    claimed: () => void (hasClaim = true),
+    async claimed(isOutside: boolean) {
+      hasClaim = true;
+      if (isOutside) await leave(context, info.attempt === 1 && waits === 0 ? said() : mark());
+    },
     /** @throws PoisonedSession (fatal), or the cancellation while it waits */
     async begin() {
       if (info.attempt === 1) return;
@@ -79,7 +82,7 @@ const MARK_MS = 1_000;
  * Leaves a mark before the work begins, which may end this process or stop its thread at once. A heartbeat of the SDK takes
  * some ms to arrive, and the SDK does not report when it has; so this one is sent by the client.
  */
-async function leave(context: Context, mark: AttemptMark): Promise<void> {
+async function leave(context: Context, mark: object): Promise<void> {
   const client = clientOf(context);
   if (client === undefined) return context.heartbeat(mark);
   const { namespace, taskToken } = context.info;

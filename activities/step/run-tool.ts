@@ -89,7 +89,8 @@ async function runTool(
   const begun = performance.now();
   if (hasEnded(before)) return endedBefore(db, before, call);
 
-  if (fence > before.fence) scope.claimed();
+  const isOutside = before.mcpServer !== null || deps.ownTools?.byName.has(call.toolName) === true;
+  if (fence > before.fence) await scope.claimed(isOutside);
   // An earlier attempt claimed the call, and its row does not say so: the database was restored from an older copy.
   const isForgotten = scope.hadClaim && before.status === "pending";
   const resumed = before.status === "running" || isForgotten;

@@ -81,6 +81,33 @@ it.each([
   },
 );
 
+it("a call whose worker died before its first heartbeat, and whose row is older, is not made again", async () => {
+  const begun = Promise.withResolvers<void>();
+  const { agent, runs } = await calling(() => {
+    begun.resolve();
+    return new Promise(() => undefined);
+  });
+  const details: unknown[] = [];
+  const first = agent.environment(1);
+  first.on("heartbeat", (given: unknown) => details.push(given));
+  agent.perform("runTool", at, { environment: first }).catch(() => undefined);
+  await begun.promise;
+  // Known before the effect begins.
+  expect(details).toMatchObject([{ claimed: true }]);
+  await setRow(agent.id, unclaimed);
+  const second = new MockActivityEnvironment(
+    {
+      attempt: 2,
+      workflowExecution: { workflowId: agent.id, runId: agent.runId },
+      heartbeatDetails: details.at(-1),
+    },
+    { logger: new DefaultLogger("ERROR") },
+  );
+  const facts = await agent.perform("runTool", at, { environment: second });
+  expect(facts).toMatchObject({ outcome: "unknown" });
+  expect(runs()).toBe(1);
+});
+
 it("a call that no earlier attempt had claimed runs in a later attempt", async () => {
   const { agent, runs } = await calling(() => Promise.resolve());
   expect(await agent.perform("runTool", at, { attempt: 2 })).toMatchObject({ outcome: "completed" });
