@@ -94,7 +94,7 @@ export async function inScope<T>(
       waits: attempt.waits(),
       waited: attempt.waited,
       hadClaim: attempt.hadClaim,
-      claimed: attempt.claimed,
+      claimed: (isOutside) => attempt.claimed(isOutside),
       elapsedMs: attempt.elapsedMs,
       scheduledAtMs: context.info.scheduledTimestampMs,
       signal: context.cancellationSignal,
