@@ -36,7 +36,8 @@ export function readPostgresAddress(url: string, environment: Environment = proc
       notes: [],
     };
   // A file with the address, as of a secret, ends with a line end.
-  const { user, password, host, port, database, parameters } = parts(url.trim());
+  const { user, password, host, port, database, pairs } = parts(url.trim());
+  const parameters = new Map(pairs);
   const given = (name: string) => parameters.get(name) || environment[VARIABLES[name] ?? ""] || undefined;
   const called: Called = (name) => (parameters.get(name) ? name : (VARIABLES[name] ?? name));
   const notes = [...parameters.keys()]
@@ -114,7 +115,7 @@ interface Parts {
   readonly host: string | undefined;
   readonly port: string | undefined;
   readonly database: string | undefined;
-  readonly parameters: ReadonlyMap<string, string>;
+  readonly pairs: readonly (readonly [key: string, value: string])[];
 }
 
 /** Source: libpq, conninfo_uri_parse_options: the credentials end at the first `@`, if that comes before a `/`. */
@@ -139,12 +140,10 @@ function parts(url: string): Parts {
     host: bracketed ?? decoded(name),
     port: port || undefined,
     database: decoded(database),
-    parameters: new Map(
-      pairs.map((pair) => {
-        const [key = "", ...value] = pair.split("=");
-        return [decoded(key) ?? "", decoded(value.join("=")) ?? ""];
-      }),
-    ),
+    pairs: pairs.map((pair) => {
+      const [key = "", ...value] = pair.split("=");
+      return [decoded(key) ?? "", decoded(value.join("=")) ?? ""];
+    }),
   };
 }
 
@@ -227,6 +226,40 @@ function defined<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], 
     [K in keyof T]?: Exclude<T[K], undefined>;
   };
 }
+
+/**
+ * The same database for another role: complete, so that no variable of its reader decides.
+ * @throws PostgresAddressWrong also for the driver's own forms of a socket
+ */
+export function addressForRole(
+  url: string,
+  { role, password }: { readonly role: string; readonly password: string },
+  environment: Environment = process.env,
+): string {
+  const { config } = readPostgresAddress(url, environment);
+  if (config.connectionString !== undefined)
+    throw new PostgresAddressWrong(
+      "it is a socket in a form without a user; write postgres:///DATABASE?host=FOLDER",
+    );
+  const { PGHOST, PGPORT, PGDATABASE, PGUSER } = environment;
+  const { user, database = PGDATABASE || user || PGUSER } = config;
+  const host = config.host ?? (PGHOST || "localhost");
+  const port = config.port ?? PGPORT;
+  const kept = parts(url.trim()).pairs.filter(([key]) => !PLACED.has(key));
+  const all = host.startsWith("/") ? [["host", host] as const, ...kept] : kept;
+  const query = all.map((pair) => pair.map(encodeURIComponent).join("=")).join("&");
+  const place = host.startsWith("/") ? "" : host.includes(":") ? `[${host}]` : encodeURIComponent(host);
+  return [
+    `postgres://${encodeURIComponent(role)}:${encodeURIComponent(password)}@`,
+    place,
+    ...(port ? [`:${port}`] : []),
+    `/${encodeURIComponent(database ?? "")}`,
+    ...(query === "" ? [] : [`?${query}`]),
+  ].join("");
+}
+
+/** Parameters that say the same as the parts before them. */
+const PLACED = new Set(["user", "password", "host", "hostaddr", "port", "dbname"]);
 
 /** Where the server listens. */
 export function placeOf({

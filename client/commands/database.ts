@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
 import { clientRole, fitsRole, grantClient, revokeClient } from "../../activities/store/client-roles.ts";
 import { openStore } from "../../activities/store/db.ts";
+import { addressForRole, PostgresAddressWrong } from "../../activities/store/postgres-address.ts";
 import { checkedName } from "../config/people.ts";
 import { missing, notPossible, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
@@ -36,19 +37,20 @@ export function databaseCommand(command: Command, output: Output) {
 
     async function grant(owner: string, address: string): Promise<void> {
       const password = randomBytes(24).toString("base64url");
-      const role = await grantClient(store, owner, password);
-      const client = new URL(address);
-      client.username = encodeURIComponent(role);
-      client.password = password;
+      // An address that cannot be said for another role is refused before there is one.
+      const theirs = addressForRole(address, { role: await clientRole(store, owner), password });
+      await grantClient(store, owner, password);
       output.note(
         `${owner}'s DATABASE_URL follows. It gives access to ${owner}'s sessions only. A second call creates a new password.\n`,
       );
-      output.result(`${client.href}\n`);
+      output.result(`${theirs}\n`);
     }
   };
 }
 
 function inWords(error: unknown): unknown {
+  if (error instanceof PostgresAddressWrong)
+    return usageError(`DATABASE_URL cannot be used: ${error.message}.`, "Nothing was granted.");
   const { code } = (error ?? {}) as { code?: unknown };
   if (code === "42501")
     return notPossible(

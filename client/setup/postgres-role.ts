@@ -36,7 +36,7 @@ export async function ensureRoleAndDatabase(
   database: string,
   password: string,
 ): Promise<void> {
-  const owner = await onDatabase(maintenanceUrl, async (client) => {
+  const owner = await onDatabase({ url: maintenanceUrl }, async (client) => {
     const { rowCount } = await client.query("select from pg_roles where rolname = $1", [WORKER_ROLE]);
     const verb = rowCount === 0 ? "create" : "alter";
     await client.query(
@@ -52,9 +52,7 @@ export async function ensureRoleAndDatabase(
     return found.rows[0]?.owner ?? WORKER_ROLE;
   });
   if (owner === WORKER_ROLE) return;
-  const url = new URL(maintenanceUrl);
-  url.pathname = `/${database}`;
-  await onDatabase(url.href, async (client) => {
+  await onDatabase({ url: maintenanceUrl, database }, async (client) => {
     // Running sessions hold locks on their tables only briefly.
     await client.query("set lock_timeout = '15s'");
     await client.query("begin");
@@ -65,8 +63,11 @@ export async function ensureRoleAndDatabase(
   });
 }
 
-async function onDatabase<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ ...readPostgresAddress(url).config });
+async function onDatabase<T>(
+  { url, ...other }: { readonly url: string; readonly database?: string },
+  use: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ ...readPostgresAddress(url).config, ...other });
   await client.connect();
   try {
     return await use(client);

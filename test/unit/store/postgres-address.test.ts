@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { placeOf, readPostgresAddress } from "../../../activities/store/postgres-address.ts";
+import { addressForRole, placeOf, readPostgresAddress } from "../../../activities/store/postgres-address.ts";
 
 const read = (url: string, environment: Record<string, string> = {}) => readPostgresAddress(url, environment);
 
@@ -60,6 +60,70 @@ describe("an address of Postgres", () => {
 
   it("shows no password", () => {
     expect(read("postgres://u:secret@h:1/d").shown).toBe("postgres://h:1/d");
+  });
+});
+
+describe("the address for another role", () => {
+  const code = encodeURIComponent;
+  const text = fc.string({ minLength: 1, maxLength: 8, unit: "grapheme" });
+  const raw = fc.stringMatching(/^[a-z#?%!$&'()*+,;=]{1,8}$/).filter((word) => !/[%,?]/.test(word));
+
+  it("is the same place in every spelling, with the role's own credentials, whatever its reader's surroundings", () => {
+    fc.assert(
+      fc.property(
+        fc.record({
+          user: fc.option(raw, { nil: undefined }),
+          password: fc.option(raw, { nil: undefined }),
+          host: fc.constantFrom("h", "db.example.org", "127.0.0.1", "[2001:db8::1]", "%2Frun%2Fpg", ""),
+          port: fc.option(fc.integer({ min: 1, max: 65_535 }), { nil: undefined }),
+          database: fc.option(text, { nil: undefined }),
+          query: fc.subarray([
+            "sslmode=disable",
+            "host=/var/run",
+            "port=7",
+            "dbname=e%20f",
+            "user=operator",
+            "password=secret",
+            "application_name=a%26b",
+          ]),
+          role: text,
+          own: text,
+        }),
+        fc.record({ PGHOST: fc.constantFrom("", "env.example.org", "/run/env") }),
+        (given, { PGHOST }) => {
+          const { user, password, host, port, database, query, role, own } = given;
+          const credentials =
+            user === undefined ? "" : `${user}${password === undefined ? "" : `:${password}`}@`;
+          const url = [
+            `postgres://${credentials}${host}${port === undefined ? "" : `:${port}`}`,
+            database === undefined ? "" : `/${code(database)}`,
+            query.length === 0 ? "" : `?${query.join("&")}`,
+          ].join("");
+          const [before, after] = [
+            read(url, { PGHOST }).config,
+            read(addressForRole(url, { role, password: own }, { PGHOST }), { PGHOST: "elsewhere" }).config,
+          ];
+          expect([after.user, after.password]).toEqual([role, own]);
+          expect(after.host).toBe(before.host ?? (PGHOST || "localhost"));
+          expect(after.port).toBe(before.port);
+          expect(after.database).toBe(before.database ?? before.user);
+          expect([after.ssl, after.fallback_application_name]).toEqual([
+            before.ssl,
+            before.fallback_application_name,
+          ]);
+        },
+      ),
+    );
+  });
+
+  it("keeps a socket, and refuses one in a form that has no place for a user", () => {
+    const theirs = { role: "r", password: "p" };
+    expect(addressForRole("postgres:///d?host=/run/pg", theirs, {})).toBe(
+      "postgres://r:p@/d?host=%2Frun%2Fpg",
+    );
+    expect(() => addressForRole("/run/pg d", theirs, {})).toThrow(
+      /write postgres:\/\/\/DATABASE\?host=FOLDER/,
+    );
   });
 });
 
