@@ -1,68 +1,162 @@
 /**
- * Applies a patch on a new branch of a person's checkout. What it makes of the files is computed first, beside the checkout: if it
- * does not fit, or would touch uncommitted changes, nothing is changed. Files are written by bytes, and staged through Git's own
+ * Applies a patch on a new branch of a person's checkout. What it makes of the files, and the commit, are made beside the checkout: if
+ * it does not fit, or would touch uncommitted changes, nothing is changed. Files are written by bytes, and staged through Git's own
  * filters. No hook runs, because an agent wrote the change.
  */
-import { lstatSync, mkdirSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { access, constants } from "node:fs/promises";
-import { join, posix } from "node:path";
-import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
+import { join, resolve } from "node:path";
+import { textOfBytes } from "../../activities/store/path-text.ts";
 import { notPossible, unwritable } from "../console/errors.ts";
 import { visible } from "../console/format.ts";
-import { onDisk, patchedFiles, type PatchedFile } from "./patched-files.ts";
+import {
+  begin,
+  checkedOut,
+  checkOut,
+  leaveCheckout,
+  nameOfChange,
+  putFiles,
+  takeCheckout,
+  undo,
+  unfinished,
+  type Checkout,
+  type Plan,
+} from "./begun-apply.ts";
+import { lookAt, onDisk, patchedFiles } from "./patched-files.ts";
 import { git, mustGit, words } from "./persons-git.ts";
+import { isRemoved, stage } from "./staged-change.ts";
 
 const MAX_NAMED = 20;
+/** What Git has in its folder in the middle of something. */
+const UNFINISHED = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
 
-export type Applied =
-  | { readonly committed: true }
-  /** It is staged. `why`: Git's words. `messageFile`: the message, for `git commit -F`. */
-  | { readonly committed: false; readonly why: string; readonly messageFile: string };
+/** Otherwise it is staged. `why`: Git's words. `messageFile`: the message, for `git commit -F`. */
+export type Applied = Plan["applied"];
+
+interface Change {
+  readonly patch: string;
+  readonly branch: string;
+  readonly message: string;
+}
 
 /**
+ * An earlier call that was killed in the middle is finished first.
  * @param folder of the checkout: the patch's paths are relative to it
  * @returns whether the change could be committed; otherwise it is staged
  * @throws ClientError (impossible)
  */
-export async function applyOnBranch(
-  folder: string,
-  change: { readonly patch: string; readonly branch: string; readonly message: string },
-): Promise<Applied> {
-  const { patch, branch, message } = change;
-  const { top, gitFolder, prefix } = await findCheckout(folder);
+export async function applyOnBranch(folder: string, change: Change): Promise<Applied> {
+  const checkout = await findCheckout(folder);
+  const begun = await takeCheckout(checkout);
+  try {
+    if (begun !== undefined) return await goOn(checkout, begun, nameOf(checkout, change));
+    const plan = await prepare(checkout, change);
+    begin(checkout, plan);
+    await put(checkout, plan);
+    return plan.applied;
+  } finally {
+    leaveCheckout(checkout);
+  }
+}
+
+const nameOf = ({ prefix }: Checkout, { patch, branch, message }: Change) =>
+  nameOfChange([prefix, patch, branch, message]);
+
+/** Finishes what a killed process began. */
+async function goOn(checkout: Checkout, begun: Plan, change: string): Promise<Applied> {
+  try {
+    await putFiles(checkout, begun, (paths) => uncommitted(checkout.top, paths));
+    await checkOut(checkout, begun);
+  } catch (error) {
+    throw unfinished(checkout, begun, (error as Error).message);
+  }
+  if (begun.change === change) return begun.applied;
+  throw notPossible(
+    `An earlier \`longhaul apply\` was killed while it put ${begun.branch} here. It is finished now, and ${begun.branch} is checked out. Nothing else was applied.`,
+    "To apply this change too, check out the commit that it is for, and run the command again.",
+  );
+}
+
+/** Does what is prepared, or leaves the checkout as it was. */
+async function put(checkout: Checkout, plan: Plan): Promise<void> {
+  try {
+    await putFiles(checkout, plan, (paths) => uncommitted(checkout.top, paths));
+  } catch (error) {
+    const why = (error as Error).message;
+    await undo(checkout, plan).catch((failed: unknown) => {
+      throw unfinished(checkout, plan, `${why}\n${(failed as Error).message}`);
+    });
+    throw notPossible(`The change could not be applied; you are on ${plan.from} as before.\n${why}`);
+  }
+  await checkOut(checkout, plan).catch((error: unknown) => {
+    throw unfinished(checkout, plan, (error as Error).message);
+  });
+}
+
+/** Makes the change's files and its commit, in Git's folder. Nothing that the person sees is changed. */
+async function prepare(checkout: Checkout, change: Change): Promise<Plan> {
+  const { top, prefix } = checkout;
+  const { patch, branch } = change;
   if ((await git(top, ["rev-parse", "--verify", "--quiet", `refs/heads/${branch}`])).code === 0)
     throw notPossible(
       `There is a branch ${branch} already: nothing was changed.`,
       "Choose another: --branch NAME",
     );
-  const before = await git(top, ["symbolic-ref", "--quiet", "--short", "HEAD"]);
-  const head = String(before.code === 0 ? before.out : await mustGit(top, ["rev-parse", "HEAD"])).trim();
+  const busy = UNFINISHED.find((name) => existsSync(join(checkout.gitFolder, name)));
+  if (busy !== undefined)
+    throw notPossible(
+      `A merge, rebase or the like is not finished in this checkout (${busy}): nothing was changed.`,
+      "Finish it or abort it first: git status",
+    );
+  const from = await checkedOut(top);
   // A file that was only touched has no change. It ends with 1 if others have.
   await git(top, ["update-index", "-q", "--refresh"]);
   const files = await patchedFiles(top, prefix, patch);
   if ("refused" in files) throw doesNotFit(files.refused);
-  const touched = await uncommitted(top, files);
+  const touched = await uncommitted(
+    top,
+    files.map(({ path }) => path),
+  );
   if (touched !== "") throw doesNotFit(touched);
-  await mustGit(top, ["checkout", "--quiet", "-b", branch]);
-  try {
-    await write(top, prefix, files);
-  } catch (error) {
-    await undo(top, prefix, { files, head, branch });
-    throw notPossible(
-      `The change could not be applied; you are on ${head} as before.\n${(error as Error).message}`,
-    );
-  }
-  if ((await git(top, ["diff-index", "--cached", "--quiet", "HEAD"])).code === 0) {
-    await undo(top, prefix, { files, head, branch });
+  const found = await git(top, ["rev-parse", "--verify", "--quiet", "HEAD"]);
+  const head = found.code === 0 ? String(found.out).trim() : undefined;
+  const { tree, entries } = await stage(checkout, files, head);
+  if (head !== undefined && (await treeOf(top, head)) === tree)
     throw notPossible(
       "Git stores the same as before: the change is only in what its filters make of the files, such as line ends. Nothing was changed.",
     );
-  }
-  const committed = await git(top, ["commit", "--quiet", "--no-verify", "-F", "-"], message);
-  if (committed.code === 0) return { committed: true };
+  const { target, applied } = await commit(checkout, change, { tree, head });
+  const pathsThat = (gone: boolean) =>
+    files.filter((file) => isRemoved(file) === gone).map(({ path }) => path);
+  return {
+    change: nameOf(checkout, change),
+    branch,
+    from,
+    target,
+    applied,
+    entries,
+    removed: pathsThat(true),
+    written: pathsThat(false),
+  };
+}
+
+const treeOf = async (top: string, commit: string) =>
+  String(await mustGit(top, ["rev-parse", `${commit}^{tree}`])).trim();
+
+/** The person's own identity and signature. What cannot be committed is staged on the branch instead. */
+async function commit(
+  { top, gitFolder }: Checkout,
+  { message }: Change,
+  { tree, head }: { readonly tree: string; readonly head: string | undefined },
+): Promise<Pick<Plan, "target" | "applied">> {
+  const signs = await git(top, ["config", "--type=bool", "--get", "commit.gpgSign"]);
+  const parent = head === undefined ? [] : ["-p", head];
+  const signed = String(signs.out).trim() === "true" ? ["-S"] : [];
+  const committed = await git(top, ["commit-tree", tree, ...parent, ...signed, "-F", "-"], message);
+  if (committed.code === 0) return { target: String(committed.out).trim(), applied: { committed: true } };
   const messageFile = join(gitFolder, "longhaul-message");
   writeFileSync(messageFile, message);
-  return { committed: false, why: words(committed), messageFile };
+  return { target: head, applied: { committed: false, why: words(committed), messageFile } };
 }
 
 const doesNotFit = (why: string) =>
@@ -72,14 +166,15 @@ const doesNotFit = (why: string) =>
   );
 
 /** @throws ClientError (impossible) if it is none, or cannot be written */
-async function findCheckout(folder: string) {
-  const place = await git(folder, ["rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix"]);
+async function findCheckout(folder: string): Promise<Checkout> {
+  const asked = ["--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-prefix"];
+  const place = await git(folder, ["rev-parse", ...asked]);
   if (place.code !== 0)
     throw notPossible(
       `${folder} is not a Git checkout: ${words(place)}`,
       "Go to your checkout, or copy the files instead: longhaul pull ID DIR",
     );
-  const [top = folder, gitFolder = folder, prefix = ""] = String(place.out).split("\n");
+  const [top = folder, gitFolder = folder, common = "", prefix = ""] = String(place.out).split("\n");
   for (const target of [top, gitFolder])
     await access(target, constants.W_OK).catch((error: unknown) => {
       throw unwritable(
@@ -88,16 +183,11 @@ async function findCheckout(folder: string) {
         "Go to a checkout of your own, or copy the files instead: longhaul pull ID DIR",
       );
     });
-  return { top, gitFolder, prefix };
+  return { top, gitFolder, commonFolder: resolve(folder, common), prefix };
 }
 
-const listed = (files: readonly PatchedFile[]): Buffer =>
-  Buffer.concat(files.flatMap(({ path }) => [bytesOfText(path), Buffer.alloc(1)]));
-
-const FROM_INPUT = ["--pathspec-from-file=-", "--pathspec-file-nul"];
-
 /** What speaks against writing these files: uncommitted changes, or a file there that is not in Git. Empty if nothing does. */
-async function uncommitted(top: string, files: readonly PatchedFile[]): Promise<string> {
+async function uncommitted(top: string, paths: readonly string[]): Promise<string> {
   const asked = [
     "status",
     "--porcelain",
@@ -108,9 +198,9 @@ async function uncommitted(top: string, files: readonly PatchedFile[]): Promise<
   ];
   const changed = new Set(namesIn(await mustGit(top, asked)).map((line) => line.slice(3)));
   const tracked = new Set(namesIn(await mustGit(top, ["ls-files", "-z"])));
-  const found = files.flatMap(({ path }) => {
+  const found = paths.flatMap((path) => {
     if (changed.has(path)) return [`${path}: has uncommitted changes`];
-    const there = lstatSync(onDisk(top, path), { throwIfNoEntry: false });
+    const there = lookAt(onDisk(top, path));
     const isOwn = there !== undefined && !there.isDirectory() && !tracked.has(path);
     return isOwn ? [`${path}: already exists in working directory`] : [];
   });
@@ -121,81 +211,3 @@ const namesIn = (out: Buffer): string[] =>
   textOfBytes(out)
     .split("\0")
     .filter((name) => name !== "");
-
-/** @param prefix the current folder, which stays */
-async function write(top: string, prefix: string, files: readonly PatchedFile[]): Promise<void> {
-  for (const { path, content } of files) remove(top, prefix, { path, withFolders: content === undefined });
-  for (const { path, form, content } of files) {
-    if (content === undefined || form === "stored") continue;
-    const place = onDisk(top, path);
-    mkdirSync(onDisk(top, posix.dirname(path)), { recursive: true });
-    if (content.mode === "120000") symlinkSync(content.bytes, place);
-    else writeFileSync(place, content.bytes, { mode: content.mode === "100755" ? 0o777 : 0o666 });
-  }
-  await stage(top, files);
-}
-
-/** Removes a file and, if asked, the folders that are empty then. */
-function remove(
-  top: string,
-  prefix: string,
-  { path, withFolders }: { readonly path: string; readonly withFolders: boolean },
-): void {
-  try {
-    rmSync(onDisk(top, path), { force: true });
-    let around = posix.dirname(path);
-    for (; withFolders && around !== "." && !prefix.startsWith(`${around}/`); around = posix.dirname(around))
-      rmdirSync(onDisk(top, around));
-  } catch {
-    // Not empty, or a file is where a folder is to be: then writing says so.
-  }
-}
-
-/** Git's filters make what is stored of the files' bytes; what is stored already is checked out through them. */
-async function stage(top: string, files: readonly PatchedFile[]): Promise<void> {
-  const removed = files.filter(({ content }) => content === undefined);
-  const [stored, written] = [
-    files.filter(({ form, content }) => content !== undefined && form === "stored"),
-    files.filter(({ form, content }) => content !== undefined && form === "bytes"),
-  ];
-  const update = ["update-index", "-z"];
-  if (removed.length > 0) await mustGit(top, [...update, "--force-remove", "--stdin"], listed(removed));
-  if (written.length > 0)
-    await mustGit(top, ["--literal-pathspecs", "add", "--force", ...FROM_INPUT], listed(written));
-  const entries: Buffer[] = [];
-  for (const { path, content } of stored) {
-    const blob = String(await mustGit(top, ["hash-object", "-w", "--stdin"], content?.bytes ?? "")).trim();
-    entries.push(Buffer.from(`${content?.mode} ${blob}\t`), bytesOfText(path), Buffer.alloc(1));
-  }
-  if (stored.length > 0) {
-    await mustGit(top, [...update, "--index-info"], Buffer.concat(entries));
-    await mustGit(top, ["checkout-index", "-f", "-u", "-z", "--stdin"], listed(stored));
-  }
-  // Where the file system knows no such permission, only the index has it.
-  for (const [mode, sign] of [
-    ["100755", "+x"],
-    ["100644", "-x"],
-  ] as const) {
-    const those = written.filter(({ content }) => content?.mode === mode);
-    if (those.length > 0) await mustGit(top, [...update, `--chmod=${sign}`, "--stdin"], listed(those));
-  }
-}
-
-/** Makes the files what HEAD has: they had no other changes. */
-async function undo(
-  top: string,
-  prefix: string,
-  {
-    files,
-    head,
-    branch,
-  }: { readonly files: readonly PatchedFile[]; readonly head: string; readonly branch: string },
-): Promise<void> {
-  for (const { path } of files) remove(top, prefix, { path, withFolders: false });
-  await mustGit(top, ["--literal-pathspecs", "reset", "--quiet", ...FROM_INPUT], listed(files));
-  const tracked = new Set(namesIn(await mustGit(top, ["ls-files", "-z"])));
-  const ours = listed(files.filter(({ path }) => tracked.has(path)));
-  await mustGit(top, ["checkout-index", "-f", "-u", "-z", "--stdin"], ours);
-  await mustGit(top, ["checkout", "--quiet", head]);
-  await mustGit(top, ["branch", "--quiet", "-D", branch]);
-}

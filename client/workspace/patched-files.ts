@@ -12,6 +12,7 @@ import {
   readlinkSync,
   rmSync,
   symlinkSync,
+  type Stats,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -74,6 +75,20 @@ export async function patchedFiles(
 export const onDisk = (folder: string, path: string): Buffer =>
   Buffer.concat([Buffer.from(`${folder}/`), bytesOfText(path)]);
 
+/** What is there, itself and not where it leads; undefined if nothing is, also where a folder on the way is a file. */
+export function lookAt(place: Buffer): Stats | undefined {
+  try {
+    return lstatSync(place);
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    throw error;
+  }
+}
+
+/** Paths as Git reads them with `-z`. */
+export const listed = (paths: readonly string[]): Buffer =>
+  Buffer.concat(paths.flatMap((path) => [bytesOfText(path), Buffer.alloc(1)]));
+
 /** The paths of `--numstat -z`: after two numbers and tabs. One that becomes a link, or was one, is named twice. */
 const pathsOf = (out: Buffer): string[] => [
   ...new Set(
@@ -87,7 +102,7 @@ const pathsOf = (out: Buffer): string[] => [
 function leadsThroughLink(top: string, path: string): boolean {
   const parts = path.split("/").slice(0, -1);
   return parts.some((_, at) => {
-    const found = lstatSync(onDisk(top, parts.slice(0, at + 1).join("/")), { throwIfNoEntry: false });
+    const found = lookAt(onDisk(top, parts.slice(0, at + 1).join("/")));
     return found?.isSymbolicLink() === true;
   });
 }
@@ -105,7 +120,7 @@ interface Beside {
  */
 async function copyFitting({ top, beside, path, prefix }: Beside, patch: string): Promise<boolean> {
   const [from, to] = [onDisk(top, `${prefix}${path}`), onDisk(beside, path)];
-  const found = lstatSync(from, { throwIfNoEntry: false });
+  const found = lookAt(from);
   if (found?.isSymbolicLink() === true) {
     makeParent(beside, path);
     symlinkSync(readlinkSync(from, { encoding: "buffer" }), to);
@@ -139,7 +154,7 @@ const nameOf = (path: string): string => (path.isWellFormed() ? path : "\uFFFD")
 const asPattern = (path: string): string => path.replace(/[*?[\\]/g, "\\$&");
 
 function contentOf(place: Buffer): PatchedFile["content"] {
-  const found = lstatSync(place, { throwIfNoEntry: false });
+  const found = lookAt(place);
   if (found === undefined || found.isDirectory()) return undefined;
   if (found.isSymbolicLink()) return { bytes: readlinkSync(place, { encoding: "buffer" }), mode: "120000" };
   return { bytes: readFileSync(place), mode: found.mode & 0o111 ? "100755" : "100644" };

@@ -1,20 +1,9 @@
 /** Writes a workspace's files to the person's disk: nothing lands outside the folder, and nothing written runs unasked. */
-import {
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  symlink,
-  utimes,
-  writeFile,
-} from "node:fs/promises";
+import { lstat, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { notPossible, unwritable } from "../console/errors.ts";
+import { placeFile } from "./place-file.ts";
 import { isGitName, mayBeHead, withSafeRepositories } from "./safe-repositories.ts";
 
 export interface Written {
@@ -39,6 +28,9 @@ export interface WriteOptions {
 const MAX_PATH_BYTES = 4_000;
 /** Files written in parallel: Node's pool has four threads, and each file takes several sequential calls. */
 const AT_ONCE = 16;
+/** A folder for what is not whole yet, and for what was there before. */
+const BESIDE = ".longhaul-new";
+const KEPT = "kept";
 
 type Content = Exclude<WorkspaceFile, { kind: "folder" }>;
 
@@ -74,7 +66,10 @@ async function writeInto(
   if (!options.git) await refuseRepositoryData(target);
   const isNew = (await readdir(target).catch(() => [])).length === 0;
   const folders = foldersOf(safe);
-  const there = isNew || options.git ? new Set<string>() : await repositoriesAt(target, folders);
+  const there =
+    isNew || options.git
+      ? new Set<string>()
+      : ((await readKept(target)) ?? (await repositoriesAt(target, folders)));
   const untouched = new Set<string>();
   const files = safe.filter(({ path }) => {
     const repository = outerOf(path, there);
@@ -84,7 +79,7 @@ async function writeInto(
   if (!isNew) await refuseLinks(target, folders);
   if (!isNew && !options.force) await refuseOverwriting(target, files);
   await createFolder(target);
-  return { files: await writeFiles(target, files), skipped, unsafe, untouched: [...untouched] };
+  return { files: await writeFiles(target, files, there), skipped, unsafe, untouched: [...untouched] };
 }
 
 /** Selects the files that can be written: no link leads out of the folder, and no two names become the same. */
@@ -94,7 +89,7 @@ function writable(all: readonly WorkspaceFile[], target: string) {
   for (const file of all) {
     const isText = file.path.isWellFormed() && (file.kind !== "link" || file.target.isWellFormed());
     const fits = Buffer.byteLength(target) + Buffer.byteLength(file.path) < MAX_PATH_BYTES;
-    const isPlain = sep === "/" || !/[\\:]/.test(file.path);
+    const isPlain = (sep === "/" || !/[\\:]/.test(file.path)) && file.path.split("/")[0] !== BESIDE;
     const isInside = file.kind !== "link" || staysInside(file.path, file.target);
     if (isText && fits && isPlain && isInside) files.push(file);
     else skipped.push(file.path.toWellFormed());
@@ -115,16 +110,18 @@ export function staysInside(path: string, target: string): boolean {
   return (ups < 0 ? parts.length : ups) <= depth && !down.includes("..") && !down.some(isGitName);
 }
 
-/** The new content replaces the old one only once it is complete. */
+/** The new content replaces the old one only once it is complete. What a killed process left of either goes with the next. */
 async function replaceFolder(target: string, files: readonly WorkspaceFile[]): Promise<number> {
-  const fresh = `${target}.new-${process.pid}`;
+  const [fresh, old] = [`${target}.new`, `${target}.old`];
   try {
     await rm(fresh, { recursive: true, force: true });
     await createFolder(dirname(fresh));
     await mkdir(fresh, { mode: 0o700 });
-    const count = await writeFiles(fresh, files);
-    await rm(target, { recursive: true, force: true });
+    const count = await writeFiles(fresh, files, new Set());
+    await rm(old, { recursive: true, force: true });
+    if (await exists(target)) await rename(target, old);
     await rename(fresh, target);
+    await rm(old, { recursive: true, force: true });
     return count;
   } catch (error) {
     await rm(fresh, { recursive: true, force: true }).catch(() => undefined);
@@ -234,34 +231,43 @@ async function refuseOverwriting(target: string, files: readonly WorkspaceFile[]
   }
 }
 
-async function writeFiles(target: string, files: readonly WorkspaceFile[]): Promise<number> {
+/**
+ * Each file is there as before, or whole; what a killed process wrote is the same that is to be written. So the same call completes
+ * what it began.
+ * @param there repositories that were in the target before
+ */
+async function writeFiles(
+  target: string,
+  files: readonly WorkspaceFile[],
+  there: ReadonlySet<string>,
+): Promise<number> {
   const contents = files.filter((file) => file.kind !== "folder");
+  const beside = join(target, BESIDE);
+  await mkdir(beside, { recursive: true });
+  // Before the first folder of a repository is there, which would look as if it had been.
+  const bytes = Buffer.from(JSON.stringify([...there]));
+  await placeFile(join(beside, KEPT), join(beside, "0"), { kind: "file", bytes, mode: 0o600 });
   for (const folder of foldersOf(files)) await mkdir(join(target, folder), { recursive: true });
   const links = contents.filter((file) => file.kind === "link");
   const others = contents.filter((file) => file.kind === "file");
+  const place = (file: Content, slot: number) =>
+    placeFile(
+      join(target, file.path),
+      join(beside, String(slot)),
+      file.kind === "link" ? file : { ...file, mode: file.mode & 0o777 },
+    );
   for (let at = 0; at < others.length; at += AT_ONCE)
-    await Promise.all(others.slice(at, at + AT_ONCE).map((file) => writeContent(target, file)));
+    await Promise.all(others.slice(at, at + AT_ONCE).map(place));
   // Links are written last, so that no path leads through one before.
-  for (const link of links) await writeContent(target, link);
+  for (const link of links) await place(link, 0);
+  await rm(beside, { recursive: true, force: true });
   return contents.length;
 }
 
-/** Never through an existing link: it is removed first. */
-async function writeContent(target: string, file: Content): Promise<void> {
-  const path = join(target, file.path);
-  const create = () =>
-    file.kind === "link"
-      ? symlink(file.target, path)
-      : writeFile(path, file.bytes, { mode: file.mode & 0o777, flag: "wx" });
-  try {
-    await create();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    await rm(path, { force: true });
-    await create();
-  }
-  if (file.kind === "file" && file.mtimeMs !== undefined)
-    await utimes(path, new Date(), new Date(file.mtimeMs));
+/** The repositories that were there before a call that was killed; undefined if none was. */
+async function readKept(target: string): Promise<Set<string> | undefined> {
+  const text = await readFile(join(target, BESIDE, KEPT), "utf8").catch(() => undefined);
+  return text === undefined ? undefined : new Set<string>(JSON.parse(text));
 }
 
 const exists = (path: string) =>

@@ -1,0 +1,225 @@
+/**
+ * The part of `apply` that changes a checkout. All of it is prepared in a folder of Git's own first, and each step can be done again:
+ * an `apply` that was killed is finished by the next one.
+ */
+import { createHash } from "node:crypto";
+import {
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join, posix } from "node:path";
+import { textOfBytes } from "../../activities/store/path-text.ts";
+import { notPossible } from "../console/errors.ts";
+import { birthOf, isAlive, type ProcessMark } from "../setup/processes.ts";
+import { placeFile, type NewFile, type NewLink } from "./place-file.ts";
+import { listed, lookAt, onDisk } from "./patched-files.ts";
+import { git, mustGit } from "./persons-git.ts";
+
+/** A person's checkout. */
+export interface Checkout {
+  readonly top: string;
+  /** Of this working tree. */
+  readonly gitFolder: string;
+  /** What its working trees share. */
+  readonly commonFolder: string;
+  /** The current folder, from the top: empty or with a final `/`. */
+  readonly prefix: string;
+}
+
+/** A change that is ready. */
+export interface Plan {
+  /** Which change it is. */
+  readonly change: string;
+  readonly branch: string;
+  /** The branch or commit that is checked out before. */
+  readonly from: string;
+  /** The new branch's commit; undefined in a repository without any. */
+  readonly target: string | undefined;
+  /** Whether the commit has the change; otherwise Git's words, and where the message is for `git commit -F`. */
+  readonly applied:
+    | { readonly committed: true }
+    | { readonly committed: false; readonly why: string; readonly messageFile: string };
+  readonly removed: readonly string[];
+  /** Their content is in the prepared tree. */
+  readonly written: readonly string[];
+  /** For Git's index: lines of `update-index --index-info`, a byte as a character. */
+  readonly entries: readonly string[];
+}
+
+const FOLDER = "longhaul-apply";
+/** In the top folder, so that it is on the files' disk. */
+const BESIDE = ".longhaul-apply.new";
+
+const place = ({ gitFolder }: Pick<Checkout, "gitFolder">, name = "") => join(gitFolder, FOLDER, name);
+
+/** The prepared files, in their places. */
+export const preparedTree = (checkout: Checkout): string => place(checkout, "tree");
+/** Git's own data for them: an index of its own, and everything else as the checkout has it. */
+export const preparedGit = (checkout: Checkout): string => place(checkout, "git");
+
+/**
+ * Takes the checkout for this process.
+ * @returns the change that a killed process left, if it had begun
+ * @throws ClientError (impossible) while another process applies something here
+ */
+export async function takeCheckout(checkout: Checkout): Promise<Plan | undefined> {
+  const owner = read<ProcessMark>(place(checkout, "owner"));
+  if (owner !== undefined && (await isAlive(owner)))
+    throw notPossible(`Another \`longhaul apply\` is at work in this checkout: process ${owner.pid}.`);
+  const plan = read<Plan>(place(checkout, "plan"));
+  if (plan === undefined) forget(checkout);
+  mkdirSync(place(checkout), { recursive: true });
+  const mark: ProcessMark = { pid: process.pid, born: (await birthOf(process.pid)) ?? "" };
+  writeFileSync(place(checkout, "owner"), JSON.stringify(mark));
+  return plan;
+}
+
+/** Gives it back; what has begun stays, for the next `apply`. */
+export function leaveCheckout(checkout: Checkout): void {
+  if (read<Plan>(place(checkout, "plan")) === undefined) forget(checkout);
+  else rmSync(place(checkout, "owner"), { force: true });
+}
+
+const forget = (checkout: Checkout) => rmSync(place(checkout), { recursive: true, force: true });
+
+/** From here on, the change is finished by this process or by the next `apply`, or undone. */
+export function begin(checkout: Checkout, plan: Plan): void {
+  writeFileSync(place(checkout, "plan.new"), JSON.stringify(plan));
+  renameSync(place(checkout, "plan.new"), place(checkout, "plan"));
+}
+
+/** Which change it is, for a `Plan`. */
+export const nameOfChange = (parts: readonly string[]): string =>
+  createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+
+/**
+ * The first half: the branch, and the files. May be repeated.
+ * @param changed which of these files have changes that would be lost, one per line
+ * @throws ClientError (impossible) if the checkout is not as it was left
+ */
+export async function putFiles(
+  checkout: Checkout,
+  plan: Plan,
+  changed: (paths: readonly string[]) => Promise<string>,
+): Promise<void> {
+  const { top } = checkout;
+  const { branch, from, target } = plan;
+  const at = await checkedOut(top);
+  if (at === branch) return;
+  const open = [
+    ...plan.removed.filter((path) => isFile(onDisk(top, path))),
+    ...plan.written.filter((path) => !isPlaced(checkout, path)),
+  ];
+  const lost = at === from ? await changed(open) : `${at} is checked out, and was not: it was ${from}.`;
+  if (lost !== "") throw notPossible(lost);
+  if (target !== undefined) await makeBranch(top, branch, target);
+  await placeFiles(checkout, plan, open);
+}
+
+/** The second half, which only Git does: its index, and the branch is checked out last. May be repeated. @throws ClientError (impossible) */
+export async function checkOut(checkout: Checkout, { branch, from, entries }: Plan): Promise<void> {
+  const { top } = checkout;
+  if ((await checkedOut(top)) !== branch) {
+    const lines = Buffer.from(entries.map((entry) => `${entry}\0`).join(""), "latin1");
+    await mustGit(top, ["update-index", "--replace", "-z", "--index-info"], lines);
+    await git(top, ["update-index", "-q", "--refresh"]);
+    const moving = `checkout: moving from ${from} to ${branch}`;
+    await mustGit(top, ["symbolic-ref", "-m", moving, "HEAD", `refs/heads/${branch}`]);
+  }
+  forget(checkout);
+}
+
+/** What stopped it, and what the person can do. */
+export function unfinished(checkout: Checkout, { branch }: Plan, why: string) {
+  return notPossible(
+    `The change is not wholly in this checkout yet: \`longhaul apply\` was stopped while it put ${branch} here.\n${why}`,
+    `Put that right, and run it again: it goes on. Or give it up: rm -r '${place(checkout)}'; \`git status\` shows which files it wrote.`,
+  );
+}
+
+/** The branch, or the commit if there is none. @throws ClientError (impossible) */
+export async function checkedOut(top: string): Promise<string> {
+  const branch = await git(top, ["symbolic-ref", "--quiet", "HEAD"]);
+  const said = branch.code === 0 ? branch.out : await mustGit(top, ["rev-parse", "HEAD"]);
+  return String(said)
+    .trim()
+    .replace(/^refs\/heads\//, "");
+}
+
+async function makeBranch(top: string, branch: string, target: string): Promise<void> {
+  const ref = `refs/heads/${branch}`;
+  const there = await git(top, ["rev-parse", "--verify", "--quiet", ref]);
+  if (String(there.out).trim() !== target)
+    await mustGit(top, ["update-ref", "-m", "longhaul apply", ref, target, ""]);
+}
+
+/** Whether a file or link is there. */
+const isFile = (file: Buffer): boolean => lookAt(file)?.isDirectory() === false;
+
+/** Whether a file is as it is to be. */
+const isPlaced = (checkout: Checkout, path: string): boolean =>
+  isFile(onDisk(checkout.top, path)) &&
+  isSame(contentAt(onDisk(checkout.top, path)), contentAt(onDisk(preparedTree(checkout), path)));
+
+function contentAt(file: Buffer): NewFile | NewLink {
+  const found = lstatSync(file);
+  if (found.isSymbolicLink()) return { kind: "link", target: readlinkSync(file, { encoding: "buffer" }) };
+  return { kind: "file", bytes: readFileSync(file), mode: found.mode & 0o111 ? 0o777 : 0o666 };
+}
+
+function isSame(one: NewFile | NewLink, other: NewFile | NewLink): boolean {
+  if (one.kind === "link")
+    return other.kind === "link" && Buffer.from(one.target).equals(Buffer.from(other.target));
+  return other.kind === "file" && one.mode === other.mode && Buffer.compare(one.bytes, other.bytes) === 0;
+}
+
+async function placeFiles(checkout: Checkout, plan: Plan, open: readonly string[]): Promise<void> {
+  const { top, prefix } = checkout;
+  const wanted = new Set(open);
+  // All of them, whether or not they are gone: the folders around them may still be there.
+  for (const path of plan.removed) remove(top, prefix, path);
+  for (const path of plan.written.filter((name) => wanted.has(name))) {
+    mkdirSync(onDisk(top, posix.dirname(path)), { recursive: true });
+    await placeFile(onDisk(top, path), join(top, BESIDE), contentAt(onDisk(preparedTree(checkout), path)));
+  }
+  rmSync(join(top, BESIDE), { force: true });
+}
+
+/** Removes a file and the folders that are empty then, but for the current one. */
+function remove(top: string, prefix: string, path: string): void {
+  try {
+    if (isFile(onDisk(top, path))) rmSync(onDisk(top, path), { force: true });
+    let around = posix.dirname(path);
+    for (; around !== "." && !prefix.startsWith(`${around}/`); around = posix.dirname(around))
+      rmdirSync(onDisk(top, around));
+  } catch {
+    // Not empty, or a file is where a folder is to be: then writing says so.
+  }
+}
+
+/** Makes the files what HEAD has again, as long as no more than they and the branch were changed. @throws ClientError (impossible) */
+export async function undo(checkout: Checkout, plan: Plan): Promise<void> {
+  const { top, prefix } = checkout;
+  const tracked = new Set(textOfBytes(await mustGit(top, ["ls-files", "-z"])).split("\0"));
+  for (const path of plan.written.filter((name) => !tracked.has(name))) remove(top, prefix, path);
+  const theirs = [...plan.removed, ...plan.written].filter((name) => tracked.has(name));
+  await mustGit(top, ["checkout-index", "-f", "-z", "--stdin"], listed(theirs));
+  await git(top, ["update-index", "-q", "--refresh"]);
+  if (plan.target !== undefined)
+    await mustGit(top, ["update-ref", "-d", `refs/heads/${plan.branch}`, plan.target]);
+  forget(checkout);
+}
+
+function read<T>(file: string): T | undefined {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
