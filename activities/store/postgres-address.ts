@@ -245,18 +245,17 @@ export function addressForRole(
   const { user, database = PGDATABASE || user || PGUSER } = config;
   const host = config.host ?? (PGHOST || "localhost");
   const port = config.port ?? PGPORT;
+  const isSocket = host.startsWith("/");
   const kept = parts(url.trim()).pairs.filter(([key]) => !PLACED.has(key));
-  const all = host.startsWith("/") ? [["host", host] as const, ...kept] : kept;
+  const all = isSocket ? [["host", host] as const, ...kept] : kept;
   const query = all.map((pair) => pair.map(encodeURIComponent).join("=")).join("&");
-  const place = host.startsWith("/") ? "" : host.includes(":") ? `[${host}]` : encodeURIComponent(host);
-  return [
-    `postgres://${encodeURIComponent(role)}:${encodeURIComponent(password)}@`,
-    place,
-    ...(port ? [`:${port}`] : []),
-    `/${encodeURIComponent(database ?? "")}`,
-    ...(query === "" ? [] : [`?${query}`]),
-  ].join("");
+  const credentials = `${encodeURIComponent(role)}:${encodeURIComponent(password)}`;
+  const at = `${isSocket ? "" : bracketed(host)}${port ? `:${port}` : ""}`;
+  const asked = query === "" ? "" : `?${query}`;
+  return `postgres://${credentials}@${at}/${encodeURIComponent(database ?? "")}${asked}`;
 }
+
+const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host));
 
 /** Parameters that say the same as the parts before them. */
 const PLACED = new Set(["user", "password", "host", "hostaddr", "port", "dbname"]);

@@ -1,6 +1,7 @@
 /** `longhaul database client NAME`: a Postgres URL for one person, which shows only that person's sessions. */
 import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { clientRole, fitsRole, grantClient, revokeClient } from "../../activities/store/client-roles.ts";
 import { openStore } from "../../activities/store/db.ts";
 import { addressForRole, PostgresAddressWrong } from "../../activities/store/postgres-address.ts";
@@ -50,7 +51,7 @@ export function databaseCommand(command: Command, output: Output) {
 
 function inWords(error: unknown): unknown {
   if (error instanceof PostgresAddressWrong)
-    return usageError(`DATABASE_URL cannot be used: ${error.message}.`, "Nothing was granted.");
+    return usageError(`DATABASE_URL cannot be used: ${reasonOf(error)}.`, "Nothing was granted.");
   const { code } = (error ?? {}) as { code?: unknown };
   if (code === "42501")
     return notPossible(

@@ -52,7 +52,9 @@ if ("apply" in job) {
   const { writeWorkspace } = await import("../../../client/workspace/write-workspace.ts");
   const files = Object.entries(job.pull).map(([path, text]) => ({
     kind: "file" as const,
-    ...{ path, mode: 0o644, bytes: Buffer.from(text) },
+    path,
+    mode: 0o644,
+    bytes: Buffer.from(text),
   }));
   await writeWorkspace(files, job.folder, { ours: job.ours === true });
 }
