@@ -94,7 +94,8 @@ interface NetworkFacts {
   readonly reachable?: readonly string[];
 }
 
-export type OutputStream = "out" | "err";
+/** `turns`: where standard error begins and ends in an `out` with both; see `turnsOf` in command-output.ts. */
+export type OutputStream = "out" | "err" | "turns";
 
 export interface SandboxCommand {
   /** Unique within the session: letters, digits, dot; a dash in ids of our own helpers. */
@@ -116,6 +117,11 @@ export interface SandboxCommand {
   readonly timeoutMs?: number;
   /** Standard error goes into `out`, in order. */
   readonly mergeOutput?: boolean;
+  /**
+   * With `mergeOutput`: `turns` says which bytes of `out` are standard error, and the order is that of arrival. A supervisor of an
+   * earlier version only merges.
+   */
+  readonly tellApart?: boolean;
   /** How much of each stream is kept: its beginning up to this, then the last 1 MiB. Default 64 MiB. */
   readonly maxOutputBytes?: number;
 }
@@ -146,6 +152,9 @@ export type CommandState = {
   /** Bytes that `read` can return, from offset 0. */
   readonly outKept: number;
   readonly errKept: number;
+  /** Sizes of `turns`; absent if the streams of `out` cannot be told apart. */
+  readonly turnsBytes?: number;
+  readonly turnsKept?: number;
   /** Set if the disk limit ended it, or was reached when it began, so that its files could not grow. */
   readonly disk?: DiskFacts;
 } & (

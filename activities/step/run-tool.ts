@@ -239,6 +239,7 @@ async function store(
     fence,
     outcome,
     exitCode,
+    streams: result.streams,
     truncated,
     content: message.content,
     tokens,

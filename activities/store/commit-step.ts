@@ -7,6 +7,7 @@
 import type pg from "pg";
 import { cutChars } from "../contract/cut-text.ts";
 import type { AssistantPart, ToolCallPart, ToolOutcome, ToolResultPart } from "../contract/message.ts";
+import type { Streams } from "../contract/streams.ts";
 import type { NewEvent } from "./event.ts";
 import type { Store } from "./db.ts";
 import { claimCall, findCall, type LedgerRow } from "./tool-calls.ts";
@@ -110,6 +111,7 @@ export interface StoredResult {
   readonly fence: number;
   readonly outcome: ToolOutcome;
   readonly exitCode: number | undefined;
+  readonly streams?: Streams | undefined;
   readonly truncated: boolean;
   readonly content: readonly [ToolResultPart];
   readonly tokens: number;
@@ -123,7 +125,7 @@ const COMMIT_RESULT = `
 with run as (
   select 1 from sessions where id = $1 and run_id = $2 for share
 ), ended as (
-  update tool_calls set status = $3, exit_code = $4, truncated = $5, finished_at = now(),
+  update tool_calls set status = $3, exit_code = $4, truncated = $5, finished_at = now(), streams = $17::json,
     started_at = coalesce(started_at, now() - $6 * interval '1 ms')
   where session_id = $1 and epoch = $7 and step = $8 and index = $9 and superseded_epoch is null
     and fence = $10 and status in ('pending', 'running') and exists (select 1 from run)
@@ -167,6 +169,7 @@ async function commitResult(pool: pg.Pool, result: StoredResult, durationMs: num
       result.attempt,
       JSON.stringify(result.events.map(({ type, data }) => ({ type, data }))),
       result.meta === undefined ? null : JSON.stringify(result.meta),
+      result.streams === undefined ? null : JSON.stringify(result.streams),
     ],
   });
   return rowCount === 1;

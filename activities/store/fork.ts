@@ -89,8 +89,8 @@ async function copyConversation(tx: Transaction, { from, to, beforeStep }: Fork)
   await applyMarks(tx, to);
   await tx.execute(sql`
     insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, status, fence, container,
-      exit_code, truncated, started_at, finished_at)
-    select ${to}, epoch, step, index, call_id, name, sequence, status, fence, container, exit_code, truncated,
+      exit_code, streams, truncated, started_at, finished_at)
+    select ${to}, epoch, step, index, call_id, name, sequence, status, fence, container, exit_code, streams, truncated,
       started_at, finished_at
     from tool_calls where session_id = ${from} and superseded_epoch is null and step < ${beforeStep}`);
   await tx.execute(sql`

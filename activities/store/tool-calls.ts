@@ -1,5 +1,5 @@
 /** The ledger of tool calls: who may run a call, and how it ended. */
-import { and, asc, eq, getTableColumns, inArray, ne, type Placeholder, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, inArray, ne, type Placeholder, sql } from "drizzle-orm";
 import type { ToolOutcome } from "../contract/message.ts";
 import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
@@ -134,6 +134,25 @@ export async function resultOf(
     .from(storedMessages)
     .where(and(eq(storedMessages.sessionId, call.sessionId), eq(storedMessages.sequence, call.sequence)));
   return row;
+}
+
+/** A call by the id that events name, with the content of its result; of several lines' calls the live one, else the newest. */
+export async function callWithResult(
+  db: Queryable,
+  sessionId: string,
+  callId: string,
+): Promise<{ readonly row: LedgerRow; readonly content: unknown } | undefined> {
+  const [found] = await db
+    .select({ row: getTableColumns(toolCalls), content: storedMessages.content })
+    .from(toolCalls)
+    .leftJoin(
+      storedMessages,
+      and(eq(storedMessages.sessionId, toolCalls.sessionId), eq(storedMessages.sequence, toolCalls.sequence)),
+    )
+    .where(and(eq(toolCalls.sessionId, sessionId), eq(toolCalls.callId, callId)))
+    .orderBy(sql`${toolCalls.supersededEpoch} is null desc`, desc(toolCalls.sequence))
+    .limit(1);
+  return found;
 }
 
 /** A piece of a whole output, from `offset` on, in characters. */

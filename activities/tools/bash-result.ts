@@ -1,4 +1,5 @@
 /** Describes how a command ended. Pure. */
+import { shownRuns } from "../contract/streams.ts";
 import type { CommandState } from "../sandbox/sandbox.ts";
 import type { CommandOutput } from "../sandbox/command-output.ts";
 import { diskNote } from "./disk-note.ts";
@@ -19,11 +20,13 @@ interface EndFacts {
 
 /** The model's view of a command that ended: its output, and how it ended if that is worth a line. */
 export function bashResult(state: CommandState, output: CommandOutput, facts: EndFacts): ToolResult {
-  const whole = output.whole === undefined ? {} : { whole: output.whole };
-  const text = (...notes: readonly string[]): string => {
-    const body = output.text.endsWith("\n") ? output.text.slice(0, -1) : output.text;
-    return [body, ...notes].filter((part) => part !== "").join("\n");
+  const body = output.text.endsWith("\n") ? output.text.slice(0, -1) : output.text;
+  const shown = {
+    runs: shownRuns(output.runs, body.length),
+    ...(output.whole === undefined ? {} : { whole: output.whole }),
   };
+  const text = (...notes: readonly string[]): string =>
+    [body, ...notes].filter((part) => part !== "").join("\n");
   const disk = diskNote(state);
   switch (state.kind) {
     case "exited": {
@@ -32,29 +35,29 @@ export function bashResult(state: CommandState, output: CommandOutput, facts: En
       if (output.text === "" && state.exitCode === 0) notes.unshift("(no output)");
       if (disk !== undefined) notes.push(disk);
       if (facts.network !== undefined) notes.push(facts.network);
-      return { text: text(...notes), exitCode: state.exitCode, ...whole };
+      return { text: text(...notes), exitCode: state.exitCode, ...shown };
     }
     case "killed": {
       if (facts.interrupted) {
         return {
           text: text(`[interrupted after ${seconds(state.durationMs)} s]`),
           interrupted: true,
-          ...whole,
+          ...shown,
         };
       }
       const note = disk ?? (state.by === "signal" ? signalNote(state.signal) : timeoutNote(facts));
       const notes = facts.network === undefined ? [note] : [note, facts.network];
-      return { text: text(...notes), isError: true, ...whole };
+      return { text: text(...notes), isError: true, ...shown };
     }
     case "refused":
       return failure(`The command was not started: ${state.reason}`);
     case "running":
-      return { text: text("[still running: it could not be ended]"), isError: true, ...whole };
+      return { text: text("[still running: it could not be ended]"), isError: true, ...shown };
     case "lost":
       return {
         text: text("[the sandbox was restarted while this ran: how it ended is not known]"),
         unknown: true,
-        ...whole,
+        ...shown,
       };
   }
 }

@@ -63,7 +63,7 @@ async function runBash(given: z.infer<typeof input>, context: ToolContext): Prom
     argv: ["bash", "-c", given.command],
     cwd: cwd.absolute,
     mergeOutput: true,
-    ...(given.background === true ? {} : { timeoutMs }),
+    ...(given.background === true ? {} : { timeoutMs, tellApart: true }),
   };
   if (given.background === true) return startedInBackground(before ?? (await sandbox.start(command)));
   const state = await endOf({ sandbox, command, before, timeoutMs }, context);

@@ -3,6 +3,7 @@ import { MAX_RESULT_CHARS } from "../config/tool-limits.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import { editDistance } from "../contract/nearest.ts";
 import type { FilePart, ToolOutcome } from "../contract/message.ts";
+import { changeRuns, cutStreams, type Streams } from "../contract/streams.ts";
 import { truncateText } from "../transcript/truncate.ts";
 import { describeInput, describeUnread } from "./describe-input.ts";
 import { failure, ToolFailure } from "./failure.ts";
@@ -21,6 +22,8 @@ export interface InvokedTool {
   readonly text: string;
   readonly files: readonly FilePart[];
   readonly exitCode: number | undefined;
+  /** Which parts of `text` a command wrote to which stream; absent if they were not kept apart. */
+  readonly streams?: Streams;
   readonly truncated: boolean;
   /** The result is the state of a command that still runs. */
   readonly isLive?: boolean | undefined;
@@ -46,7 +49,7 @@ export async function invokeTool(
   options: InvokeOptions = {},
 ): Promise<InvokedTool> {
   const result = await run(registry, call, context);
-  const text = options.clean === undefined ? result.text : options.clean(result.text);
+  const { text, streams } = changeRuns(result, options.clean ?? ((same) => same));
   const cut = truncateText(text, {
     maxChars: Math.min(context.limits.maxChars, MAX_RESULT_CHARS),
     handle: context.callKey,
@@ -58,6 +61,7 @@ export async function invokeTool(
     text: cut.text,
     files: result.files ?? [],
     exitCode: result.exitCode,
+    ...(streams === undefined ? {} : { streams: cut.truncated ? cutStreams(streams, cut.kept) : streams }),
     truncated: cut.truncated,
     isLive: result.isLive,
     ...(result.asks === undefined ? {} : { asks: result.asks }),

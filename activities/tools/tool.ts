@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { McpToolEntry } from "../contract/mcp.ts";
 import type { FilePart } from "../contract/message.ts";
+import type { Run } from "../contract/streams.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ToolLimits, SessionMemory } from "../contract/tools.ts";
 
@@ -86,6 +87,8 @@ export interface ServerAsks {
 export interface ToolResult {
   /** What the model sees, before truncation. For a very long output: its head, the middle left out. */
   readonly text: string;
+  /** The runs of a command's output, with which `text` begins. */
+  readonly runs?: readonly Run[];
   readonly isError?: boolean;
   readonly files?: readonly FilePart[];
   readonly exitCode?: number;

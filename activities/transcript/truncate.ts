@@ -1,5 +1,6 @@
 /** Cuts text that is too long: head and tail stay, the middle goes, and a notice says how to read it. Pure. */
 import { cutChars, cutTail } from "../contract/cut-text.ts";
+import type { KeptPart } from "../contract/streams.ts";
 
 export const TRUNCATION_MARK = "[Output truncated - exceeded maximum length]";
 
@@ -12,6 +13,10 @@ interface TruncateOptions {
   readonly wholeChars?: number;
 }
 
+type Cut =
+  | { readonly text: string; readonly truncated: false }
+  | { readonly text: string; readonly truncated: true; readonly kept: readonly KeptPart[] };
+
 /** Share of the room that the head gets. Failures are at the end, so the tail gets more (Gemini keeps 20/80). */
 const HEAD_SHARE = 0.4;
 /** Room that the notice may take. */
@@ -19,13 +24,10 @@ const NOTICE_CHARS = 240;
 
 /**
  * Head and tail of a text within the limit, with a notice between them that says what is missing and how to read it.
- * A text within the limit is returned as it is. The result is never longer than `maxChars`.
+ * A text within the limit is returned as it is. The result is never longer than `maxChars`. `kept` are the parts that stay.
  * Source: requirement 4.4, survey of coding agents.
  */
-export function truncateText(
-  text: string,
-  { maxChars, handle, wholeChars = 0 }: TruncateOptions,
-): { readonly text: string; readonly truncated: boolean } {
+export function truncateText(text: string, { maxChars, handle, wholeChars = 0 }: TruncateOptions): Cut {
   const isPart = wholeChars > text.length;
   if (!isPart && text.length <= maxChars) return { text, truncated: false };
   const room = Math.max(0, maxChars - NOTICE_CHARS);
@@ -41,8 +43,16 @@ export function truncateText(
     " left out.",
     handle === undefined ? "" : ` Read the whole: read_output handle="${handle}"`,
   ].join("");
-  const parts = [head.replace(/\n$/, ""), notice, tail.replace(/^\n/, "")].filter((part) => part !== "");
-  return { text: cutChars(parts.join("\n"), maxChars), truncated: true };
+  const [first, last] = [head.replace(/\n$/, ""), tail.replace(/^\n/, "")];
+  const parts = [first, notice, last].filter((part) => part !== "");
+  return {
+    text: cutChars(parts.join("\n"), maxChars),
+    truncated: true,
+    kept: [
+      { from: 0, to: first.length, at: 0 },
+      { from: text.length - last.length, to: text.length, at: parts.join("\n").length - last.length },
+    ],
+  };
 }
 
 /** Lines as people count them: a newline at the end opens no further line. */

@@ -13,6 +13,7 @@ export type { CancelledRun } from "../sessions/cancel-session.ts";
 export type { Interrupted } from "../sessions/interrupt-session.ts";
 export type { AttachmentSource } from "../sessions/attachments.ts";
 export type { Undone } from "../sessions/compact-session.ts";
+export type { CallResult } from "../sessions/session-export.ts";
 export type { Retried } from "../sessions/retry-session.ts";
 export type { ContextReport } from "../../activities/context/context-report.ts";
 export type { Sent } from "../sessions/send-guidance.ts";

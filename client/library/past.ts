@@ -1,7 +1,8 @@
-/** The library's methods on what a session has behind it: its context, its compactions, earlier steps. */
+/** The library's methods on what a session has behind it: its calls, its context, its compactions, earlier steps. */
 import type { SessionRow } from "../../activities/store/reading.ts";
 import type { Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
+import { callResult } from "../sessions/session-export.ts";
 import { compactionFocus, compactSession, undoCompaction } from "../sessions/compact-session.ts";
 import { forkSession } from "../sessions/fork-session.ts";
 import { retrySession } from "../sessions/retry-session.ts";
@@ -9,10 +10,11 @@ import { parseSessionId } from "../sessions/session-id.ts";
 import { noStdin, readMessage } from "../sessions/task-input.ts";
 import type { Longhaul } from "./types.ts";
 
-type Past = Pick<Longhaul, "compact" | "undoCompaction" | "context" | "retry" | "fork">;
+type Past = Pick<Longhaul, "callResult" | "compact" | "undoCompaction" | "context" | "retry" | "fork">;
 
 export function pastOf(services: Services, session: (reference: string) => Promise<SessionRow>): Past {
   return {
+    callResult: async (reference, call) => callResult(services, await session(reference), call),
     compact: async (reference, { focus = "" } = {}) => {
       const asked = compactionFocus(focus);
       await compactSession(services, await session(reference), asked);

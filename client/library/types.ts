@@ -10,6 +10,7 @@ import type { Undone } from "../sessions/compact-session.ts";
 import type { Retried } from "../sessions/retry-session.ts";
 import type { Answered } from "../sessions/send-answer.ts";
 import type { Sent } from "../sessions/send-guidance.ts";
+import type { CallResult } from "../sessions/session-export.ts";
 import type { Started } from "../sessions/start-session.ts";
 import type { StartOptions } from "./start-options.ts";
 import type { Batches, Schedules } from "./batches.ts";
@@ -140,6 +141,8 @@ export interface Longhaul {
   /** Copies the files, as last saved, into a folder. `force`: overwrites existing files that differ. */
   pull(session: string, folder: string, options?: { readonly force?: boolean }): Promise<Pulled>;
   diff(session: string): Promise<SessionDiff>;
+  /** A call by its id, as in the events of it. `stdout` and `stderr` are null if the call's streams were not kept apart. */
+  callResult(session: string, call: string): Promise<CallResult>;
   /** `own`: everything; `atif`: the trajectory in a format that other tools read. */
   export(session: string, format?: "own" | "atif"): Promise<object>;
   /**

@@ -1,5 +1,10 @@
-/** A whole session as one document. Pure. */
+/** A whole session as one document, and one call of it. */
+import type { ToolOutcome } from "../../activities/contract/message.ts";
+import { textsApart, type TextsApart } from "../../activities/contract/streams.ts";
 import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
+import { callWithResult } from "../../activities/store/tool-calls.ts";
+import type { Services } from "../connect/connection.ts";
+import { notPossible } from "../console/errors.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;
 
@@ -15,16 +20,48 @@ export function exportDocument(row: SessionRow, whole: Whole) {
     version: EXPORT_VERSION,
     session: row,
     messages: whole.messages.map(withoutSession),
-    toolCalls: whole.toolCalls.map((call) => ({
-      ...withoutSession(call),
-      input: inputs.get(keyOf(call.epoch, call.step, call.callId)) ?? null,
-      result: results.get(call.sequence) ?? null,
-    })),
+    toolCalls: whole.toolCalls.map((call) => {
+      const result = results.get(call.sequence) ?? null;
+      return {
+        ...withoutSession(call),
+        input: inputs.get(keyOf(call.epoch, call.step, call.callId)) ?? null,
+        result,
+        ...textsApart(result ?? "", call.streams),
+      };
+    }),
     compactionEvents: whole.compactionEvents.map(withoutSession),
     modelCalls: whole.modelCalls.map(withoutSession),
     // Their sessions are exported on their own.
     delegations: whole.delegations.map(withoutSession),
   };
+}
+
+/** How a tool call ended. */
+export interface CallResult extends TextsApart {
+  readonly name: string;
+  /** `pending` and `running`: it has no result yet. */
+  readonly status: "pending" | "running" | ToolOutcome;
+  /** Of a command; null if it has none. */
+  readonly exitCode: number | null;
+  /** What the model read: of a command, both streams and our notes. Null if it has no result yet. */
+  readonly text: string | null;
+  /** The middle of the text was left out, and so of the streams. */
+  readonly truncated: boolean;
+}
+
+/** @throws ClientError (impossible) if the session has no such call */
+export async function callResult(
+  { store }: Pick<Services, "store">,
+  { id }: SessionRow,
+  callId: string,
+): Promise<CallResult> {
+  const found = await callWithResult(store.db, id, callId);
+  if (found === undefined) throw notPossible(`Session ${id} has no call ${JSON.stringify(callId)}.`);
+  const { name, status, exitCode, truncated, streams } = found.row;
+  const text = textOf(found.content) ?? null;
+  // Cast safely: a check of the table holds these values.
+  const known = status as CallResult["status"];
+  return { name, status: known, exitCode, text, truncated, ...textsApart(text ?? "", streams) };
 }
 
 /** The document names the session once, not in each row. */
@@ -54,9 +91,14 @@ function callInputs(messages: Whole["messages"]): Map<string, unknown> {
 function callResults(messages: Whole["messages"]): Map<number, string> {
   const results = new Map<number, string>();
   for (const { role, content, sequence } of messages) {
-    if (role !== "tool" || !Array.isArray(content)) continue;
-    const text = (content as { text?: unknown }[])[0]?.text;
-    if (typeof text === "string") results.set(sequence, text);
+    if (role !== "tool") continue;
+    const text = textOf(content);
+    if (text !== undefined) results.set(sequence, text);
   }
   return results;
+}
+
+function textOf(content: unknown): string | undefined {
+  const [part] = Array.isArray(content) ? (content as { readonly text?: unknown }[]) : [];
+  return typeof part?.text === "string" ? part.text : undefined;
 }

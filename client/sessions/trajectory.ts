@@ -16,6 +16,7 @@ import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
 type Whole = Awaited<ReturnType<typeof readWhole>>;
 type MessageRow = Whole["messages"][number];
 type ModelCallRow = Whole["modelCalls"][number];
+type ResultRow = MessageRow & { readonly call: Whole["toolCalls"][number] | undefined };
 type Config = {
   readonly model?: string;
   readonly price?: Price | undefined;
@@ -53,7 +54,10 @@ export const WHO = { user: "you", agent: "agent", system: "note" } as const;
 export function trajectoryDocument(row: SessionRow, whole: Whole, version: string) {
   const config = row.config as Config;
   const live = whole.messages.filter((message) => message.supersededEpoch === null);
-  const results = live.filter((message) => message.role === "tool");
+  const ledger = new Map(whole.toolCalls.map((call) => [call.sequence, call]));
+  const results = live
+    .filter((message) => message.role === "tool")
+    .map((message) => ({ ...message, call: ledger.get(message.sequence) }));
   const bills = whole.modelCalls.filter((call) => call.status === "kept" && call.purpose === "step");
   const steps = live
     .filter((message) => message.role !== "tool")
@@ -107,7 +111,7 @@ function spokenStep(message: MessageRow): Body {
 
 function agentStep(
   message: MessageRow,
-  results: readonly MessageRow[],
+  results: readonly ResultRow[],
   bill: ModelCallRow | undefined,
   config: Config,
 ): Body {
@@ -143,15 +147,25 @@ function callOf({ toolCallId, toolName, input }: ToolCallPart) {
   };
 }
 
-function resultOf(call: ToolCallPart, { step }: MessageRow, results: readonly MessageRow[]) {
-  const found = results
-    .filter((row) => row.step === step)
-    .map((row) => (row.content as [ToolResultPart])[0])
-    .find((part) => part.toolCallId === call.toolCallId);
-  if (found === undefined) return [];
-  const content = [found.text, ...(found.files ?? []).map(fileNote)].join("\n");
-  return [{ source_call_id: call.toolCallId, content, extra: { outcome: found.outcome } }];
+function resultOf(call: ToolCallPart, { step }: MessageRow, results: readonly ResultRow[]) {
+  const row = results.find((result) => result.step === step && partOf(result).toolCallId === call.toolCallId);
+  if (row === undefined) return [];
+  const { text, files = [], outcome } = partOf(row);
+  const { exitCode = null, streams = null } = row.call ?? {};
+  return [
+    {
+      source_call_id: call.toolCallId,
+      content: [text, ...files.map(fileNote)].join("\n"),
+      extra: {
+        outcome,
+        ...(exitCode === null ? {} : { exitCode }),
+        ...(streams === null ? {} : { streams }),
+      },
+    },
+  ];
 }
+
+const partOf = ({ content }: ResultRow) => (content as [ToolResultPart])[0];
 
 /** The newest kept bill of the answer's step in its epoch. */
 function billOf(bills: readonly ModelCallRow[], { epoch, step }: MessageRow): ModelCallRow | undefined {

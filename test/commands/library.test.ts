@@ -151,6 +151,24 @@ test("compacts, shows the context, undoes, retries and forks as the commands do"
   await expect(client.fork(id, { id: "no id" })).rejects.toMatchObject({ exitCode: 2 });
 });
 
+test("a command's standard output and standard error are apart for programs, also in a fork", async () => {
+  const client = await connected();
+  const { id } = await client.start("run: echo to out; echo to err >&2; exit 3\nsay: Done.");
+  const [result] = (await all(client.events(id))).flatMap((event) =>
+    event.type === "llm:tool-result" ? [event.data] : [],
+  );
+  const call = result?.callId ?? "";
+  const kept = { name: "bash", status: "completed", exitCode: 3, stdout: "to out", stderr: "to err" };
+  expect(await client.callResult(id, call)).toMatchObject({ ...kept, truncated: false });
+  expect((await client.callResult(id, call)).text).toMatch(/\n\[exit code 3\]$/);
+  const { toolCalls } = (await client.export(id)) as { readonly toolCalls: readonly object[] };
+  expect(toolCalls).toMatchObject([kept]);
+  const fork = await client.fork(id, { message: "say: Elsewhere." });
+  expect(await client.callResult(fork.id, call)).toMatchObject(kept);
+  await client.cancel(fork.id);
+  await expect(client.callResult(id, "no-such-call")).rejects.toMatchObject({ exitCode: 5 });
+});
+
 test("text files go with a task and with a message, under their names", async () => {
   const client = await connected();
   const notes = { name: "notes.md", bytes: Buffer.from("Use tabs.\n") };

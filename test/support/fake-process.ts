@@ -17,7 +17,7 @@ export interface FakeProcess {
 
 export async function startProcess(command: SandboxCommand, root: string): Promise<FakeProcess> {
   const startedAtMs = Date.now();
-  const chunks: Record<OutputStream, Buffer[]> = { out: [], err: [] };
+  const chunks: Record<OutputStream, Buffer[]> = { out: [], err: [], turns: [] };
   // Joined when read, not at each piece: the tests print megabytes.
   const output = (stream: OutputStream): Buffer => {
     const joined = Buffer.concat(chunks[stream]);
@@ -26,13 +26,29 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
   };
   const bytesOf = (stream: OutputStream): number =>
     chunks[stream].reduce((total, chunk) => total + chunk.length, 0);
-  const sizes = (): Pick<
-    CommandState,
-    "id" | "startedAtMs" | "outBytes" | "errBytes" | "outKept" | "errKept"
-  > => {
+  const sizes = (): Omit<CommandState, "kind"> => {
     const outBytes = bytesOf("out");
     const errBytes = bytesOf("err");
-    return { id: command.id, startedAtMs, outBytes, errBytes, outKept: outBytes, errKept: errBytes };
+    const turnsBytes = bytesOf("turns");
+    return {
+      id: command.id,
+      startedAtMs,
+      outBytes,
+      errBytes,
+      outKept: outBytes,
+      errKept: errBytes,
+      ...(command.tellApart === true ? { turnsBytes, turnsKept: turnsBytes } : {}),
+    };
+  };
+  let last: OutputStream = "out";
+  const merge = (stream: OutputStream, data: Buffer): void => {
+    if (stream !== last) {
+      const turn = Buffer.alloc(8);
+      turn.writeUIntLE(bytesOf("out") * 2 + (stream === "err" ? 1 : 0), 0, 6);
+      chunks.turns.push(turn);
+    }
+    last = stream;
+    chunks.out.push(data);
   };
   const cwd = path.join(root, path.posix.relative("/workspace", command.cwd ?? "/workspace"));
   const refused = (reason: string): FakeProcess => ({
@@ -59,8 +75,9 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
 
   let by: "timeout" | "request" | "signal" = "signal";
   let end: { code: number | null; signal: string | null; atMs: number } | undefined;
-  child.stdout?.on("data", (data: Buffer) => chunks.out.push(data));
-  child.stderr?.on("data", (data: Buffer) => chunks[command.mergeOutput === true ? "out" : "err"].push(data));
+  const isMerged = command.mergeOutput === true;
+  child.stdout?.on("data", (data: Buffer) => (isMerged ? merge("out", data) : chunks.out.push(data)));
+  child.stderr?.on("data", (data: Buffer) => (isMerged ? merge("err", data) : chunks.err.push(data)));
   child.stdin?.on("error", () => {});
   child.stdin?.write(command.stdin ?? new Uint8Array());
   if (command.more !== true) child.stdin?.end();

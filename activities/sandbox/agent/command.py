@@ -93,6 +93,9 @@ class Command(Ending):
             "outKept": out.kept,
             "errKept": err.kept,
         }
+        if "turns" in self.outputs:
+            turns = self.outputs["turns"]
+            answer.update(turnsBytes=turns.total, turnsKept=turns.kept)
         answer.update(self.end or {"kind": "running", "pid": self.pid})
         if self.disk:
             answer["disk"] = self.disk
@@ -151,10 +154,23 @@ class Command(Ending):
         out_reader, out_writer = pipe()
         self.pipes[out_reader] = self.outputs["out"]
         err_writer = out_writer
-        if not request.get("mergeOutput"):
+        if request.get("tellApart"):
+            err_reader, err_writer = pipe()
+            turns = self.outputs["turns"] = Turns(f"{CALLS}/{self.id}.turns")
+            for number, fd in enumerate((out_reader, err_reader)):
+                self.pipes[fd] = Side(number, self.outputs["out"], turns)
+        elif not request.get("mergeOutput"):
             err_reader, err_writer = pipe()
             self.pipes[err_reader] = self.outputs["err"]
         self.given = [stdin, out_writer, err_writer]
+        # Watched before the program runs: then the pipe that is filled first is read first.
+        for fd in self.pipes:
+            os.set_blocking(fd, False)
+            try:
+                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, CHUNK)
+            except OSError:
+                pass
+            self.loop.watch(fd, selectors.EVENT_READ, lambda fd=fd: self.pump(fd))
 
     def launched(self, said):
         if b"-" in said:
@@ -169,17 +185,12 @@ class Command(Ending):
         for fd in set(self.given):
             os.close(fd)
         self.opened = []
-        for fd in self.pipes:
-            os.set_blocking(fd, False)
-            try:
-                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, CHUNK)
-            except OSError:
-                pass
-            self.loop.watch(fd, selectors.EVENT_READ, lambda fd=fd: self.pump(fd))
         self.input.flow()
         self.notify_started()
 
     def refuse(self, reason):
+        for fd in self.pipes:
+            self.loop.unwatch(fd)
         for fd in self.opened:
             os.close(fd)
         self.supervisor.running.pop(self.pid, None)
@@ -205,7 +216,7 @@ class Command(Ending):
             return True
         self.loop.unwatch(fd)
         os.close(fd)
-        del self.pipes[fd]
+        self.pipes.pop(fd).close()
         if not self.pipes and self.status is not None:
             self.conclude()
         return False
@@ -245,7 +256,7 @@ class Command(Ending):
         self.finish({**end, "durationMs": round(self.duration * 1000)})
 
     def finish(self, end):
-        for output in self.outputs.values():
+        for output in [*self.pipes.values(), *self.outputs.values()]:
             output.close()
         self.end = end
         if self.ending and self.ending.get("swept"):

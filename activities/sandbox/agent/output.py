@@ -1,8 +1,11 @@
 """A command's output, kept within bounds. Part of the supervisor: see sources.ts."""
 
 import os
+import struct
 
 TAIL_BYTES = 1 << 20
+# Half a million changes between the streams of one command; beyond that the worker does not tell them apart.
+TURNS_BYTES = 4 << 20
 
 
 class Output:
@@ -75,3 +78,55 @@ class Output:
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None
+
+
+def whole_characters(data):
+    """How many bytes come before a character of UTF-8 that is not complete at the end."""
+    for back in range(1, min(3, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4 if byte < 0xF8 else 1
+            return len(data) - back if back < needed else len(data)
+        if byte < 0x80:
+            break
+    return len(data)
+
+
+class Turns(Output):
+    """Where, in an output that two streams share, the other stream begins: eight bytes each, twice the position, plus 1 if it is
+    standard error that begins. Standard output is first."""
+
+    def __init__(self, path):
+        super().__init__(path, TURNS_BYTES)
+        self.number = 0
+
+    def note(self, number, position):
+        if number != self.number:
+            self.number = number
+            self.add(struct.pack("<Q", position << 1 | number))
+
+
+class Side:
+    """One of two streams that share an output, in the order in which their bytes arrive."""
+
+    def __init__(self, number, output, turns):
+        self.number = number
+        self.output = output
+        self.turns = turns
+        self.torn = b""
+
+    def add(self, data):
+        # The other stream must not come between the bytes of one character.
+        data = self.torn + data
+        whole = whole_characters(data)
+        self.torn = data[whole:]
+        self.put(data[:whole])
+
+    def put(self, data):
+        if data:
+            self.turns.note(self.number, self.output.total)
+            self.output.add(data)
+
+    def close(self):
+        self.put(self.torn)
+        self.torn = b""

@@ -1,5 +1,6 @@
-/** Column types that several tables use. Imports only drizzle, as the tables do. */
-import { customType, integer, timestamp } from "drizzle-orm/pg-core";
+/** Column types that several tables use. Imports only drizzle and types, as the tables do. */
+import { customType, integer, json, timestamp } from "drizzle-orm/pg-core";
+import type { Streams } from "../../contract/streams.ts";
 
 /** A point in time, by the database's clock. */
 export const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
@@ -14,3 +15,6 @@ export const multirange = customType<{ data: string }>({ dataType: () => "int8mu
 
 /** The epochs that began before this row, each without it; null for a row that none did, or that an older version marked. */
 export const supersededBy = () => integer("superseded_by").array();
+
+/** Which parts of a result a command wrote to which stream; null if they were not kept apart. */
+export const streams = () => json().$type<Streams>();

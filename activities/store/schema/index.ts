@@ -1,10 +1,9 @@
 /**
- * The tables. Imports only drizzle, so that migrations can be generated from here.
- *
- * Rules: nothing is deleted (live chunks of a finished step apart): rows are marked. A row of an abandoned
- * line of history (Temporal reset) carries `superseded_epoch`; the live line is where that is null. `superseded_by` lists the
- * epochs that began before the row, so that a reset of an abandoned run can bring its line back (store/lines.ts).
- * Messages are `json`, never `jsonb`, which reorders keys and so breaks prompt-cache bytes and signatures.
+ * The tables. Imports only drizzle, so that migrations can be generated from here. Rules: nothing is deleted (live chunks of
+ * a finished step apart): rows are marked. A row of an abandoned line of history (Temporal reset) carries `superseded_epoch`;
+ * the live line is where that is null. `superseded_by` lists the epochs that began before the row, so that a reset of an
+ * abandoned run can bring its line back (store/lines.ts). Messages are `json`, never `jsonb`, which reorders keys and so
+ * breaks prompt-cache bytes and signatures.
  */
 import { sql } from "drizzle-orm";
 import {
@@ -21,7 +20,7 @@ import {
   text,
   unique,
 } from "drizzle-orm/pg-core";
-import { at, bytea, supersededBy } from "./columns.ts";
+import { at, bytea, streams, supersededBy } from "./columns.ts";
 
 export const sessions = pgTable(
   "sessions",
@@ -129,6 +128,7 @@ export const toolCalls = pgTable(
     fence: integer().notNull().default(0),
     container: text(),
     exitCode: integer("exit_code"),
+    streams: streams(),
     truncated: boolean().notNull().default(false),
     startedAt: at("started_at"),
     finishedAt: at("finished_at"),

@@ -1,7 +1,7 @@
 /** A small session in which every claim holds, for tests that break one thing at a time. */
 import type { ParsedRequest, ServedRequest, WireItem } from "../model-server/wire.ts";
 import type { EventData } from "../../../activities/store/event.ts";
-import type { BillRow, Evidence, MessageRow } from "./evidence.ts";
+import type { BillRow, CallRow, Evidence, MessageRow } from "./evidence.ts";
 
 const ID = "sound";
 const START = Date.parse("2026-11-21T10:00:00Z");
@@ -61,7 +61,8 @@ const result = (sequence: number, step: number, index: number, toolCallId: strin
     content: [{ type: "tool-result", toolCallId, toolName: "bash", outcome: "completed", text: "ok" }],
   });
 
-const call = (sequence: number, step: number, index: number, callId: string) => ({
+/** A call that has ended well. */
+export const callRow = (sequence: number, step: number, index: number, callId: string): CallRow => ({
   sessionId: ID,
   epoch: 1,
   step,
@@ -73,6 +74,7 @@ const call = (sequence: number, step: number, index: number, callId: string) => 
   fence: 1,
   container: null,
   exitCode: 0,
+  streams: null,
   truncated: false,
   startedAt: at(sequence),
   finishedAt: at(sequence),
@@ -234,7 +236,7 @@ export function soundEvidence(): Evidence {
       }),
       answer(8, 3, { input: 300, output: 30 }, []),
     ],
-    calls: [call(3, 1, 0, "a"), call(4, 1, 1, "b")],
+    calls: [callRow(3, 1, 0, "a"), callRow(4, 1, 1, "b")],
     rounds: [
       {
         id: 1,
