@@ -57,6 +57,8 @@ export interface BuildOrder {
   readonly args: Readonly<Record<string, string>>;
   readonly target?: string | undefined;
   readonly timeoutMs: number;
+  /** Whose builds, with which settings, share their layers. */
+  readonly layers: string;
   /** Why the operator's policy refuses an image that the build would take; undefined if it may. */
   readonly refuseImage: (image: string) => string | undefined;
 }

@@ -81,7 +81,7 @@ export async function openBuilt(
     const result = await buildFrom(
       setUps,
       request,
-      { ...asked, build, key, refuseImage: imageRule(deps) },
+      { ...asked, build, key, layers: keyFor(session, ["layers"]), refuseImage: imageRule(deps) },
       signal,
     );
     output = cutTail(deps.sanitizer.clean(result.output).trimEnd(), MAX_OUTPUT_CHARS);
@@ -98,14 +98,13 @@ export async function openBuilt(
 }
 
 /** Includes the owner: a Dockerfile may fetch private files. A session without an owner has its own image. */
-function imageKey({ id, config, owner }: Session, build: ImageBuild, hash: string): string {
+function keyFor({ id, config, owner }: Session, depends: readonly string[]): string {
   const inherited = config.sandbox.inherited?.setup;
-  return keyOf(config, inherited === undefined ? `session ${id}` : ofOwner(inherited, owner), [
-    "image",
-    JSON.stringify(build),
-    hash,
-  ]);
+  return keyOf(config, inherited === undefined ? `session ${id}` : ofOwner(inherited, owner), depends);
 }
+
+const imageKey = (session: Session, build: ImageBuild, hash: string): string =>
+  keyFor(session, ["image", JSON.stringify(build), hash]);
 
 const imageRule =
   ({ policy }: Pick<AgentDeps, "policy">) =>
@@ -137,8 +136,9 @@ async function buildFrom(
     build,
     key,
     dockerfile,
-    refuseImage,
-  }: ContextFacts & Pick<BuildOrder, "refuseImage"> & { readonly build: ImageBuild; readonly key: string },
+    ...rules
+  }: ContextFacts &
+    Pick<BuildOrder, "refuseImage" | "layers"> & { readonly build: ImageBuild; readonly key: string },
   signal: AbortSignal,
 ): Promise<BuildResult> {
   const state = await runContext(sandbox, "tar", build);
@@ -154,7 +154,7 @@ async function buildFrom(
       };
     const { args, target } = build;
     const context = wholeOutput(sandbox, state);
-    const order = { context, dockerfile, args, target, refuseImage, timeoutMs: setup.timeout };
+    const order = { context, dockerfile, args, target, timeoutMs: setup.timeout, ...rules };
     return await setUps.build(sandboxSpec(session.id, session.config, session.owner), key, order, signal);
   } finally {
     await sandbox.discard(state.id);

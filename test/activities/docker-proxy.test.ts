@@ -66,6 +66,7 @@ test("is let through, and no rule is there that nothing needs", async () => {
     const order = {
       context: Readable.from(context),
       dockerfile: "Dockerfile",
+      layers: "test",
       args: {},
       refuseImage: () => undefined,
       timeoutMs: 60_000,

@@ -30,6 +30,7 @@ test("an image is never a session's before it is known that a sandbox runs on it
       {
         context: contextOf(`FROM ${spec.image}\nRUN ${line}\n`),
         dockerfile: "Dockerfile",
+        layers: "test",
         args: {},
         refuseImage: () => undefined,
         timeoutMs: 60_000,
@@ -64,6 +65,7 @@ test("a build runs without a way out: no fetch by the engine, no interface but l
     const order = {
       context,
       dockerfile: "Dockerfile",
+      layers: "test",
       args: {},
       refuseImage: () => undefined,
       timeoutMs: 60_000,
@@ -84,6 +86,7 @@ test("a build runs without a way out: no fetch by the engine, no interface but l
   const order = {
     context: contextOf(`FROM ${spec.image}\n`),
     dockerfile: "Dockerfile",
+    layers: "test",
     args: {},
     timeoutMs: 60_000,
   };
@@ -143,6 +146,7 @@ test.each(["bridge", "none", "listed"] as const)(
       {
         context: contextOf(`FROM ${spec.image}\nRUN ${look}; exit 3\n`),
         dockerfile: "Dockerfile",
+        layers: "test",
         args: {},
         refuseImage: () => undefined,
         timeoutMs: 60_000,

@@ -105,21 +105,27 @@ test("a failed build, or one without a usable image, ends the run before any mod
   expect(await agent.docker.listImages({ filters: { label: ["longhaul.setup", label] } })).toEqual([]);
 });
 
-test("a Dockerfile's commands have the sandbox's network: only listed addresses", async () => {
+test("a Dockerfile's commands have the sandbox's network: only listed addresses; the layers of others are not taken", async () => {
   const ask = "curl -s -o /dev/null -D - http://192.0.2.1/ | grep -o 'blocked-[a-z-]*' > /opt/refused";
-  const session = await agent.start(
-    scriptedModel().calls("bash", { command: "cat /opt/refused" }).says("Done."),
-    {
-      config: building(randomBytes(8).toString("hex"), [], {
-        build: BUILD,
-        network: "listed",
-        domains: ["good.test"],
-      }),
-      workspace: await files({ Dockerfile: `FROM ${inject("sandboxImage")}\nRUN ${ask}\n` }),
-    },
-  );
-  expect((await session.result()).status).toBe("completed");
-  expect(await resultTexts(agent.database.store, session.id)).toEqual(["blocked-by-allowlist"]);
-  const denied = await session.until("egress:denied");
-  expect(denied.data).toMatchObject({ host: "192.0.2.1", reason: "blocked-by-allowlist" });
+  const run = async (owner: string, more: string) => {
+    const session = await agent.start(
+      scriptedModel().calls("bash", { command: "cat /opt/refused" }).says("Done."),
+      {
+        config: building(owner, [], { build: BUILD, network: "listed", domains: ["good.test"] }),
+        workspace: await files({ Dockerfile: `FROM ${inject("sandboxImage")}\nRUN ${ask}\n${more}` }),
+      },
+    );
+    expect((await session.result()).status).toBe("completed");
+    expect(await resultTexts(agent.database.store, session.id)).toEqual(["blocked-by-allowlist"]);
+    return session;
+  };
+  const [one, other] = [randomBytes(8).toString("hex"), randomBytes(8).toString("hex")];
+  for (const owner of [one, other]) {
+    const session = await run(owner, "");
+    const denied = await session.until("egress:denied");
+    expect(denied.data).toMatchObject({ host: "192.0.2.1", reason: "blocked-by-allowlist" });
+  }
+  const again = await run(one, "RUN true\n");
+  expect(await again.dataOf("setup:built")).toMatchObject([{ kept: "made" }]);
+  expect(await again.dataOf("egress:denied")).toEqual([]);
 });

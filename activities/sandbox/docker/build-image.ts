@@ -14,7 +14,7 @@ import { limitProcesses } from "./limit-processes.ts";
 import { networkMode, sandboxName } from "./profile.ts";
 import { readDockerfile } from "../dockerfile.ts";
 import { runOnce } from "./run-program.ts";
-import { keptLabels, nameKept } from "./set-up-images.ts";
+import { keptLabels, layersFor, nameKept } from "./set-up-images.ts";
 
 /** The engine counts CPU time in periods of this many microseconds. Source: its default. */
 const CPU_PERIOD = 100_000;
@@ -30,7 +30,7 @@ export async function buildImage(
   { key, ...order }: BuildOrder & { readonly key: string },
   signal: AbortSignal,
 ): Promise<BuildResult> {
-  const labels = await keptLabels(docker, spec);
+  const labels = await keptLabels(docker, spec, order.layers);
   const check = (text: string) => checkDockerfile(docker, text, order);
   const context = checkedContext(order.context, order.dockerfile, check);
   // When its client disconnects, the engine ends the build and removes the build's container.
@@ -48,6 +48,8 @@ export async function buildImage(
       buildargs: { ...(spec.network === "listed" ? proxies() : {}), ...order.args },
       ...(order.target === undefined ? {} : { target: order.target }),
       labels,
+      // Without the parameter the engine would take any layer that it has, also what another session's network let in.
+      cachefrom: JSON.stringify(await layersFor(docker, order.layers)),
       networkmode: networkOf(spec),
       shmsize: limits.mark,
       memory: spec.memoryBytes,
