@@ -33,7 +33,7 @@ export interface CollectOptions {
   readonly watched?: readonly SessionEvent[];
   /** Workers that were killed, or ended in the middle of an answer. */
   readonly kills?: number;
-  /** How long a closed run's sandbox may take to be gone, in ms. */
+  /** How long the run of an ended session may take to close, and its sandbox to be gone, in ms. */
   readonly graceMs?: number;
 }
 
@@ -47,6 +47,8 @@ export async function collectEvidence(
   options: CollectOptions = {},
 ): Promise<Evidence> {
   const { db } = place.database.store;
+  const graceMs = options.graceMs ?? GRACE_MS;
+  await closing(place, id, graceMs);
   const [session] = await db.select().from(sessions).where(eq(sessions.id, id));
   const [cursor] = await db.select().from(cursors).where(eq(cursors.sessionId, id));
   if (!session || !cursor) throw new Error(`No session ${id} in Postgres.`);
@@ -56,8 +58,7 @@ export async function collectEvidence(
     id,
     runRows.map((run) => run.runId),
   );
-  const grace = isClosed({ histories }) ? (options.graceMs ?? GRACE_MS) : 0;
-  const sandboxes = await sandboxesOf(place.docker, id, grace);
+  const sandboxes = await sandboxesOf(place.docker, id, isClosed({ histories }) ? graceMs : 0);
   return {
     session,
     cursor,
@@ -81,6 +82,24 @@ export async function collectEvidence(
     watched: options.watched,
     kills: options.kills ?? 0,
   };
+}
+
+/** A session's end is stored just before its run closes: waits for that, as long as the row says that it has ended. */
+async function closing({ database, client }: Place, id: string, graceMs: number): Promise<void> {
+  const end = Date.now() + graceMs;
+  while (Date.now() < end) {
+    const [row] = await database.store.db
+      .select({ endedAt: sessions.endedAt })
+      .from(sessions)
+      .where(eq(sessions.id, id));
+    if (row?.endedAt == null) return;
+    const run = await client.workflow
+      .getHandle(id)
+      .describe()
+      .catch(() => undefined);
+    if (run?.status.name !== "RUNNING") return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
 }
 
 /** What is left of the session's sandbox; polls until it is gone or the grace period is over. */
