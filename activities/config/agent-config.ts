@@ -70,14 +70,17 @@ export const toolsConfigSchema = z.strictObject({
   exit_plan: charsOnly,
 });
 
+/** Until the response's headers, and from then until the first piece, in ms. Servers of this machine are given longer. */
+export const USUAL_WAITS = { connectMs: 30_000, firstTokenMs: 180_000 } as const;
+
 const limitsConfigSchema = z.strictObject({
   /** Source: requirements, default 50; long tasks need more, so the product's default is 500. */
   maxSteps: z.number().int().positive().default(500),
   /** Continue as new after this many events; the server itself suggests it at 4,096. Source: survey of durable engines, 1b. */
   maxHistoryEvents: z.number().int().min(50).default(3_000),
   modelTimeout: timerMs.default(600_000),
-  connectTimeout: timerMs.default(30_000),
-  firstTokenTimeout: timerMs.default(180_000),
+  connectTimeout: timerMs.default(USUAL_WAITS.connectMs),
+  firstTokenTimeout: timerMs.default(USUAL_WAITS.firstTokenMs),
   silenceTimeout: timerMs.default(90_000),
   /** Silence in mid-answer of a model that reasons. Source: head-to-head of nine agents; the most patient wait 300 s. */
   thinkingTimeout: timerMs.default(300_000),

@@ -141,12 +141,59 @@ describe("deadlines", () => {
   const deadlines = { connectMs: 30, firstTokenMs: 180, silenceMs: 90, answerMs: 600 };
   const local = { ...endpoint, baseUrl: "http://127.0.0.1:11434/v1" };
 
-  it("give a local server the time of a first token for its headers", () => {
+  it("give a local server the configured time of a first token for its headers", () => {
     expect(deadlinesOf(modelRequest({ deadlines }), endpoint)).toMatchObject(deadlines);
     expect(deadlinesOf(modelRequest({ deadlines }), local)).toMatchObject({
       connectMs: 180,
       settings: { connect: "limits.firstTokenTimeout" },
     });
+  });
+
+  it.each([
+    "http://127.0.0.1:11434/v1",
+    "http://localhost:8080",
+    "http://[::1]:8000/v1",
+    "http://0.0.0.0:1234/v1",
+    "http://host.docker.internal:11434/v1",
+  ])("of %s, a server of this machine, are that of the whole answer until its first piece", (baseUrl) => {
+    const usual = modelDeadlines(configOf({}), 0);
+    const ofAnswer = { connect: "limits.modelTimeout", firstToken: "limits.modelTimeout" };
+    const { answerMs } = usual;
+    expect(deadlinesOf(modelRequest({ deadlines: usual }), { ...endpoint, baseUrl })).toMatchObject({
+      connectMs: answerMs,
+      firstTokenMs: answerMs,
+      silenceMs: 90_000,
+      thinkingMs: 300_000,
+      settings: ofAnswer,
+    });
+    const elsewhere = { ...endpoint, baseUrl: "http://10.1.2.3:11434/v1" };
+    expect(deadlinesOf(modelRequest({ deadlines: usual }), elsewhere)).toMatchObject(usual);
+    const ofProvider = (timeouts: object) =>
+      deadlinesOf(modelRequest({ deadlines: usual, provider: { name: "acme", timeouts } }), local);
+    expect(ofProvider({ firstToken: 7_000 })).toMatchObject({ connectMs: 7_000, firstTokenMs: 7_000 });
+    expect(ofProvider({ connect: 3_000 })).toMatchObject({ connectMs: 3_000, firstTokenMs: answerMs });
+  });
+
+  it("let a local server read a request for minutes, and name the setting that ends it", () => {
+    const barks: ModelError[] = [];
+    const usual = modelDeadlines(configOf({}), 0);
+    const named = deadlinesOf(modelRequest({ deadlines: usual }), local);
+    const start = () => new Watchdog(named, (error) => barks.push(error), vi.fn<() => void>());
+    start();
+    vi.advanceTimersByTime(usual.answerMs - 1);
+    expect(barks).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(barks).toMatchObject([
+      { class: "too-long", message: expect.stringContaining("585 s (limits.modelTimeout)") },
+    ]);
+    barks.length = 0;
+    const connected = start();
+    connected.connected();
+    vi.advanceTimersByTime(500_000);
+    connected.heard();
+    vi.advanceTimersByTime(84_999);
+    expect(barks).toEqual([]);
+    connected.stop();
   });
 
   it("give a thinking model the time of a first token for its silences", () => {
