@@ -46,7 +46,7 @@ export type ModelDelta =
   | { readonly type: "tool-call"; readonly toolName: string }
   /** A piece of the arguments of the call that began last. */
   | { readonly type: "tool-input"; readonly text: string }
-  /** Bytes arrive, but nothing to show for a while: the model's thinking is hidden. */
+  /** Bytes arrive, but nothing to show for a while: the model's thinking is hidden. Never between two pieces of text or a call. */
   | { readonly type: "thinking" };
 
 export interface ModelAnswer {

@@ -4,12 +4,16 @@ import type { NamedDeadlines } from "./deadlines.ts";
 
 /** After this long without a piece, bytes that carry none are reported. Source: ours, about when a person begins to wonder. */
 const WONDER_MS = 5_000;
+/** A piece is here at the latest this long after its bytes: twice as long as pieces are gathered. */
+const CARRIED_MS = 1_000;
 
 export class Watchdog {
   readonly #deadlines: NamedDeadlines;
   readonly #onSilent: (error: ModelError) => void;
   readonly #onHidden: () => void;
-  #reportFrom = performance.now() + WONDER_MS;
+  /** Undefined while nothing is to be reported: between pieces of text or a call, and after a report. */
+  #reportFrom: number | undefined = performance.now() + WONDER_MS;
+  #report: NodeJS.Timeout | undefined;
   #timer: NodeJS.Timeout | undefined;
   readonly #end: NodeJS.Timeout;
   #phase: "connect" | "first" | "next" = "connect";
@@ -19,7 +23,7 @@ export class Watchdog {
   /**
    * Starts at once.
    * @param onSilent called at most once, with an error of class `silent` or `too-long` that names the deadline
-   * @param onHidden called once in each long stretch of bytes without a piece
+   * @param onHidden called if bytes come that carry no piece: once before the first piece, and once after thoughts that follow one
    */
   constructor(deadlines: NamedDeadlines, onSilent: (error: ModelError) => void, onHidden: () => void) {
     this.#deadlines = deadlines;
@@ -44,7 +48,8 @@ export class Watchdog {
 
   /** A piece of the answer has arrived. */
   heard(): void {
-    this.#reportFrom = performance.now() + WONDER_MS;
+    this.#reportFrom = undefined;
+    this.#endReport();
     // Thousands of pieces a second: one timer is refreshed, not replaced.
     if (this.#phase === "next") {
       this.#timer?.refresh();
@@ -57,9 +62,11 @@ export class Watchdog {
   /** Bytes have arrived that are not a piece of the answer: a comment, or an event that says that it continues. */
   alive(): void {
     if (this.#phase !== "connect") this.#timer?.refresh();
-    if (performance.now() < this.#reportFrom) return;
-    this.#reportFrom = Infinity;
-    this.#onHidden();
+    if (this.#reportFrom === undefined || performance.now() < this.#reportFrom) return;
+    this.#report ??= setTimeout(() => {
+      this.#reportFrom = undefined;
+      this.#onHidden();
+    }, CARRIED_MS);
   }
 
   /**
@@ -70,6 +77,8 @@ export class Watchdog {
     const { firstTokenMs, thinkingMs, settings } = this.#deadlines;
     if (thinkingMs !== undefined) this.#silence = { ms: thinkingMs, setting: settings.thinking };
     if (this.#phase !== "next") return;
+    this.#reportFrom = performance.now() + WONDER_MS;
+    this.#endReport();
     if (thinkingMs !== undefined) return this.#arm(thinkingMs);
     this.#phase = "first";
     this.#arm(firstTokenMs);
@@ -78,7 +87,14 @@ export class Watchdog {
   stop(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#end);
+    this.#endReport();
     this.#timer = undefined;
+  }
+
+  #endReport(): void {
+    if (this.#report === undefined) return;
+    clearTimeout(this.#report);
+    this.#report = undefined;
   }
 
   #arm(ms: number): void {

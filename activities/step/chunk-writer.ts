@@ -115,7 +115,7 @@ export class ChunkWriter implements WaitingPieces {
     else this.#deps.batch.add(this);
   }
 
-  /** Rare: at most once in each 5 s without a piece. */
+  /** Rare: at most once before the first piece, and after thoughts. */
   #reportThinking(): void {
     const { sessionId, epoch, step, attempt } = this.at;
     const data = { model: this.#model, hidden: true } as const;

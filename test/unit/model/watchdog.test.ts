@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ModelError } from "../../../activities/model/model.ts";
 import { deadlinesOf } from "../../../activities/model/deadlines.ts";
@@ -96,7 +97,7 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     expect(barksAfter(300)).toContain("limits.silenceTimeout");
   });
 
-  it("reports once that bytes come without a piece for long, and again after the next piece", () => {
+  it("reports once that bytes come without a piece for long before the first piece, and again only after thoughts", () => {
     const { hidden, watchdog } = watch();
     watchdog.connected();
     const comments = (count: number) => {
@@ -107,11 +108,36 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     };
     comments(24);
     expect(hidden).not.toHaveBeenCalled();
-    comments(10);
+    comments(30);
     expect(hidden).toHaveBeenCalledTimes(1);
     watchdog.heard();
-    comments(30);
+    comments(60);
+    expect(hidden).toHaveBeenCalledTimes(1);
+    watchdog.thinking();
+    comments(60);
     expect(hidden).toHaveBeenCalledTimes(2);
+  });
+
+  it("reports no bytes of a slow server that carry a piece, whenever they come", () => {
+    const pieces = fc.array(fc.integer({ min: 1, max: 90_000 }), { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(pieces, fc.integer({ min: 0, max: 999 }), (gapsMs, readMs) => {
+        const hidden = vi.fn<() => void>();
+        const deadlines = { connectMs: 1e8, firstTokenMs: 1e8, silenceMs: 1e8, answerMs: 1e8 };
+        const named = deadlinesOf(modelRequest({ deadlines }), endpoint);
+        const watchdog = new Watchdog(named, () => undefined, hidden);
+        watchdog.connected();
+        for (const ms of gapsMs) {
+          vi.advanceTimersByTime(ms);
+          watchdog.alive();
+          vi.advanceTimersByTime(readMs);
+          watchdog.heard();
+        }
+        watchdog.stop();
+        vi.advanceTimersByTime(10_000);
+        expect(hidden).not.toHaveBeenCalled();
+      }),
+    );
   });
 
   it("ends an answer longer than answerMs, even while it streams", () => {
