@@ -160,6 +160,8 @@ export const modelTargetSchema = askingSchema.extend({
   /** Absent in sessions older than providers: then the worker's OPENAI_BASE_URL, or OpenAI. */
   provider: resolvedProviderSchema.optional(),
   contextWindow: tokens,
+  /** The window before its server named a smaller one, which counts until the run ends. */
+  widerWindow: tokens.optional(),
   maxOutput: tokens,
   /** Requested once if thinking used up `maxOutput`; absent if the model is not known to write more. */
   moreOutput: tokens.optional(),

@@ -3,17 +3,19 @@ import { isNetworkCode, passes } from "../contract/passing.ts";
 import { CLOSED, type ErrorFacts } from "./error-facts.ts";
 import type { ModelErrorClass } from "./model.ts";
 import { namesEnd } from "./retry-after.ts";
-import { isOverflowText, isRateLimitText } from "./overflow.ts";
+import { isOverflowText, isRateLimitText, isSharedWindowText } from "./overflow.ts";
 
 /**
  * The order matters: what the provider says is clearer than its status, and quota, rate and overflow share words.
  * Source: requirement 3; survey of durable engines, D5; survey of reliability, R30–R31, R40.
  * @param nearWindow whether the request is, by our count, about as large as the window
+ * @param heard whether a part of the answer had arrived
  */
-export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorClass {
+export function classOfError(facts: ErrorFacts, nearWindow = false, heard = false): ModelErrorClass {
   const { status, code, text, network } = facts;
   const said = `${code} ${text}`;
   if (isQuota(facts)) return "quota";
+  if (sharesWindow(facts)) return nearWindow && !heard ? "overflow" : "unavailable";
   if (isOverflow(facts, nearWindow)) return "overflow";
   if (status !== 401 && USED_UP.test(said) && namesEnd(facts)) return "rate-limit";
   // 498 is Groq's: no capacity in the flex tier at the moment.
@@ -29,6 +31,11 @@ export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorC
   if (/\bmodel_not_found\b|unexpected endpoint or method|model not exist|is not a valid model id/i.test(said))
     return "not-found";
   return status === undefined ? classOfCode(code, said) : classOfStatus(status, facts);
+}
+
+/** Whether the window may be full of other requests. */
+export function sharesWindow({ text, windowTokens }: ErrorFacts): boolean {
+  return windowTokens === undefined && isSharedWindowText(text);
 }
 
 function isOverflow({ status, code, text, isBodyless }: ErrorFacts, nearWindow: boolean): boolean {

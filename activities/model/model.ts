@@ -108,6 +108,8 @@ export interface ModelErrorFields {
   readonly windowTokens?: number | undefined;
   /** Whether a part of the answer had arrived before the failure. */
   readonly heard?: boolean | undefined;
+  /** It should pass, but a request that does not fit is refused in the same words. */
+  readonly mayBeOverflow?: boolean | undefined;
   readonly cause?: unknown;
 }
 
@@ -123,6 +125,7 @@ export class ModelError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly windowTokens: number | undefined;
   readonly heard: boolean;
+  readonly mayBeOverflow: boolean;
 
   /** @param message the provider's text, masked and at most 1,000 characters */
   constructor(message: string, fields: ModelErrorFields) {
@@ -132,5 +135,6 @@ export class ModelError extends Error {
     this.retryAfterMs = fields.retryAfterMs;
     this.windowTokens = fields.windowTokens;
     this.heard = fields.heard === true;
+    this.mayBeOverflow = fields.mayBeOverflow === true;
   }
 }

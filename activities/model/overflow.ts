@@ -195,6 +195,19 @@ export const overflowPatterns: readonly OverflowPattern[] = [
   },
 ];
 
+/**
+ * The slots of llama.cpp's server share one window: when the sum of their requests fills it, each of them is ended, however small.
+ * The same words mean an overflow where the request itself is about as large as the window.
+ */
+export const sharedWindowPatterns: readonly OverflowPattern[] = [
+  { pattern: /context size has been exceeded/i, example: "Context size has been exceeded." },
+  {
+    // llama.cpp of 2025 and earlier.
+    pattern: /failed to find (?:free space|a (?:memory|kv) slot|a slot) (?:in|for) the (?:kv cache|batch)/i,
+    example: "failed to find free space in the KV cache",
+  },
+];
+
 /** Texts that mention too many tokens but mean a rate limit. */
 export const rateLimitPatterns: readonly OverflowPattern[] = [
   {
@@ -240,6 +253,11 @@ export function windowInText(text: string): number | undefined {
   ).filter((tokens) => tokens >= LEAST_WINDOW);
   // A text may name the request's size in the same words; it is the larger one.
   return named.length === 0 ? undefined : Math.min(...named);
+}
+
+/** Whether a provider's words may mean that other requests have filled the window, which it does not name. */
+export function isSharedWindowText(text: string): boolean {
+  return windowInText(text) === undefined && sharedWindowPatterns.some(({ pattern }) => pattern.test(text));
 }
 
 /** Whether a provider's words mean that the request does not fit the window. */

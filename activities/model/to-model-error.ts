@@ -2,7 +2,7 @@
 import type { Api, Provider } from "../config/model-target.ts";
 import { shorten } from "../contract/cut-text.ts";
 import { theirWords } from "../contract/reason-of.ts";
-import { classOfError, needsJinja } from "./error-class.ts";
+import { classOfError, needsJinja, sharesWindow } from "./error-class.ts";
 import { readErrorFacts, type ErrorFacts } from "./error-facts.ts";
 import { ModelError, type ModelErrorClass } from "./model.ts";
 import { windowInText } from "./overflow.ts";
@@ -32,7 +32,7 @@ export interface ErrorContext {
 export function toModelError(error: unknown, context: ErrorContext): ModelError {
   if (error instanceof ModelError) return error;
   const facts = readErrorFacts(error);
-  const kind = classOfError(facts, context.nearWindow);
+  const kind = classOfError(facts, context.nearWindow, context.heard);
   const wait = retryAfterMs({ ...facts, isRateLimit: kind === "rate-limit" }, context.now);
   return new ModelError(wording(kind, facts, context), {
     class: kind,
@@ -40,6 +40,7 @@ export function toModelError(error: unknown, context: ErrorContext): ModelError 
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
     ...(kind === "overflow" ? { windowTokens: facts.windowTokens ?? windowInText(facts.text) } : {}),
     heard: context.heard,
+    mayBeOverflow: kind === "unavailable" && sharesWindow(facts),
     cause: error,
   });
 }
@@ -54,7 +55,9 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
   const text: Record<ModelErrorClass, string> = {
     overflow: `The request does not fit the context window of ${model}${status}: ${said}`,
     "rate-limit": `${provider} limits the rate of requests${status}: ${said}`,
-    unavailable: `${provider} could not be reached or did not answer${status}: ${clause}. If this continues, check ${address} and the network.`,
+    unavailable: sharesWindow(facts)
+      ? `${provider} has no room for the request at the moment${status}: ${clause}. The requests that it answers at once share one window. If this continues, give it a larger one or fewer slots (llama.cpp: --ctx-size, --parallel).`
+      : `${provider} could not be reached or did not answer${status}: ${clause}. If this continues, check ${address} and the network.`,
     silent: said,
     "too-long": said,
     malformed: `${provider} sent an answer that cannot be read${status}: ${said}`,

@@ -35,6 +35,7 @@ import type { Standpoint } from "../store/standpoint.ts";
 import { mendSchedule, mendSession } from "../store/mend-session.ts";
 import { findSchedule } from "../store/schedules.ts";
 import { lastUsedStep } from "../store/missing-steps.ts";
+import { restoreWindows } from "../store/session-settings.ts";
 import type { Session } from "../store/sessions.ts";
 import { isCold, spentUsd } from "../store/model-calls.ts";
 import { findRepository } from "../store/repositories.ts";
@@ -131,7 +132,9 @@ async function claim(deps: AgentDeps, scope: ActivityScope, input: OpenSessionIn
   const taken = await takeOver(deps, { sessionId, runId, chain: input.chain }, at);
   if (taken !== "superseded" && input.continuedFrom === undefined)
     await deps.store.db.transaction(async (tx) => {
-      if (await lockRun(tx, sessionId, runId)) await mendSession(tx, sessionId, deps.sanitizer.clean);
+      if (!(await lockRun(tx, sessionId, runId))) return;
+      await mendSession(tx, sessionId, deps.sanitizer.clean);
+      await restoreWindows(tx, sessionId);
     });
   const entered = await enterSession(deps, scope, at);
   // What continues in a fresh history was allowed when it began.
@@ -259,9 +262,8 @@ async function gitOf(db: Queryable, { id, config: { repository } }: Session) {
 }
 
 async function traceFor({ store, telemetry }: AgentDeps, { runId: run }: ActivityScope, session: Session) {
-  return telemetry === undefined
-    ? {}
-    : { trace: { id: (await traceOf(store.db, session, run)).traceId, run } };
+  if (telemetry === undefined) return {};
+  return { trace: { id: (await traceOf(store.db, session, run)).traceId, run } };
 }
 
 /** What a run's policy takes from the worker that opens the session. */

@@ -17,6 +17,16 @@ export interface ModelFailure {
  */
 export const ONE_MORE_TRY: ReadonlySet<ModelErrorClass> = new Set(["malformed", "too-long"]);
 
+/** A shorter wait is the next attempt's of the same activity. Source: ours; a timer of the run costs some events. */
+const SHORT_MS = 10_000;
+
+/** How long the run itself waits for the end of a limit, in ms; undefined if an attempt's delay is enough, or no end is known. */
+export function limitMs({ class: kind, retryAfterMs }: ModelError): number | undefined {
+  return kind === "rate-limit" && retryAfterMs !== undefined && retryAfterMs > SHORT_MS
+    ? retryAfterMs
+    : undefined;
+}
+
 /** @param isLast for the classes with one more try: whether this was it */
 export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
   const end = (type: "ModelCredentials" | "ModelRejected" | "ModelTimeout", advice: string): ModelFailure => {

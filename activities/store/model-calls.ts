@@ -1,5 +1,5 @@
 /** Usage and cost: one row per request to a provider, kept or wasted, and how accurate the estimates were. */
-import { and, eq, lt, sql } from "drizzle-orm";
+import { and, eq, gt, lt, sql } from "drizzle-orm";
 import { learnRatio, type TokenRatio } from "../contract/tokens.ts";
 import type { AnyPgColumn } from "drizzle-orm/pg-core";
 import type { SessionBill } from "../config/cost.ts";
@@ -82,6 +82,27 @@ export async function hasEarlierCall(
         eq(modelCalls.finish, finish),
         eq(modelCalls.model, at.model),
         ...(at.attempt === undefined ? [] : [lt(modelCalls.attempt, at.attempt)]),
+      ),
+    )
+    .limit(1);
+  return rows.length > 0;
+}
+
+/** Whether the model has answered a request of the session that was larger than so many tokens, by its provider's count. */
+export async function hasLargerAnswer(
+  db: Queryable,
+  { sessionId, model }: Pick<ModelCallRow, "sessionId" | "model">,
+  tokens: number,
+): Promise<boolean> {
+  const rows = await db
+    .select({ input: modelCalls.inputTokens })
+    .from(modelCalls)
+    .where(
+      and(
+        eq(modelCalls.sessionId, sessionId),
+        eq(modelCalls.model, model),
+        eq(modelCalls.status, "kept"),
+        gt(modelCalls.inputTokens, tokens),
       ),
     )
     .limit(1);

@@ -1,4 +1,5 @@
 /** The settings of a session that change while it runs: its model, its cost limit, the operator's own tools. */
+import { isDeepStrictEqual } from "node:util";
 import { and, eq, sql, type SQL } from "drizzle-orm";
 import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
 import { besidesModel, modelOf } from "../config/asked-model.ts";
@@ -75,20 +76,49 @@ export const setMaxCost = (tx: Queryable, id: string, usd: number): Promise<void
     return { ...config, limits: { ...config.limits, maxCostUsd } };
   });
 
-/** Corrects a model's window to what its server says, wherever the session uses the model. Idempotent. */
+interface WindowChange {
+  readonly model: string;
+  readonly windowTokens: number;
+  readonly untilRunEnds?: true;
+}
+
+/**
+ * Corrects a model's window to what its server says, wherever the session uses the model. Idempotent.
+ * @param window.untilRunEnds only until then: behind a gateway, another server may answer next time
+ */
 export const setWindow = (
   tx: Queryable,
   id: string,
-  { model, windowTokens }: { readonly model: string; readonly windowTokens: number },
+  { model, windowTokens, untilRunEnds }: WindowChange,
 ): Promise<void> =>
+  changeTargets(tx, id, (target) =>
+    target.model === model
+      ? {
+          contextWindow: windowTokens,
+          widerWindow: untilRunEnds === true ? (target.widerWindow ?? target.contextWindow) : undefined,
+        }
+      : {},
+  );
+
+/** A new run begins with the windows that servers' words have corrected. Idempotent. */
+export const restoreWindows = (tx: Queryable, id: string): Promise<void> =>
+  changeTargets(tx, id, ({ contextWindow, widerWindow }) =>
+    widerWindow === undefined || widerWindow <= contextWindow
+      ? {}
+      : { contextWindow: widerWindow, widerWindow: undefined },
+  );
+
+type Windows = Pick<ModelTarget, "model" | "contextWindow" | "widerWindow">;
+
+/** Changes the windows of a session's models. */
+const changeTargets = (tx: Queryable, id: string, to: (target: Windows) => Partial<Windows>): Promise<void> =>
   change(tx, eq(sessions.id, id), (config) => {
-    const corrected = <T extends Pick<ModelTarget, "model" | "contextWindow">>(target: T): T =>
-      target.model === model ? { ...target, contextWindow: windowTokens } : target;
     const { summariser, fallback } = config;
     return {
-      ...corrected(config),
-      ...(summariser === undefined ? {} : { summariser: corrected(summariser) }),
-      ...(fallback === undefined ? {} : { fallback: fallback.map(corrected) }),
+      ...config,
+      ...to(config),
+      ...(summariser === undefined ? {} : { summariser: { ...summariser, ...to(summariser) } }),
+      ...(fallback === undefined ? {} : { fallback: fallback.map((one) => ({ ...one, ...to(one) })) }),
     };
   });
 
@@ -103,10 +133,13 @@ async function change(tx: Queryable, which: SQL, to: (config: RunConfig) => RunC
     .where(which)
     .orderBy(sessions.id)
     .for("update");
-  for (const { id, config } of rows) {
+  for (const { id, config: text } of rows) {
+    const config = configOf(id, text);
+    const changed = to(config);
+    if (isDeepStrictEqual(config, changed)) continue;
     await tx
       .update(sessions)
-      .set({ config: to(configOf(id, config)), updatedAt: sql`now()` })
+      .set({ config: changed, updatedAt: sql`now()` })
       .where(eq(sessions.id, id));
   }
 }

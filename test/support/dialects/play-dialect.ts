@@ -171,9 +171,6 @@ async function overflows(game: Game, step: number): Promise<void> {
   game.isNarrow = true;
   const facts = await ask(game, step, {}).finally(() => (game.isNarrow = false));
   if (facts.kind !== "overflow") throw new Error(`ended as ${facts.kind}`);
-  // A window that the server named is the session's now, and no prompt fits into it: it is as large as before again.
-  const { agent, database, name } = game;
-  await switchModel(database.store, agent.id, targetAt(name, agent.model.baseUrl));
   const done = await game.agent.compact({ step, round: 1, trigger: "overflow" });
   if (done.kind !== "compacted") throw new Error(`the compaction ended as ${done.kind}`);
   await answered(game, step);
