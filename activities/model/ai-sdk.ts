@@ -68,8 +68,13 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
       const server = `${target.api} ${endpoint.baseUrl ?? ""} ${endpoint.modelId}`;
       if (!counts.mayAsk(server, Date.now())) return undefined;
       const [[sdk, network], wire] = await Promise.all([load(), loadWire(target.api)]);
-      const asking = { sdk, wire, network, endpoint, mask: options.mask, request: { ...asked, target } };
-      const counted = await countOnce(asking, signal);
+      const asking = { sdk, wire, network, endpoint, mask: options.mask };
+      let counted: Counted = {};
+      // A count refuses nothing itself: it is of the request without what the server is known to refuse.
+      await withoutRefused(endpoint, async (request) => {
+        counted = await countOnce({ ...asking, request }, signal);
+        return UNASKED;
+      })({ ...asked, target });
       if (counted.tokens === undefined) counts.failed(server, counted.status, Date.now());
       return counted.tokens;
     },
@@ -85,6 +90,15 @@ function endpointIfAny(...its: Parameters<typeof endpointOf>): Endpoint | undefi
   }
 }
 
+/** In place of an answer. */
+const UNASKED: ModelAnswer = {
+  content: [],
+  finish: "other",
+  usage: undefined,
+  firstTokenMs: 0,
+  durationMs: 0,
+};
+
 interface Counted {
   readonly tokens?: number;
   readonly status?: number;
@@ -94,7 +108,8 @@ interface Counted {
 async function countOnce(asking: Asking, signal: AbortSignal): Promise<Counted> {
   const { network, endpoint, request } = asking;
   const { api, provider } = request.target;
-  const place = { api, modelId: endpoint.modelId, preset: provider?.preset };
+  const { modelId } = endpoint;
+  const place = { api, modelId, preset: provider?.preset, fieldEdits: request.fieldEdits ?? [] };
   let counted: Counted = {};
   const counting: Network = {
     fetchFor: (exchange) =>
@@ -104,6 +119,7 @@ async function countOnce(asking: Asking, signal: AbortSignal): Promise<Counted> 
           ...exchange,
           endpoint: { ...endpoint, isVertexClaude: false },
           body: {},
+          fieldEdits: [],
           reading: undefined,
         }),
         place,

@@ -5,6 +5,7 @@
 import type { Api, Provider } from "../config/model-target.ts";
 import { readJson } from "../process/bounded-body.ts";
 import type { Fetch } from "../process/outgoing-fetch.ts";
+import { editBody, type FieldEdit } from "./refusals/body-fields.ts";
 
 /** Longest wait for a count: what a count may add to a step. Source: ours; a count takes some 0.2 s. */
 export const COUNT_MS = 2_000;
@@ -26,6 +27,8 @@ interface Place {
   readonly api: Api;
   readonly modelId: string;
   readonly preset: Provider["preset"];
+  /** Changes of the body that this server needs. */
+  readonly fieldEdits?: readonly FieldEdit[];
 }
 
 /** What counts among the fields of a request; a count refuses the others. */
@@ -93,7 +96,7 @@ export function countingFetch(
   return async (input, init) => {
     const address = input instanceof Request ? input.url : input.toString();
     const sent = typeof init?.body === "string" ? (JSON.parse(init.body) as Body) : {};
-    const call = countCallOf(place, address, sent);
+    const call = countCallOf(place, address, editBody(sent, place.fieldEdits ?? []));
     if (call !== undefined) {
       const response = await send(call.url, { ...init, body: JSON.stringify(call.body) });
       const answer = response.ok ? ((await readJson(response)) as Body | null) : null;

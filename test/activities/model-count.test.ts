@@ -15,8 +15,8 @@ const messages = [
 
 type Counted = "anthropic" | "gemini";
 
-async function front(dialect: Counted, options?: CountFrontOptions) {
-  const server = await play(scriptedModel().says("Hi."), {
+async function front(dialect: Counted, options?: CountFrontOptions, script = scriptedModel().says("Hi.")) {
+  const server = await play(script, {
     dialect,
     models: { [TARGETS[dialect].model]: { window: 64_000, reasoning: true } },
   });
@@ -26,7 +26,8 @@ async function front(dialect: Counted, options?: CountFrontOptions) {
   const request = (changes: Partial<ModelTarget> = {}) => modelRequest({ messages, ...target, ...changes });
   const count = (changes?: Partial<ModelTarget>, signal = new AbortController().signal) =>
     model.count?.(request(changes), signal);
-  const ask = () => model.ask(request(), () => undefined, new AbortController().signal);
+  const ask = (changes?: Partial<ModelTarget>) =>
+    model.ask(request(changes), () => undefined, new AbortController().signal);
   return { server, counts, count, ask };
 }
 
@@ -73,6 +74,18 @@ describe.each(["anthropic", "gemini"] as const)("a count by %s", (dialect) => {
     stop.abort(reason);
     await expect(counting).rejects.toBe(reason);
   });
+});
+
+it.each([
+  ["cache_control", {}],
+  ["thinking", { reasoning: { effort: "high" } }],
+] as const)("a count leaves out %s once its server has refused that in a request", async (field, changes) => {
+  const script = scriptedModel().fails(400, `${field}: Extra inputs are not permitted`).says("Hi.");
+  const { counts, count, ask } = await front("anthropic", { refuses: field }, script);
+  await ask(changes);
+  expect(await count(changes)).toBeGreaterThan(500);
+  expect(counts.map(({ status }) => status)).toEqual([200]);
+  expect(JSON.stringify(counts[0]?.body)).not.toContain(`"${field}"`);
 });
 
 it.each(["openai", "openai-chat"] as const)("there is none on the wire of %s", async (dialect) => {

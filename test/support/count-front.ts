@@ -66,6 +66,8 @@ export interface CountFrontOptions {
   readonly tokens?: (counted: number) => number;
   /** Instead of an answer: a status, an answer without a number, or none at all. */
   readonly instead?: number | "nonsense" | "nothing";
+  /** A field, anywhere, that this server does not know. */
+  readonly refuses?: string;
 }
 
 /** @param baseUrl the model server's; the front's has the same path. Closed with the test */
@@ -110,11 +112,12 @@ function outcomeOf(
   path: string,
   bytes: Buffer,
   headers: IncomingMessage["headers"],
-  { tokens = (counted) => counted, instead }: CountFrontOptions,
+  { tokens = (counted) => counted, instead, refuses }: CountFrontOptions,
 ): [number, unknown] {
   if (typeof instead === "number") return [instead, { error: { message: "No." } }];
   if (instead === "nonsense") return [200, { tokens: "many" }];
   const refuse = (message: string): [number, unknown] => [400, { error: { message } }];
+  if (refuses !== undefined && bytes.includes(`"${refuses}":`)) return refuse(`${refuses}: unknown`);
   const body: unknown = JSON.parse(bytes.toString());
   const isMessages = /count[_-]tokens/.test(path);
   if (isMessages && !path.endsWith(":rawPredict") && !headers["anthropic-version"])
