@@ -116,7 +116,12 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     }
 
     await undoCompactions(run);
-    await makeRoom(run, policy);
+    const waitMs = await makeRoom(run, policy);
+    if (waitMs !== undefined) {
+      const end = await untilLimitEnds(run, waitMs);
+      if (end) return end;
+      continue;
+    }
 
     const limit = limitReached(state, policy);
     returnIfDue(state, policy, Date.now());
@@ -127,8 +132,6 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     showDetails(run);
 
     if (answer.kind === "limited") {
-      // There is no time left to wait.
-      if (state.deadline !== undefined) return { status: "max_steps", limit: "deadline" };
       const end = await untilLimitEnds(run, answer.waitMs);
       if (end) return end;
       continue;

@@ -18,16 +18,17 @@ import { perform } from "./proxies.ts";
 /**
  * Makes the next request smaller if that is due: old results are hidden where that comes first, and a summary is made if that is
  * not enough. The waiting messages are drained first.
+ * @returns how long to wait, in ms, if the model's limit is used up: it is still due then
  */
-export async function makeRoom(run: Run, policy: RunPolicy): Promise<void> {
+export async function makeRoom(run: Run, policy: RunPolicy): Promise<number | undefined> {
   const { state } = run;
   const plan = afterOverflow(state.overflows, policy) ?? compactionDue(state, policy);
-  if (plan === undefined) return;
+  if (plan === undefined) return undefined;
   if (pruneComesFirst(state, policy, plan)) {
     await prune(run);
-    if (fitsNow(state, policy)) return;
+    if (fitsNow(state, policy)) return undefined;
   }
-  await compact(run, plan);
+  return compact(run, plan);
 }
 
 /**
@@ -57,20 +58,34 @@ async function delivering<Facts extends DeliveredFacts>(
   }
 }
 
-async function compact(run: Run, plan: CompactionPlan): Promise<void> {
+async function compact(run: Run, plan: CompactionPlan): Promise<number | undefined> {
   const { state } = run;
   enterPhase(run, "compacting");
+  const asked = state.compactRequest;
   state.compactRequest = undefined;
   state.interrupting = false;
   const round = state.round + 1;
-  const { fallback } = askedModel(state, run.policy);
-  const input = { step: state.step + 1, round, ...plan, ...(fallback === undefined ? {} : { fallback }) };
+  const { fallback, hasFallback } = askedModel(state, run.policy);
+  const input = {
+    step: state.step + 1,
+    round,
+    ...plan,
+    ...(fallback === undefined ? {} : { fallback }),
+    ...(run.policy?.waitsForLimits && !hasFallback ? { waitsForLimits: true as const } : {}),
+  };
   const summary = `compaction round ${round} · ${plan.trigger}`;
   const facts = await delivering(run, (drained) =>
     interruptible(run, () => perform("summarize", optionsOf(run), summary, { ...input, ...drained })),
   );
   state.interrupting = false;
+  if (facts?.kind === "limited") {
+    state.context = facts.context;
+    state.compactRequest ??= asked;
+    return facts.waitMs;
+  }
   if (facts) applyCompaction(state, facts);
+  state.limits = undefined;
+  return undefined;
 }
 
 /** Undoes as many compactions as a person asked for since the last step. */

@@ -14,10 +14,12 @@ const LARGEST_FLOOR_MS = 600_000;
 
 /**
  * Returns when the limit should be over, or as soon as a person says something, interrupts or asks for a compaction, or the deadline
- * comes near. @returns the run's end if a week of waits did not help
+ * comes near. @returns the run's end if that has come, or a week of waits did not help
  */
 export async function untilLimitEnds(run: Run, waitMs: number): Promise<Outcome | undefined> {
   const { state } = run;
+  // There is no time left to wait.
+  if (state.deadline !== undefined) return { status: "max_steps", limit: "deadline" };
   const nowMs = Date.now();
   const { sinceMs = nowMs, count = 0 } = state.limits ?? {};
   const leftMs = sinceMs + MAX_WAIT_MS - nowMs;
@@ -30,10 +32,10 @@ export async function untilLimitEnds(run: Run, waitMs: number): Promise<Outcome 
   const ms = Math.min(leftMs, Math.max(waitMs, floorMs) + Math.floor(Math.random() * SPREAD_MS));
   state.limits = { sinceMs, count: count + 1, untilMs: nowMs + ms };
   enterPhase(run, "waiting");
-  const { deadline } = state;
+  const { deadline, compactRequest } = state;
   const isOver = () =>
     waiting(state.inbox) > 0 ||
-    state.compactRequest !== undefined ||
+    state.compactRequest !== compactRequest ||
     state.undoRequests.length > 0 ||
     state.interrupting ||
     state.deadline !== deadline;

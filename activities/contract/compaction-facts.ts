@@ -28,6 +28,8 @@ export interface SummarizeInput extends DrainedInput {
   readonly fallback?: number;
   /** Write the summary without a model: the last fallback, also used while the breaker is open. */
   readonly deterministic?: boolean;
+  /** The run itself waits for a limit's end, so that is returned as an outcome. */
+  readonly waitsForLimits?: true;
 }
 
 export type CompactionFacts = DeliveredFacts & CompactionOutcome;
@@ -44,6 +46,8 @@ export type CompactionOutcome =
   | { readonly kind: "pruned"; readonly hidden: number; readonly context: ContextSize }
   /** There was nothing to replace. */
   | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize }
+  /** The model's limit is used up, and its provider said when it ends. Nothing was stored. */
+  | { readonly kind: "limited"; readonly waitMs: number; readonly context: ContextSize }
   /** Every fallback failed; history is unchanged. */
   | { readonly kind: "failed"; readonly reason: string; readonly context: ContextSize };
 

@@ -10,8 +10,9 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
 import { holdToRate } from "./hold-to-rate.ts";
-import { failureOf } from "./model-failure.ts";
+import { failureOf, limitMs } from "./model-failure.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
+import { appendEvents } from "../store/events.ts";
 import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
 import { SummariserOverflow, type Summarise, type SummaryRequest } from "../compaction/compaction.ts";
@@ -19,6 +20,17 @@ import { SummariserOverflow, type Summarise, type SummaryRequest } from "../comp
 /** No model can write a summary now: the compaction continues without one. */
 export class SummariserUnavailable extends Error {
   override readonly name = "SummariserUnavailable";
+}
+
+/** The model is limited until a time that its provider stated, for which the run waits. */
+export class SummariserLimited extends Error {
+  override readonly name = "SummariserLimited";
+  readonly waitMs: number;
+
+  constructor(waitMs: number, cause: ModelError) {
+    super(cause.message, { cause });
+    this.waitMs = waitMs;
+  }
 }
 
 export interface SummariserDeps {
@@ -29,6 +41,8 @@ export interface SummariserDeps {
   >;
   readonly session: Session;
   readonly step: number;
+  /** The run waits for the end of a limit. */
+  readonly waitsForLimits: boolean;
   /** The ratio of the summariser's token count to our estimate. */
   readonly tokenRatio: TokenRatio | undefined;
   /** Takes a write that must finish before the compaction does, and that nothing else waits for. */
@@ -47,7 +61,7 @@ const PATIENT_ATTEMPTS = 3;
 
 /**
  * @returns a port that asks the configured summary model, or the session's own
- * @throws SummariserOverflow, SummariserUnavailable; a retryable ModelUnavailable in the first attempts; on abort
+ * @throws SummariserOverflow, SummariserUnavailable, SummariserLimited; a retryable ModelUnavailable in the first attempts; on abort
  *   the signal's reason
  */
 export function createSummariser(summariser: SummariserDeps): Summarise {
@@ -70,6 +84,7 @@ export function createSummariser(summariser: SummariserDeps): Summarise {
           maxOutputTokens,
           cacheKey: session.id,
           deadlines: modelDeadlines(session.config, scope.elapsedMs()),
+          estimatedTokens: request.tokens,
         },
         () => undefined,
         scope.signal,
@@ -81,6 +96,11 @@ export function createSummariser(summariser: SummariserDeps): Summarise {
       if (scope.signal.aborted) await bill(request, undefined, "It was aborted.").catch(() => undefined);
       if (scope.signal.aborted || !(error instanceof ModelError)) throw error;
       await bill(request, undefined, error.message);
+      const waitMs = limitMs(error);
+      if (waitMs !== undefined && summariser.waitsForLimits && target.model === session.config.model) {
+        await reportLimit(summariser, error, waitMs);
+        throw new SummariserLimited(waitMs, error);
+      }
       throw translated(error, scope.attempt - scope.waits);
     }
     later(bill(request, answer));
@@ -92,6 +112,19 @@ export function createSummariser(summariser: SummariserDeps): Summarise {
     );
     return rawAnswer(answer, (text) => deps.sanitizer.clean(text));
   };
+}
+
+/** People are told until when, as for a step. A summariser of its own is not waited for: there is a summary without a model. */
+async function reportLimit(
+  { deps, scope, session, step }: SummariserDeps,
+  error: ModelError,
+  waitMs: number,
+): Promise<void> {
+  const message = deps.sanitizer.clean(error.message);
+  const data = { class: error.class, message, retryInMs: waitMs, final: false };
+  const event = { type: "llm:error", step, attempt: scope.attempt, data } as const;
+  await appendEvents(deps.store.db, session.id, session.epoch, [event]);
+  deps.notifier.wake(session.id);
 }
 
 interface SummaryCall {

@@ -14,7 +14,7 @@ import type { Compaction, CompactionInput, Summarise } from "../compaction/compa
 import { withAskedModel } from "./asked-model.ts";
 import { sizeAtTrigger } from "./counted-size.ts";
 import { deliverDrained } from "./deliver-guidance.ts";
-import { createSummariser, summariserOf, SummariserUnavailable } from "./summariser.ts";
+import { createSummariser, SummariserLimited, summariserOf, SummariserUnavailable } from "./summariser.ts";
 import { contextSizeOf, measureOf, type Measure } from "../context/context-size.ts";
 import type { Budget } from "../contract/budget.ts";
 import { tokensOf } from "../transcript/boundary.ts";
@@ -92,8 +92,10 @@ async function summarize(
     options: config.context.options,
     deterministic: input.deterministic === true || inflatedLately(rounds, input),
   };
-  const outcome = await finishCompaction(round, await compactWith(round, compaction, tokenRatio));
-  return { ...delivered, ...outcome };
+  const outcome = await compactWith(round, compaction, tokenRatio);
+  if (outcome.kind !== "limited") return { ...delivered, ...(await finishCompaction(round, outcome)) };
+  await Promise.all(writes);
+  return { ...delivered, ...outcome, context };
 }
 
 function ratioOfSummariser(
@@ -151,13 +153,14 @@ async function compactWith(
   round: CompactionContext,
   compaction: CompactionInput,
   tokenRatio: TokenRatio | undefined,
-): Promise<Compaction> {
+): Promise<Compaction | { readonly kind: "limited"; readonly waitMs: number }> {
   const { scope, strategy, input } = round;
   const later = (write: Promise<unknown>) => {
     write.catch(() => undefined);
     round.writes.push(write);
   };
-  const ask = createSummariser({ ...round, step: input.step, tokenRatio, later });
+  const { step, waitsForLimits = false } = input;
+  const ask = createSummariser({ ...round, step, waitsForLimits, tokenRatio, later });
   let announced: Promise<void> | undefined;
   const summarise: Summarise = async (request) => {
     // In parallel with the first request; a failure is reported later. An earlier, deferred attempt has announced it already.
@@ -173,6 +176,7 @@ async function compactWith(
     return await compact(strategy, compaction, summarise);
   } catch (error) {
     if (scope.signal.aborted) return scope.stopped();
+    if (error instanceof SummariserLimited) return { kind: "limited", waitMs: error.waitMs };
     if (!(error instanceof SummariserUnavailable)) throw error;
     return compact(strategy, { ...compaction, deterministic: true }, summarise);
   }

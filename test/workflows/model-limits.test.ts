@@ -1,6 +1,7 @@
 /** A limit of the model whose end is known: hours of it, with all times divided by one factor. */
 import { expect, it } from "vitest";
-import { answered, bashCall } from "../support/fake-activities.ts";
+import { budgetFor } from "../../activities/contract/budget.ts";
+import { answered, bashCall, compactedTo } from "../support/fake-activities.ts";
 import { play } from "../support/play-loop.ts";
 import { statusQuery } from "../../workflows/messages.ts";
 
@@ -61,4 +62,48 @@ it("waits no longer than its deadline", async () => {
   });
   expect(value?.status).toBe("max_steps");
   expect(fake.inputsOf("closeSession")).toMatchObject([{ limit: "deadline" }]);
+});
+
+const full = { policy: { ...policy, budget: budgetFor(128_000, { triggerRatio: 0.8 }) } };
+const atTrigger = answered([bashCall], { used: 110_000 });
+const limitedRound = {
+  kind: "limited",
+  waitMs: FIVE_HOURS_MS,
+  context: { used: 110_000, estimated: true, prunable: 0 },
+} as const;
+
+it("waits in the same way for a limit that a compaction meets, and then makes the compaction", async () => {
+  let until: string | undefined;
+  const { fake, handle, value } = await play(
+    { steps: [atTrigger, answered()], rounds: [limitedRound, compactedTo(1)], ...full },
+    async (session) => {
+      await expect
+        .poll(async () => (until = (await session.query(statusQuery)).waitsUntil), { timeout: 10_000 })
+        .toBeDefined();
+    },
+  );
+  expect(value?.status).toBe("completed");
+  expect(fake.inputsOf("summarize")).toMatchObject([
+    { round: 1, waitsForLimits: true },
+    { round: 1, waitsForLimits: true },
+  ]);
+  expect(fake.inputsOf("modelStep").map(({ step }) => step)).toEqual([1, 2]);
+  expect(Date.parse(until ?? "")).toBeGreaterThan(0);
+  const { events } = await handle.fetchHistory();
+  expect(events?.filter(({ timerStartedEventAttributes: timer }) => timer)).toHaveLength(1);
+});
+
+it("makes the compaction that a person asked for when its limit is over, and leaves waiting to a fallback model", async () => {
+  const asked = { ...limitedRound, waitMs: 1_000 };
+  const steps = [answered([bashCall]), answered()];
+  const byPerson = await play({ steps, rounds: [asked, compactedTo(1)], policy }, async (session) => {
+    await session.signal("compact", { focus: "the tests" });
+  });
+  expect(byPerson.fake.inputsOf("summarize")).toMatchObject([
+    { trigger: "manual", focus: "the tests" },
+    { trigger: "manual", focus: "the tests" },
+  ]);
+  const withFallback = { ...full.policy, fallbacks: 1, returnAfterMs: 600_000 };
+  const { fake } = await play({ steps: [atTrigger, answered()], policy: withFallback });
+  expect(fake.inputsOf("summarize")[0]).not.toHaveProperty("waitsForLimits");
 });
