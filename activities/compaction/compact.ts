@@ -5,6 +5,7 @@ import type { StoredMessage } from "../contract/message.ts";
 import { textOf } from "./session-facts.ts";
 import { planShrink, type ShrinkPlan } from "../transcript/shrink-plan.ts";
 import { estimateMessage } from "../contract/tokens.ts";
+import { MIN_PROGRESS } from "./summary-check.ts";
 import { writeSummary } from "./fallback-chain.ts";
 import type { Compaction, CompactionInput, Summarise } from "./compaction.ts";
 
@@ -20,8 +21,10 @@ export async function compact(
   const { cut, shrink } = fittingCut(input, keptBy(strategy, { ...input, deterministic }));
   const { replaced, kept } = cut;
   const hidden = shrink.sequences;
-  const onlyHidden: Compaction | undefined =
-    hidden.length === 0 ? undefined : { kind: "pruned", hidden, before, after: before - shrink.savedTokens };
+  const onlyHidden =
+    hidden.length === 0
+      ? undefined
+      : ({ kind: "pruned", hidden, before, after: before - shrink.savedTokens } as const);
   const last = replaced.at(-1);
   if (last === undefined) {
     return onlyHidden ?? { kind: "nothing", reason: "Everything in view is kept word for word.", before };
@@ -29,16 +32,19 @@ export async function compact(
   const replacedTokens = tokensOf(replaced);
   const previous = cut.previous === undefined ? undefined : textOf(cut.previous);
   const { summaryTokens: maxTokens } = input.budget;
+  const withoutModel = deterministic || hasLittleToWin(input, before, replacedTokens);
   const { summary, attempts } = await writeSummary(
     {
-      input: { ...input, deterministic },
+      input: { ...input, deterministic: withoutModel },
       material: { round: input.round, replaced, kept, previous, maxTokens },
       check: { previous, replacedTokens, beforeTokens: before, maxTokens },
     },
     summarise,
   );
   if (summary === undefined) {
-    return onlyHidden ?? { kind: "failed", reason: attempts.at(-1)?.outcome ?? "failed", before, attempts };
+    const reason = attempts.at(-1)?.outcome ?? "failed";
+    const failed = { kind: "failed", reason, before, attempts } as const;
+    return onlyHidden === undefined ? failed : { ...onlyHidden, failed };
   }
   const summaryTokens = estimateMessage({ role: "assistant", content: [{ type: "text", text: summary }] });
   return {
@@ -52,6 +58,23 @@ export async function compact(
     after: before - replacedTokens - shrink.savedTokens + summaryTokens,
     attempts,
   };
+}
+
+/** A summary with its headings is hardly shorter. Source: ours, twice the length of one that says nothing. */
+const LEAST_SUMMARY_TOKENS = 300;
+/** Room for messages under the trigger, as a multiple of a summary's longest length. Source: ours. */
+const LEAST_ROOM = 2;
+
+/**
+ * Whether a model is not worth its time: its summary would have to be very short to save enough, or the window is so full of
+ * instructions and tools that a summary would take most of the rest. A person who asks gets one all the same.
+ */
+function hasLittleToWin(input: CompactionInput, before: number, replacedTokens: number): boolean {
+  const { trigger, budget, prefixTokens } = input;
+  if (trigger === "manual") return false;
+  const summaryRoom = replacedTokens - before * MIN_PROGRESS;
+  const room = budget.triggerTokens - prefixTokens;
+  return summaryRoom < LEAST_SUMMARY_TOKENS || room < budget.summaryTokens * LEAST_ROOM;
 }
 
 /**

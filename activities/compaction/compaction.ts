@@ -82,6 +82,8 @@ export type Compaction =
       readonly hidden: readonly number[];
       readonly before: number;
       readonly after: number;
+      /** Set if a summary was tried and failed. */
+      readonly failed?: Extract<Compaction, { readonly kind: "failed" }>;
     }
   | { readonly kind: "nothing"; readonly reason: string; readonly before: number }
   | {

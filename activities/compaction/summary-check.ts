@@ -31,7 +31,7 @@ export interface Rejection {
 }
 
 /** Least share of the request that a compaction must save. Source: OpenHands, 10 %. */
-const MIN_PROGRESS = 0.1;
+export const MIN_PROGRESS = 0.1;
 
 /** Sections that the model is asked for; code inserts the original task. */
 export const WRITTEN_SECTIONS: readonly Section[] = SECTIONS.filter((section) => section !== "Original Task");

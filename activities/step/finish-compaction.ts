@@ -39,13 +39,14 @@ export async function finishCompaction(
   compaction: CompactionContext,
   outcome: Compaction,
 ): Promise<CompactionOutcome> {
-  const { context, measure, deps, session } = compaction;
+  const { context, measure } = compaction;
   // A summary is stored in parallel with its usage rows; the compaction is done when both are stored.
   if (outcome.kind !== "compacted") await Promise.all(compaction.writes);
   switch (outcome.kind) {
     case "nothing":
       return { kind: "nothing", reason: outcome.reason, context };
     case "pruned": {
+      if (outcome.failed !== undefined) await storeFailed(compaction, outcome.failed);
       const hidden = await storeHidden(compaction, outcome);
       return {
         kind: "pruned",
@@ -53,25 +54,29 @@ export async function finishCompaction(
         context: contextSizeOf(withHidden(compaction, outcome.hidden), measure),
       };
     }
-    case "failed": {
-      const { sessionId, ...row } = rowOf(compaction, outcome);
-      await deps.store.db.transaction(async (tx) => {
-        if (!(await lockRun(tx, sessionId, compaction.scope.runId)))
-          throw superseded("the summary was dropped");
-        await storeFailedRound(tx, { ...row, sessionId, reason: outcome.reason });
-        await appendEvents(tx, sessionId, session.epoch, [compressed(compaction, outcome)]);
-      });
-      deps.notifier.wake(sessionId);
-      report(compaction, outcome);
+    case "failed":
+      await storeFailed(compaction, outcome);
       return { kind: "failed", reason: outcome.reason, context };
-    }
     case "compacted":
       return storeCompacted(compaction, outcome);
   }
 }
 
 type Compacted = Extract<Compaction, { kind: "compacted" }>;
-type Ended = Compacted | Extract<Compaction, { kind: "failed" }>;
+type Failed = Extract<Compaction, { kind: "failed" }>;
+type Ended = Compacted | Failed;
+
+async function storeFailed(compaction: CompactionContext, outcome: Failed): Promise<void> {
+  const { deps, session, scope } = compaction;
+  const { sessionId, ...row } = rowOf(compaction, outcome);
+  await deps.store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, sessionId, scope.runId))) throw superseded("the summary was dropped");
+    await storeFailedRound(tx, { ...row, sessionId, reason: outcome.reason });
+    await appendEvents(tx, sessionId, session.epoch, [compressed(compaction, outcome)]);
+  });
+  deps.notifier.wake(sessionId);
+  report(compaction, outcome);
+}
 
 async function storeCompacted(compaction: CompactionContext, outcome: Compacted): Promise<CompactionOutcome> {
   const { deps, session, scope, measure, input } = compaction;
