@@ -73,7 +73,10 @@ const exceeds = (tokens: number) => ({
 async function withStandIn(refusals: number) {
   let left = refusals;
   const read = { parts: [call("read_file", { path: "big.txt", limit: 300 })] };
-  const script: Turn = (_, index) => (index === 0 ? read : left-- > 0 ? exceeds(4_000) : says("Done."));
+  const script: Turn = (_, index) => {
+    if (index === 0) return read;
+    return left-- > 0 ? exceeds(4_000) : says("Done.");
+  };
   const agent = await openDirectAgent(database, script, { task: mixedText(7, 120) });
   await agent.sandbox.files.write("big.txt", Buffer.from(mixedText(3, 400)));
   await agent.step(1);
