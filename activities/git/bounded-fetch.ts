@@ -15,7 +15,7 @@ export interface FetchCall {
   readonly cwd: string;
   readonly url: string;
   readonly signal?: AbortSignal | undefined;
-  /** Default: half of what is free on the disk, which all sessions share. */
+  /** At most half of what is free on the disk, which all sessions share. */
   readonly maxBytes?: number | undefined;
   readonly timeoutMs?: number | undefined;
 }
@@ -30,7 +30,7 @@ export async function boundedFetch(
   { cwd, url, signal, timeoutMs = TIMEOUT_MS, maxBytes }: FetchCall,
 ): Promise<GitResult> {
   const packs = join(cwd, "objects", "pack");
-  const limit = maxBytes ?? (await halfOfFree(cwd));
+  const limit = Math.min(maxBytes ?? Number.POSITIVE_INFINITY, await halfOfFree(cwd));
   const before = await sizeOf(packs);
   const tooLarge = new AbortController();
   let looking: Promise<void> = Promise.resolve();
@@ -53,7 +53,7 @@ export async function boundedFetch(
     throw tooMuch(
       args,
       url,
-      `has more than ${mib} MiB, ${maxBytes === undefined ? "half of what was free on the worker's disk" : "the limit"}`,
+      `has more than ${mib} MiB, ${limit === maxBytes ? "the limit" : "half of what was free on the worker's disk"}`,
     );
   } finally {
     clearInterval(timer);

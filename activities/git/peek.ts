@@ -2,25 +2,36 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { boundedFetch } from "./bounded-fetch.ts";
 import type { GitAccess } from "./git-access.ts";
 import { formatOf } from "./mirror.ts";
 import { lsRemote, troubleOf } from "./remote.ts";
-import { git, runGit } from "./run-git.ts";
+import { git, GitFailed, runGit } from "./run-git.ts";
 import { isCommit, namesOf } from "./start-names.ts";
 import type { RemoteTrouble } from "./trouble.ts";
 
 /** Source: ours; such a file is written by hand. */
 const MAX_BYTES = 1024 * 1024;
+/** Of all that is fetched for it: a server without filters sends every file of the commit. Source: ours. */
+const MAX_FETCHED_BYTES = 512 * 1024 * 1024;
+/** A person waits for it. Source: ours. */
+const TIMEOUT_MS = 5 * 60_000;
+
+interface Peek {
+  /** Branch, tag, other reference or whole commit; undefined: the default branch. */
+  readonly ref: string | undefined;
+  readonly paths: readonly string[];
+  readonly maxBytes?: number;
+}
 
 /**
  * The first of `paths` that a commit has. Fetches only the trees and that file if the server can do that, else all files.
- * @param ref branch, tag, other reference or whole commit; undefined: the default branch
  * @returns undefined if it has none of them
  */
 export async function peekFile(
   access: GitAccess,
   url: string,
-  { ref, paths }: { readonly ref: string | undefined; readonly paths: readonly string[] },
+  { ref, paths, maxBytes = MAX_FETCHED_BYTES }: Peek,
 ): Promise<
   { readonly path: string; readonly text: string } | { readonly trouble: RemoteTrouble } | undefined
 > {
@@ -35,10 +46,11 @@ export async function peekFile(
     await git(access, ["remote", "add", "origin", url], { cwd });
     await git(access, ["config", "remote.origin.promisor", "true"], { cwd });
     const names = ref === undefined ? ["HEAD"] : [...namesOf(ref), ...(isCommit(ref) ? [ref] : [])];
+    const bounds = { cwd, url, maxBytes, timeoutMs: TIMEOUT_MS };
     let fetched = { code: 1, out: "", err: "" };
     for (const name of names) {
       const args = ["fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", name];
-      fetched = await runGit(access, ["-c", "fetch.fsckObjects=false", ...args], { cwd, url });
+      fetched = await boundedFetch(access, ["-c", "fetch.fsckObjects=false", ...args], bounds);
       if (fetched.code === 0 || !/remote ref/.test(fetched.err)) break;
     }
     if (fetched.code !== 0) return { trouble: troubleOf(url, fetched) };
@@ -48,11 +60,16 @@ export async function peekFile(
       const entry = listed.split("\0").find((line) => line.startsWith("100") && line.endsWith(`\t${path}`));
       const blob = entry?.split(/[ \t]/)[2];
       if (blob === undefined) continue;
-      const shown = await runGit(access, ["cat-file", "blob", blob], { cwd, url });
-      if (shown.code !== 0) return { trouble: troubleOf(url, shown) };
-      if (Buffer.byteLength(shown.out) <= MAX_BYTES) return { path, text: shown.out };
+      // Fetches it, if it is not there.
+      const there = await boundedFetch(access, ["cat-file", "-e", blob], bounds);
+      if (there.code !== 0) return { trouble: troubleOf(url, there) };
+      if (Number(await git(access, ["cat-file", "-s", blob], { cwd })) > MAX_BYTES) continue;
+      return { path, text: (await runGit(access, ["cat-file", "blob", blob], { cwd })).out };
     }
     return undefined;
+  } catch (error) {
+    if (!(error instanceof GitFailed) || error.result.trouble === undefined) throw error;
+    return { trouble: error.result.trouble };
   } finally {
     await rm(cwd, { recursive: true, force: true });
   }

@@ -45,16 +45,17 @@ export async function lsRemote(
 
 /** Words of Git, curl and ssh by what they mean; the first that fits counts. Nothing else is taken for something that passes. */
 const MEANINGS: readonly (readonly [RegExp, RemoteTrouble["kind"]])[] = [
+  [
+    /died of signal (6|7|9|11|SIG(KILL|ABRT|BUS|SEGV))\b|out of memory|(cannot|unable to) (allocate memory|fork|spawn|create (threaded async|thread|async))|\bENOMEM\b|Resource temporarily unavailable|mmap failed/i,
+    "memory",
+  ],
   [/No space left on device|Read-only file system|Disk quota exceeded|\b(ENOSPC|EROFS|EDQUOT)\b/i, "disk"],
   [
     /could not read (Username|Password)|Authentication failed|terminal prompts disabled|error: 40[13]\b|HTTP 40[13]\b|Permission denied[,. ]*(\(|please)|^\S+@\S+: Permission denied|HTTP Basic: Access denied|Host key verification failed/im,
     "credential",
   ],
-  [
-    /not found|does not exist|does not appear to be a git repository|error: 404|dubious ownership/i,
-    "unknown",
-  ],
-  [/certificate|mismatched algorithms/i, "refused"],
+  [/not found|does not exist|does not appear to be a git repository|error: 404/i, "unknown"],
+  [/certificate|mismatched algorithms|dubious ownership|unsafe repository/i, "refused"],
   [
     /cannot lock ref|Unable to create '.*\.lock'|not a git repository|bad (config|object|tree object|signature)|corrupt|does not match index|far too short|is empty$|did not send all necessary objects|unable to (write|create|open|read|unlink|append)|index-pack failed|cannot (open|mkdir|create)|insufficient permission|\b(EACCES|EPERM|ENOTDIR|EMFILE|EIO):|Input\/output error/im,
     "ours",
@@ -74,7 +75,7 @@ function kindOf(err: string): RemoteTrouble["kind"] {
   const own = lines.filter((line) => !line.startsWith("remote:")).join("\n");
   const isAbsent = /^remote:.*(not found|could not be found|does not exist)/im.test(err);
   const meant = MEANINGS.find(([words]) => words.test(own))?.[1] ?? "refused";
-  const kind = ["disk", "credential", "unknown"].includes(meant) ? meant : (byStatus(own) ?? meant);
+  const kind = ["memory", "disk", "credential", "unknown"].includes(meant) ? meant : (byStatus(own) ?? meant);
   return isAbsent && kind !== "credential" ? "unknown" : kind;
 }
 
@@ -135,7 +136,7 @@ interface Said {
 }
 type Sentence = (what: Said) => Pick<RemoteTrouble, "message" | "fix">;
 
-const OF_CERTIFICATES: readonly (readonly [RegExp, string])[] = [
+const OF_REFUSALS: readonly (readonly [RegExp, string])[] = [
   [
     /certificate has expired|not yet valid/i,
     "Look at the dates of the server's certificate, and at the clock of the worker's machine.",
@@ -144,12 +145,16 @@ const OF_CERTIFICATES: readonly (readonly [RegExp, string])[] = [
     /certificate/i,
     "If an authority of your own signed the server's certificate, set NODE_EXTRA_CA_CERTS, where the worker runs, to a file with that authority's certificate.",
   ],
+  [
+    /dubious ownership|unsafe repository/i,
+    "The repository is there, but another user of the worker's machine owns it, and Git takes it from its owner only: give it to the worker's user (chown -R), or let the worker run as its owner.",
+  ],
 ];
 
 const refused: Sentence = ({ url, said }) => ({
   message: `Git cannot use ${url}: ${said}`,
   fix:
-    OF_CERTIFICATES.find(([words]) => words.test(said))?.[1] ??
+    OF_REFUSALS.find(([words]) => words.test(said))?.[1] ??
     "It is not tried again, because waiting does not change that.",
 });
 
@@ -169,6 +174,10 @@ const SENTENCES: Readonly<Record<RemoteTrouble["kind"], Sentence>> = {
   disk: ({ url, said }) => ({
     message: `The worker's own disk cannot take its copy of ${url}: ${said}`,
     fix: "Make room where the worker's LONGHAUL_GIT_FOLDER is, or put that folder on a disk that can be written to.",
+  }),
+  memory: ({ url, said }) => ({
+    message: `Git was killed or ran out of memory on the worker while it used ${url}: ${said}`,
+    fix: "It is tried again. If that does not help, give the worker's machine or container more memory, or fewer sessions at once.",
   }),
   ours: ({ url, said }) => ({
     message: `Our copy of ${url} on the worker cannot be used: ${said}`,

@@ -87,6 +87,15 @@ export async function runGit(
       else if (typeof error.code === "number") resolve({ code: error.code, out, err });
       else if (error.killed === true && signal?.aborted !== true)
         resolve({ code: 124, out, err: `${err}\ngit ${args[0]} took longer than ${timeoutMs / 1000} s` });
+      else if (error.code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
+        resolve({
+          code: 125,
+          out: "",
+          err: `fatal: git ${args[0]} says more than ${MAX_OUTPUT_BYTES >> 20} MiB`,
+        });
+      // By the system, as where memory is short.
+      else if (typeof error.signal === "string" && signal?.aborted !== true)
+        resolve({ code: 128, out, err: `${err}\nfatal: git ${args[0]} died of signal ${error.signal}` });
       else reject(error);
     });
     child.stdin?.on("error", () => undefined);

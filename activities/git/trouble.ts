@@ -26,18 +26,20 @@ export const refusal = (refused: string): Refusal => ({ refused, isPassing: fals
 
 /**
  * `credential`: a credential is missing or wrong; `unknown`: there is no such repository, also reported without a credential; `away`: the
- * network, or a server that may answer later; `disk`: this worker's own is full or read-only; `ours`: the worker's copy is damaged or
+ * network, or a server that may answer later; `memory`: this worker's is short, so Git could not go on or was killed; `disk`: this
+ * worker's own is full or read-only; `ours`: the worker's copy is damaged or
  * in use; `refused`: anything else, in Git's words.
  */
 export interface RemoteTrouble {
-  readonly kind: "credential" | "unknown" | "away" | "no-git" | "disk" | "ours" | "refused";
+  readonly kind: "credential" | "unknown" | "away" | "no-git" | "memory" | "disk" | "ours" | "refused";
   readonly message: string;
   readonly fix: string;
 }
 
 export const refusalOf = ({ kind, message, fix }: RemoteTrouble): Refusal => ({
   refused: `${message}. ${fix}`,
-  isPassing: passes.git(kind),
+  // The worker's own, as its disk is.
+  isPassing: passes.git(kind === "memory" ? "disk" : kind),
 });
 
 /** The worker's own disk is full or read-only. */

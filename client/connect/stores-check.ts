@@ -3,6 +3,7 @@ import type { Client } from "@temporalio/client";
 import { endedRuns, openRows, type OpenRow } from "../../activities/store/open-rows.ts";
 import { lastUsedStep } from "../../activities/store/missing-steps.ts";
 import { plural } from "../console/format.ts";
+import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import { openServices, type Services } from "./connection.ts";
 import { describedRun } from "../../worker/connect/described-run.ts";
 import { listRuns, type ListedRun } from "../../worker/connect/list-runs.ts";
@@ -40,8 +41,24 @@ export async function checkStores(): Promise<Finding> {
   }
 }
 
+const withoutTables = (): Finding => ({
+  ok: true,
+  warning: true,
+  found: "not compared: this database does not have Longhaul's tables, or those of another version",
+  fix: "The next worker makes them: npm start, or longhaul worker. If there are sessions already, DATABASE_URL names another database than their worker's.",
+});
+
 /** One finding for all differences: what they are, and what to do for each. */
 export async function storesFinding(services: Services): Promise<Finding> {
+  try {
+    return await compare(services);
+  } catch (error) {
+    if (isMissingTable(error)) return withoutTables();
+    throw error;
+  }
+}
+
+async function compare(services: Services): Promise<Finding> {
   const { db } = services.store;
   const client = await services.temporal.client();
   const rows = await openRows(db, MAX_SESSIONS + 1);

@@ -89,3 +89,22 @@ it("each difference is named with what to do, and agreeing sessions are counted"
   ] as const)
     expect(fix.split("\n").find((line) => line.startsWith(`${id(which)}:`))).toMatch(words);
 });
+
+it("a database without our tables is told as that, with what to do", async () => {
+  const services = await openServices({
+    databaseUrl: `${database.url}?options=-c%20search_path%3Dnowhere`,
+    temporalAddress: inject("temporalAddress"),
+    taskQueue: `stores-${randomUUID()}`,
+    uiUrl: undefined,
+    dockerHost: undefined,
+    sandboxImage: undefined,
+    rehearsalUrl: undefined,
+    environment: {},
+  });
+  onTestFinished(() => services.close());
+  const { found, fix } = await storesFinding(services);
+  expect(found).toBe(
+    "not compared: this database does not have Longhaul's tables, or those of another version",
+  );
+  expect(fix).toMatch(/^The next worker makes them: npm start/);
+});

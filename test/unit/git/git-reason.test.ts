@@ -2,7 +2,10 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { gitReason } from "../../../activities/git/git-reason.ts";
+import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { troubleOf } from "../../../activities/git/remote.ts";
+import { runGit } from "../../../activities/git/run-git.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
 import { refusalOf } from "../../../activities/git/trouble.ts";
 
 const SSH_END = `fatal: Could not read from remote repository.
@@ -167,13 +170,40 @@ test.each([
   ["ENOSPC: no space left on device, mkdir '/git/mirrors'", "disk"],
   ["remote: fatal: No space left on device\nfatal: the remote end hung up unexpectedly", "away"],
   ["git@forge.test: Permission denied (publickey).", "credential"],
+  ["fatal: Out of memory, malloc failed (tried to allocate 1048576 bytes)", "memory"],
+  ["error: index-pack died of signal 9\nfatal: index-pack failed", "memory"],
+  ["fatal: cannot fork() for index-pack: Resource temporarily unavailable", "memory"],
+  ["fatal: unable to create threaded async: Resource temporarily unavailable", "memory"],
+  ["fatal: mmap failed: Cannot allocate memory", "memory"],
+  ["fatal: git fetch died of signal SIGKILL", "memory"],
+  ["remote: fatal: Out of memory, malloc failed\nfatal: the remote end hung up unexpectedly", "away"],
+  ["fatal: detected dubious ownership in repository at '/srv/app.git'", "refused"],
+  ["fatal: unsafe repository ('/srv/app.git' is owned by someone else)", "refused"],
 ])("of a remote, %s is %s", (err, kind) => {
   const trouble = troubleOf(HTTPS, { err });
   expect(trouble.kind).toBe(kind);
-  expect(refusalOf(trouble).isPassing).toBe(["away", "ours", "disk"].includes(kind));
+  expect(refusalOf(trouble).isPassing).toBe(["away", "ours", "memory", "disk"].includes(kind));
   // In git's own words, and never as silence.
   expect(trouble.message).toContain(gitReason(err));
   expect(trouble.message.includes("does not answer")).toBe(kind === "away");
+});
+
+test("a repository of another user is not told as missing", () => {
+  const err =
+    "fatal: detected dubious ownership in repository at '/srv/app.git'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /srv/app.git";
+  const { message, fix } = troubleOf("file:///srv/app.git", { err });
+  expect(message).toMatch(/^Git cannot use .*dubious ownership/);
+  expect(fix).toMatch(/The repository is there, but another user/);
+});
+
+test("a git that is killed, or says too much, ends with what happened", async () => {
+  const folder = emptyFolder();
+  const access = gitAccessOf({ LONGHAUL_GIT_FOLDER: folder });
+  const alias = (shell: string) => runGit(access, ["-c", `alias.x=!${shell}`, "x"]);
+  const killed = await alias("kill -9 $PPID; sleep 5");
+  expect(troubleOf(HTTPS, killed).kind).toBe("memory");
+  const endless = await alias("head -c 70000000 /dev/zero");
+  expect(endless.err).toMatch(/says more than 64 MiB/);
 });
 
 test("what git says in words that nobody knows is told at once, whatever the words", () => {

@@ -18,6 +18,7 @@ import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { boundedFetch } from "../../../activities/git/bounded-fetch.ts";
 import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
 import { hasCommit, removeDamaged, updateMirror } from "../../../activities/git/mirror.ts";
+import { peekFile } from "../../../activities/git/peek.ts";
 import { troubleOf } from "../../../activities/git/remote.ts";
 import type { GitFailed } from "../../../activities/git/run-git.ts";
 import { refusalOf } from "../../../activities/git/trouble.ts";
@@ -251,6 +252,13 @@ PATH=$(echo "$PATH" | cut -d: -f2-) exec git "$@"
   chmodSync(join(programs, "git"), 0o755);
   return gitAccessOf({ PATH: `${programs}:${process.env["PATH"]}`, LONGHAUL_GIT_FOLDER: root });
 }
+
+it("a look at one file of a remote that sends without end is stopped, and told", async () => {
+  const paths = ["a.txt"];
+  const peeked = await peekFile(endlessRemote(), remote.url, { ref: undefined, paths, maxBytes: 2 ** 20 });
+  if (peeked === undefined || !("trouble" in peeked)) throw new Error("It was read.");
+  expect(peeked.trouble.message).toMatch(/has more than 1 MiB.*nothing of it is kept/s);
+});
 
 it("a remote that sends without end is stopped, told at once, and nothing of it is kept", async () => {
   const sent = updateMirror(endlessRemote(), remote.url, { maxBytes: 2 ** 20 });
