@@ -3,15 +3,26 @@ import type { Precedence } from "../contract/precedence.ts";
 import { fatal } from "../contract/failures.ts";
 import { modelRefusal, policyRefusal } from "../config/operator-policy.ts";
 import type { PolicyRefusal } from "../config/policy-limits.ts";
+import { sandboxSpec } from "../sandbox/spec.ts";
 import { othersOfOwner, type Session } from "../store/sessions.ts";
 import type { AgentDeps } from "./deps.ts";
 
 /**
- * A delegate is not checked: it has what its parent was allowed.
+ * Before anything is paid for.
  * @param precedence the run's precedence in Temporal
- * @throws PolicyRefused (fatal) that names the rule
+ * @throws PolicyRefused (fatal) that names the rule; SandboxRefused, ImageMissing (fatal) for an image that cannot be a sandbox
  */
-export async function holdToPolicy(
+export async function holdToStart(
+  deps: AgentDeps,
+  session: Session,
+  precedence: Precedence | undefined,
+): Promise<void> {
+  await holdToPolicy(deps, session, precedence);
+  await deps.sandboxHost.refuseUnfit?.(sandboxSpec(session.id, session.config, session.owner));
+}
+
+/** A delegate is not checked: it has what its parent was allowed. */
+async function holdToPolicy(
   { policy, store }: AgentDeps,
   session: Session,
   precedence: Precedence | undefined,

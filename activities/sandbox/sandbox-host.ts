@@ -12,6 +12,11 @@ export interface SandboxHost {
    * differs from the profile, ImageMissing (fatal).
    */
   open(spec: SandboxSpec, signal?: AbortSignal): Promise<Sandbox>;
+  /**
+   * Whether its image can be a sandbox, before anything is paid for; an engine that is away is told by `open`. Absent if all can.
+   * @throws SandboxRefused, ImageMissing (fatal)
+   */
+  refuseUnfit?(spec: SandboxSpec): Promise<void>;
   /** Removes container and volume. It is not an error when the session has no sandbox. */
   remove(sessionId: string): Promise<void>;
   /** Sessions that have a container or a volume here, in any state, by label. @throws SandboxUnavailable */

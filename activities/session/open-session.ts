@@ -13,7 +13,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { fatal } from "../contract/failures.ts";
 import { isDelegateId, isStartOf } from "../contract/session-ids.ts";
-import { holdToPolicy } from "../runtime/hold-to-policy.ts";
+import { holdToStart } from "../runtime/hold-to-policy.ts";
 import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
 import { prefixOf, prefixShares, type Prefix } from "../context/request.ts";
 import { cacheSeconds } from "../config/asked-model.ts";
@@ -138,7 +138,7 @@ async function claim(deps: AgentDeps, scope: ActivityScope, input: OpenSessionIn
     });
   const entered = await enterSession(deps, scope, at);
   // What continues in a fresh history was allowed when it began.
-  if (input.continuedFrom === undefined) await holdToPolicy(deps, entered, input.precedence);
+  if (input.continuedFrom === undefined) await holdToStart(deps, entered, input.precedence);
   return entered;
 }
 

@@ -94,6 +94,58 @@ it("an image of another architecture is refused as that, not for its lack of Pyt
   });
 });
 
+it.each([
+  [
+    "a link",
+    "rm -rf /workspace; mkdir /srv/w; ln -s /srv/w /workspace",
+    /\/workspace is a link there \(to "\/srv\/w"\)/,
+  ],
+  ["a link to nothing", "rm -rf /workspace; ln -s /nowhere /workspace", /\/workspace is a link there/],
+  ["a file", "rm -rf /workspace; touch /workspace", /\/workspace is no folder there/],
+  ["no folder for what is temporary", "rm -rf /tmp; touch /tmp", /\/tmp is no folder there/],
+])(
+  "an image in which the workspace's place is %s is refused before a sandbox is made",
+  async (_, change, why) => {
+    const odd = `${image}-odd`;
+    const base = await docker.createContainer({
+      Image: inject("sandboxImage"),
+      User: "0:0",
+      Entrypoint: ["sh", "-c", change],
+      Cmd: [],
+      WorkingDir: "/",
+    });
+    try {
+      await base.start();
+      await base.wait();
+      await base.commit({ repo: odd });
+      const spec = sandboxes.spec({ image: odd });
+      const refused = {
+        type: "SandboxRefused",
+        nonRetryable: true,
+        message: expect.stringMatching(why) as string,
+      };
+      await expect(sandboxes.host.refuseUnfit?.(spec)).rejects.toMatchObject(refused);
+      await expect(sandboxes.host.open(spec)).rejects.toMatchObject(refused);
+      expect(await sandboxes.host.sessions()).not.toContain(spec.sessionId);
+    } finally {
+      await base.remove({ force: true });
+      await docker.getImage(odd).remove({ force: true });
+    }
+  },
+);
+
+it("an image that does not exist, or in which no Python runs, is refused before a sandbox is made", async () => {
+  for (const [name, type] of [
+    [image, "SandboxRefused"],
+    [foreign, "SandboxRefused"],
+    [`${image}-nowhere`, "ImageMissing"],
+  ] as const)
+    await expect(sandboxes.host.refuseUnfit?.(sandboxes.spec({ image: name }))).rejects.toMatchObject({
+      type,
+    });
+  await expect(sandboxes.host.refuseUnfit?.(sandboxes.spec())).resolves.toBeUndefined();
+});
+
 it("nobody's sandbox is removed with another session, whatever labels its image has", async () => {
   const victim = sandboxes.spec();
   const labelled = `${image}-labelled`;

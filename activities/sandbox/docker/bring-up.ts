@@ -3,18 +3,11 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
-import { fatal, retryable } from "../../contract/failures.ts";
+import { retryable } from "../../contract/failures.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { ownVolume } from "./docker-containers.ts";
 import { EGRESS_LABELS } from "./egress-container.ts";
-import {
-  impossible,
-  ofOtherArchitecture,
-  statusOf,
-  unless,
-  unlikeProfile,
-  withoutPython,
-} from "./docker-errors.ts";
+import { cannotStart, imageMissing, impossible, statusOf, unless, unlikeProfile } from "./docker-errors.ts";
 import {
   CACHE_LABEL,
   cacheName,
@@ -25,6 +18,7 @@ import {
   sandboxName,
   SESSION_LABEL,
 } from "./profile.ts";
+import type { ImageCheck } from "./unfit-image.ts";
 import { differences, type Surroundings } from "./profile-differences.ts";
 
 /** Container states change at any time (another worker, a daemon that lags behind): how often we look again. */
@@ -38,6 +32,7 @@ export interface ContainerHost {
   readonly surroundingsOf: (found: ContainerInspectInfo) => Promise<Surroundings>;
   /** The volume with the egress proxy's socket. */
   readonly egressVolume: string;
+  readonly images: ImageCheck;
   readonly say: (line: string) => void;
   /** Called when a container was removed to be created again. */
   readonly onRemoved: (containerId: string, why: string) => void;
@@ -105,9 +100,10 @@ async function removeOtherwiseMounted(
 }
 
 async function create(
-  { docker, surroundingsOf, egressVolume }: ContainerHost,
+  { docker, surroundingsOf, egressVolume, images }: ContainerHost,
   spec: SandboxSpec,
 ): Promise<void> {
+  await images.refuseUnfit(spec);
   const now = new Date();
   const name = sandboxName(spec.sessionId);
   const { [SESSION_LABEL]: session = "", ...labels } = sandboxLabels(spec.sessionId, now);
@@ -137,11 +133,7 @@ async function createContainer(
   } catch (error) {
     if (statusOf(error) === 400) throw impossible(error);
     if (statusOf(error) !== 404) throw error;
-    throw fatal(
-      "ImageMissing",
-      `the sandbox image ${spec.image} does not exist on this Docker host; nothing was run; build it (npm start does) or set SANDBOX_IMAGE`,
-      error,
-    );
+    throw imageMissing(spec, error);
   }
 }
 
@@ -162,18 +154,6 @@ function isOlder(found: ContainerInspectInfo, spec: SandboxSpec, around: Surroun
     profile !== createOptions(spec, new Date()).Labels?.[PROFILE_LABEL] &&
     differences(found, spec, around).length > 0
   );
-}
-
-/** Why no program of the image ran. */
-export async function cannotStart(docker: Dockerode, spec: SandboxSpec, cause: unknown): Promise<Error> {
-  const [image, engine] = await Promise.all([
-    unless([404], () => docker.getImage(spec.keptImage ?? spec.image).inspect()),
-    unless([], () => docker.version()),
-  ]);
-  const [has, runs] = [image?.Architecture, engine?.Arch];
-  if (has !== undefined && runs !== undefined && has !== runs)
-    return ofOtherArchitecture(spec, { has, runs }, cause);
-  return withoutPython(spec, cause);
 }
 
 function assertOurs(found: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): void {

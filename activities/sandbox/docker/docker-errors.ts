@@ -1,4 +1,5 @@
 /** What the engine's answers mean (its 304, 404 and 409 are states, not errors), and why a sandbox is not used. */
+import type Dockerode from "dockerode";
 import { ApplicationFailure } from "@temporalio/common";
 import { fatal, retryable } from "../../contract/failures.ts";
 import { isNetworkTrouble, passes } from "../../contract/passing.ts";
@@ -49,7 +50,7 @@ export function unavailable(error: unknown): Error {
 const isEngineAway = (error: unknown): boolean =>
   isNetworkTrouble(error, { ofSocket: true }) || error instanceof SyntaxError;
 
-export function withoutPython({ image }: SandboxSpec, cause: unknown): Error {
+function withoutPython({ image }: SandboxSpec, cause: unknown): Error {
   return fatal(
     "SandboxRefused",
     `the image ${image} has no python3, which the sandbox's supervisor needs; nothing was run. Add python3 to the image, ` +
@@ -58,7 +59,7 @@ export function withoutPython({ image }: SandboxSpec, cause: unknown): Error {
   );
 }
 
-export function ofOtherArchitecture(
+function ofOtherArchitecture(
   { image }: SandboxSpec,
   { has, runs }: { readonly has: string; readonly runs: string },
   cause: unknown,
@@ -70,6 +71,25 @@ export function ofOtherArchitecture(
     cause,
   );
 }
+
+/** Why no program of the image ran. */
+export async function cannotStart(docker: Dockerode, spec: SandboxSpec, cause: unknown): Promise<Error> {
+  const [image, engine] = await Promise.all([
+    unless([404], () => docker.getImage(spec.keptImage ?? spec.image).inspect()),
+    unless([], () => docker.version()),
+  ]);
+  const [has, runs] = [image?.Architecture, engine?.Arch];
+  if (has !== undefined && runs !== undefined && has !== runs)
+    return ofOtherArchitecture(spec, { has, runs }, cause);
+  return withoutPython(spec, cause);
+}
+
+export const imageMissing = ({ image }: SandboxSpec, cause?: unknown): Error =>
+  fatal(
+    "ImageMissing",
+    `the sandbox image ${image} does not exist on this Docker host; nothing was run; build it (npm start does) or set SANDBOX_IMAGE`,
+    cause,
+  );
 
 export function unguarded(gaps: readonly string[], guardImage: string): Error {
   return fatal(

@@ -13,6 +13,7 @@ import { SandboxLinks } from "./sandbox-links.ts";
 import { SandboxOpener } from "./sandbox-opener.ts";
 import { findKept, keepAs, makersOfKept, removeKeptOf, removeOldKept } from "./set-up-images.ts";
 import { createSurroundings } from "./surroundings.ts";
+import { ImageCheck } from "./unfit-image.ts";
 
 export interface DockerHostOptions {
   readonly docker: Dockerode;
@@ -41,8 +42,10 @@ export function createDockerHost({
   const proxy = new EgressProxy({ docker, firewall, image: guardImage, say, ...egress });
   const links = new SandboxLinks(docker, firewall, proxy);
   const surroundingsOf = createSurroundings(docker, egress.name);
+  const images = new ImageCheck(docker, guardImage);
   const opener = new SandboxOpener({
     docker,
+    images,
     name,
     guardImage,
     firewall,
@@ -55,6 +58,7 @@ export function createDockerHost({
   return {
     name,
     open: (spec, signal) => opener.open(spec, signal),
+    refuseUnfit: (spec) => images.refuseUnfit(spec),
     async remove(sessionId) {
       await opener.settled(sessionId);
       const removed = await removeSandbox(docker, sessionId);

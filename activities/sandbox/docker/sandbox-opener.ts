@@ -5,15 +5,9 @@ import type { Sandbox } from "../sandbox.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
 import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
 import type { SandboxSpec } from "../spec.ts";
-import {
-  bringUp,
-  cannotStart,
-  type ContainerHost,
-  NOT_FOUND_EXIT_CODE,
-  type RunningContainer,
-} from "./bring-up.ts";
+import { bringUp, type ContainerHost, NOT_FOUND_EXIT_CODE, type RunningContainer } from "./bring-up.ts";
 import { volumeIdentity } from "./docker-containers.ts";
-import { unguarded, unless, withoutGuard } from "./docker-errors.ts";
+import { cannotStart, unguarded, unless, withoutGuard } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { EGRESS_TOKEN_LABEL } from "./egress-place.ts";
 import type { EgressProxy } from "./egress-proxy.ts";

@@ -1,0 +1,97 @@
+/**
+ * Whether an image can be a session's sandbox, before anything is paid or made for it: tried once for each image in a container without
+ * a network or rights, in which only Python runs.
+ */
+import type Dockerode from "dockerode";
+import { fatal } from "../../contract/failures.ts";
+import { reasonOf } from "../../contract/reason-of.ts";
+import type { SandboxSpec } from "../spec.ts";
+import { cannotStart, imageMissing } from "./docker-errors.ts";
+import { EGRESS_FOLDER } from "./egress-place.ts";
+import { runOnce } from "./run-program.ts";
+
+/** Folders in which we mount, or in which the supervisor writes. */
+const FOLDERS = ["/tmp", "/var", "/var/lib", "/var/lib/longhaul", EGRESS_FOLDER];
+const LOOK = `import json, os
+what = lambda path: os.path.lexists(path) and not os.path.isdir(path)
+print(json.dumps({"link": os.path.islink("/workspace") and os.readlink("/workspace"),
+  "files": [path for path in ["/workspace", *${JSON.stringify(FOLDERS)}] if what(path)]}))`;
+const NOT_RUN = /exec format error|executable file not found|no such file or directory/i;
+/** Images whose verdict is remembered, by their ids: what an id names never changes. */
+const MAX_KNOWN = 1_000;
+
+export class ImageCheck {
+  readonly #docker: Dockerode;
+  /** The operator's own image, which runs on this host already. */
+  readonly #trusted: string;
+  readonly #fit = new Set<string>();
+
+  constructor(docker: Dockerode, trusted: string) {
+    this.#docker = docker;
+    this.#trusted = trusted;
+  }
+
+  /**
+   * Says nothing about an engine that does not answer: opening the sandbox does.
+   * @throws SandboxRefused, ImageMissing (fatal)
+   */
+  async refuseUnfit(spec: SandboxSpec): Promise<void> {
+    const name = spec.keptImage ?? spec.image;
+    if (spec.container !== undefined || name === this.#trusted) return;
+    const image = await this.#docker
+      .getImage(name)
+      .inspect()
+      .then(
+        ({ Id }) => Id,
+        (error: unknown) => ((error as { statusCode?: unknown }).statusCode === 404 ? "missing" : undefined),
+      );
+    if (image === undefined || this.#fit.has(image)) return;
+    if (image === "missing") throw imageMissing(spec);
+    const said = await this.#look(image);
+    if (said === undefined) return;
+    if (NOT_RUN.test(said) && !said.startsWith("{")) throw await cannotStart(this.#docker, spec, undefined);
+    const trouble = troubleIn(said);
+    if (trouble !== undefined) throw unfit(spec, trouble);
+    if (this.#fit.size >= MAX_KNOWN) this.#fit.clear();
+    this.#fit.add(image);
+  }
+
+  /** What the program or the engine said; undefined if the engine is away. */
+  async #look(image: string): Promise<string | undefined> {
+    try {
+      return await runOnce(this.#docker, {
+        Image: image,
+        User: "65534:65534",
+        Entrypoint: ["python3", "-I", "-S", "-c", LOOK],
+        NetworkDisabled: true,
+        HostConfig: { NetworkMode: "none" },
+      });
+    } catch (error) {
+      const reason = reasonOf(error);
+      return NOT_RUN.test(reason) && (error as { statusCode?: unknown }).statusCode !== undefined
+        ? reason
+        : undefined;
+    }
+  }
+}
+
+function troubleIn(said: string): string | undefined {
+  const { link, files } = read(said);
+  if (typeof link === "string") return `/workspace is a link there (to ${JSON.stringify(link)})`;
+  return files?.[0] === undefined ? undefined : `${files[0]} is no folder there`;
+}
+
+function read(said: string): { readonly link?: unknown; readonly files?: readonly string[] } {
+  try {
+    return JSON.parse(said);
+  } catch {
+    return {};
+  }
+}
+
+const unfit = ({ image }: SandboxSpec, trouble: string): Error =>
+  fatal(
+    "SandboxRefused",
+    `the image ${image} cannot be a sandbox: ${trouble}, where a sandbox needs a folder; nothing was asked or run. ` +
+      "In its Dockerfile, make it a folder (RUN rm -rf PATH && mkdir PATH), or use another image: docs/sandbox.md lists what one needs",
+  );
