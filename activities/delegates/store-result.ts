@@ -1,15 +1,14 @@
 /** Stores the result of a call of `delegate`, once. */
 import type { ToolFacts } from "../contract/activities.ts";
-import { superseded } from "../contract/failures.ts";
 import type { ToolCallPart, ToolOutcome, ToolResultPart } from "../contract/message.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { resultEvent } from "../store/call-events.ts";
-import { endedBefore, hashOf, hasEnded } from "../step/ended-call.ts";
+import { hashOf, storedElsewhere } from "../step/ended-call.ts";
 import { keepResult } from "../store/commit-step.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
-import { callKey, findCall, type LedgerRow } from "../store/tool-calls.ts";
+import { callKey, type LedgerRow } from "../store/tool-calls.ts";
 import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
 import { estimateMessage } from "../contract/tokens.ts";
 
@@ -28,7 +27,7 @@ interface Result {
   readonly events?: readonly NewEvent[];
 }
 
-/** @throws Superseded (fatal) if a newer run has the session */
+/** @throws Superseded (fatal) if a newer run has the session; RecordMissing, CallTaken (retryable) */
 export async function storeDelegateResult(
   deps: Pick<AgentDeps, "store" | "notifier" | "telemetry" | "sanitizer">,
   scope: Pick<ActivityScope, "runId" | "attempt" | "elapsedMs" | "lostAttempts">,
@@ -68,7 +67,5 @@ export async function storeDelegateResult(
     deps.notifier.wake(session.id);
     return { outcome, tokens, ms: durationMs, hash: hashOf(call, text) };
   }
-  const current = await findCall(deps.store.db, session.id, row.step, row.index);
-  if (current === undefined || !hasEnded(current)) throw superseded("the result of this call was dropped");
-  return endedBefore(deps.store.db, current, call);
+  return storedElsewhere(deps.store.db, scope, { row, call });
 }

@@ -18,7 +18,6 @@ import type { RunToolInput, ToolFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterReading } from "../runtime/enter-session.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
-import { retryable, rowsGone, superseded } from "../contract/failures.ts";
 import { createSessionMemory } from "../store/session-memory.ts";
 import { saveSandbox } from "../workspace/save-files.ts";
 import { abortable } from "../sandbox/shared-work.ts";
@@ -26,14 +25,13 @@ import { watchEgress } from "../workspace/egress.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { createFolderNotes, openedSkill, type FoundNotes } from "./folder-notes.ts";
 import { resultEvent } from "../store/call-events.ts";
-import { endedBefore, hasEnded, hashOf } from "./ended-call.ts";
+import { endedBefore, hasEnded, hashOf, storedElsewhere } from "./ended-call.ts";
 import { NEEDS_APPROVAL, refusalOf } from "./refused-call.ts";
 import { storeFullOutput } from "./store-full-output.ts";
 import type { Session } from "../store/sessions.ts";
 import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
 import { keepResult } from "../store/commit-step.ts";
-import { runInCharge } from "../store/runs.ts";
-import { callKey, claimCall, findCall, type LedgerRow } from "../store/tool-calls.ts";
+import { callKey, claimCall, type LedgerRow } from "../store/tool-calls.ts";
 import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
 import { withFallback } from "../config/asked-model.ts";
 import { toolLimitsOf } from "../config/run-policy.ts";
@@ -248,7 +246,7 @@ async function store(
     events,
     ...(notes === undefined || notes.notes.length === 0 ? {} : { meta: { notes: notes.notes } }),
   };
-  if (!(await keepResult(deps.store, end, durationMs))) return storedElsewhere(deps, scope, done);
+  if (!(await keepResult(deps.store, end, durationMs))) return storedElsewhere(deps.store.db, scope, done);
   const { name, mcpServer: server } = row;
   const ids = { step: row.step, attempt: scope.attempt, name, callKey: callKey(row), callId: row.callId };
   reportTool(
@@ -265,26 +263,4 @@ async function store(
     ...(result.isLive === true ? { isLive: true as const } : {}),
     ...(result.asksForDomains === true ? { asksForDomains: true as const } : {}),
   };
-}
-
-/**
- * Why a result was refused: another attempt stored one first, another attempt is still running the call, or a newer run has
- * claimed the session. Any attempt may find this, also the one that Temporal waits for.
- */
-async function storedElsewhere(
-  { store }: AgentDeps,
-  { runId }: ActivityScope,
-  { session, call, row }: Finished,
-): Promise<ToolFacts> {
-  const [current, inCharge] = await Promise.all([
-    findCall(store.db, session.id, row.step, row.index),
-    runInCharge(store.db, session.id),
-  ]);
-  if (inCharge !== undefined && inCharge !== runId) throw superseded("the result of this call was dropped");
-  if (!current) throw rowsGone("the result of this call was dropped");
-  if (hasEnded(current)) return endedBefore(store.db, current, call);
-  throw retryable(
-    "CallTaken",
-    "An earlier attempt has claimed this call again and still runs; this attempt's result was dropped. It is tried again.",
-  );
 }
