@@ -16,7 +16,8 @@ export function diffCommand(command: Command, output: Output) {
   return (reference: string, flags: { readonly json?: boolean }) =>
     withSession(reference, async ({ store }, row) => {
       const { id } = row;
-      const { patch, changed, notes, isFiltered } = await sessionDiff(store, row);
+      const isRead = output.isRead && flags.json !== true;
+      const { patch, changed, notes, isFiltered } = await sessionDiff(store, row, isRead);
       for (const note of notes) output.note(`${note}\n`);
       if (isFiltered && changed > 0) output.note(FILTERED);
       if (flags.json === true) {

@@ -60,6 +60,8 @@ export function processOutput(hints: (text: string) => string, isRead = false) {
     isRich: isRich(stdout),
     /** True if results go to a terminal. */
     isTerminal: stdout.isTTY === true,
+    /** Whether a build runner reads both streams, as far as is known: what they lead to is not. */
+    isRead,
     /** True if both streams are on one screen. */
     sameScreen: stdout.isTTY === true && stderr.isTTY === true,
   };

@@ -53,6 +53,9 @@ export function createRunnerGuard(): RunnerGuard {
   };
 }
 
+/** Whether a runner may read a command somewhere in a text that begins a line. */
+export const hasRunnerCommand = (text: string): boolean => breakCommands("", text) !== text;
+
 /** @param line what stands before the piece on its first line */
 function breakCommands(line: string, piece: string): string {
   const text = line + piece;

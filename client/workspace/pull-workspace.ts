@@ -61,15 +61,20 @@ export function noFiles({ id, status, endedAt }: Session): ClientError {
       );
 }
 
-/** @throws ClientError (impossible) if nothing was ever saved */
-export async function sessionDiff(store: Store, session: Session) {
+/**
+ * @param isRead whether a build's runner reads the patch
+ * @throws ClientError (impossible) if nothing was ever saved
+ */
+export async function sessionDiff(store: Store, session: Session, isRead = false) {
   const states = await sessionStates(store.db, session.id);
   if (states === undefined) throw noFiles(session);
   const { before, after } = states;
-  const diff = diffWorkspaces(before, after, { binaries: "bytes" });
+  const diff = diffWorkspaces(before, after, { binaries: "bytes", isRead });
   const notes = present(
     ...(await missingNotes(store.db, session.id)),
     diff.ignored.length > 0 && `New, but left out because Git ignores them: ${listNames(diff.ignored)}.`,
+    diff.inert !== undefined &&
+      `In Git's binary form, which git apply takes, because this build's runner would obey what is in the text: ${listNames(diff.inert)}. As text: longhaul diff ${session.id} --json`,
   );
   return { ...diff, notes, isFiltered: isFiltered(after) };
 }

@@ -1,5 +1,6 @@
 /** The change between two states of a workspace as a patch for `git apply`. */
 import { structuredPatch } from "diff";
+import { hasRunnerCommand } from "../console/runner-commands.ts";
 import { bytesOfText } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { ignoredAmong } from "./git-rules.ts";
@@ -13,6 +14,8 @@ export interface WorkspaceDiff {
   readonly changed: number;
   /** New files that Git would leave out. */
   readonly ignored: readonly string[];
+  /** Files in Git's binary form because of what a build's runner would read in them. */
+  readonly inert?: readonly string[];
 }
 
 type Content = Extract<WorkspaceFile, { kind: "file" | "link" }>;
@@ -20,6 +23,11 @@ type Content = Extract<WorkspaceFile, { kind: "file" | "link" }>;
 export interface DiffOptions {
   /** `bytes`: both states of a binary file, so that the patch can be applied; `named`: only that they differ, for people. */
   readonly binaries: "bytes" | "named";
+  /**
+   * Whether a build's runner reads the patch: then nothing in it has the form of a runner's command. Such a text is in Git's
+   * binary form, and such a name in its escapes, so that the patch can still be applied.
+   */
+  readonly isRead?: boolean;
 }
 
 /**
@@ -42,10 +50,24 @@ export function diffWorkspaces(
   const ignored = [...ignoredAmong(after)].filter((path) => !old.has(path));
   for (const path of ignored) fresh.delete(path);
   const paths = [...new Set([...old.keys(), ...fresh.keys()])].toSorted();
-  const pieces = paths
-    .map((path) => diffPath(path, old.get(path), fresh.get(path), options))
-    .filter((piece) => piece !== "");
-  return { patch: pieces.join(""), changed: pieces.length, ignored: ignored.toSorted() };
+  const inert: string[] = [];
+  const pieces = paths.flatMap((path) => {
+    const [before, after] = [old.get(path), fresh.get(path)];
+    const piece = diffPath(path, before, after, options);
+    if (options.isRead !== true || !hasRunnerCommand(piece)) return piece === "" ? [] : [piece];
+    inert.push(path);
+    return [diffPath(path, before, after, { ...options, asBinary: true })];
+  });
+  return {
+    patch: pieces.join(""),
+    changed: pieces.length,
+    ignored: ignored.toSorted(),
+    ...(inert.length > 0 ? { inert } : {}),
+  };
+}
+
+interface PieceOptions extends DiffOptions {
+  readonly asBinary?: boolean;
 }
 
 /** If a file becomes a link or a link a file, the patch removes one and adds the other: Git refuses a change of mode. */
@@ -53,7 +75,7 @@ function diffPath(
   path: string,
   before: Content | undefined,
   after: Content | undefined,
-  options: DiffOptions,
+  options: PieceOptions,
 ): string {
   if (before === undefined || after === undefined || before.kind === after.kind)
     return diffFile(path, before, after, options);
@@ -64,8 +86,9 @@ function diffFile(
   path: string,
   before: Content | undefined,
   after: Content | undefined,
-  { binaries }: DiffOptions,
+  { binaries, asBinary = false }: PieceOptions,
 ): string {
+  const quoted = (name: string) => quotedName(name, asBinary);
   const [oldBytes, newBytes] = [bytesOf(before), bytesOf(after)];
   const oldMode = before === undefined ? undefined : modeOf(before);
   const newMode = after === undefined ? undefined : modeOf(after);
@@ -78,7 +101,7 @@ function diffFile(
   const from = before === undefined ? "/dev/null" : quoted(`a/${path}`);
   const to = after === undefined ? "/dev/null" : quoted(`b/${path}`);
   if (oldBytes.equals(newBytes)) return `${head.join("\n")}\n`;
-  if (isBinary(oldBytes) || isBinary(newBytes)) {
+  if (asBinary || isBinary(oldBytes) || isBinary(newBytes)) {
     if (binaries === "named") return `${head.join("\n")}\nBinary files ${from} and ${to} differ\n`;
     const names = blobNames(before && oldBytes, after && newBytes);
     head.push(`index ${names}${oldMode === newMode ? ` ${oldMode}` : ""}`);
@@ -143,14 +166,15 @@ function isBinary(bytes: Buffer): boolean {
   }
 }
 
-/** Names with quotes, backslashes, control characters or invalid UTF-8, as git writes them. */
-function quoted(path: string): string {
+/** Names with quotes, backslashes, control characters or invalid UTF-8, as git writes them. @param all escapes every sign */
+function quotedName(path: string, all: boolean): string {
   // oxlint-disable-next-line no-control-regex -- control characters are what this is about
-  if (path.isWellFormed() && !/["\\\u0000-\u001f\u007f-\u009f]/.test(path)) return path;
+  if (!all && path.isWellFormed() && !/["\\\u0000-\u001f\u007f-\u009f]/.test(path)) return path;
+  const plain = all ? /[\w./-]/ : /[ !#-[\]-~]/;
   const signs = [...bytesOfText(path)].map((byte) => {
-    if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;
-    const isPlain = byte >= 0x20 && byte < 0x7f;
-    return isPlain ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`;
+    const sign = String.fromCharCode(byte);
+    if (plain.test(sign)) return sign;
+    return sign === '"' || sign === "\\" ? `\\${sign}` : `\\${byte.toString(8).padStart(3, "0")}`;
   });
   return `"${signs.join("")}"`;
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { emptyFolder, finished, longhaul } from "../support/commands/longhaul.ts";
@@ -26,4 +26,24 @@ test("is a patch against the uploaded files, which git applies, with binary file
     ],
     patch: out,
   });
+});
+
+test("in a build the patch gives the runner no command, and git makes the same files of it", async () => {
+  const folder = emptyFolder();
+  const text = "::group::of the file\n  ::add-mask::x\none\n##vso[task.complete]\nlast\n";
+  writeFileSync(join(folder, "log.txt"), text);
+  writeFileSync(join(folder, "a.txt"), "one\n");
+  const id = await finished(
+    "run: sed -i s/one/1/ log.txt a.txt; echo '##[error]no' > new.txt\nsay: Done.",
+    "--workspace",
+    folder,
+  );
+  const { code, out, err } = await longhaul(["diff", id], { environment: { GITHUB_ACTIONS: "true" } });
+  expect(code).toBe(0);
+  expect(out).not.toMatch(/^\s*::|##[a-z]*\[/m);
+  expect(out).toContain("-one\n+1\n");
+  expect(err).toMatch(/binary form.*log\.txt.*new\.txt.*longhaul diff \S+ --json/);
+  execFileSync("git", ["apply", "-"], { cwd: folder, input: out });
+  const files = ["log.txt", "a.txt", "new.txt"].map((name) => readFileSync(join(folder, name), "utf8"));
+  expect(files).toEqual([text.replace("one", "1"), "1\n", "##[error]no\n"]);
 });

@@ -58,6 +58,7 @@ export function quietOutput(results: string[]): Output {
     isLive: false,
     isRich: false,
     isTerminal: false,
+    isRead: false,
     sameScreen: false,
   };
 }

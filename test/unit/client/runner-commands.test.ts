@@ -1,8 +1,14 @@
 /** Commands of build runners in text that a model or a repository wrote. */
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
+import { lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { WorkspaceFile } from "../../../activities/store/workspace-pack.ts";
 import { createRunnerGuard, isInRunner } from "../../../client/console/runner-commands.ts";
+import { diffWorkspaces } from "../../../client/workspace/workspace-diff.ts";
+import { emptyFolder } from "../../support/empty-folder.ts";
+import { file } from "../../support/workspace-file.ts";
 
 const COMMANDS = [
   "::add-mask::the",
@@ -104,4 +110,79 @@ it("both streams are guarded in a build, and JSON is unchanged", () => {
   });
   expect(stdout).toBe(`: :add-mask::a\n{"text":"::add-mask::a ##vso[x]"}\n`);
   expect(obeyed(stderr)).toEqual([]);
+});
+
+type Content = Extract<WorkspaceFile, { kind: "file" | "link" }>;
+
+/** Applies the patch to files on disk, as `longhaul diff ID | git apply` does. @returns the files' bytes, links' targets */
+function applied(before: readonly Content[], patch: string, paths: readonly string[]) {
+  const folder = emptyFolder();
+  for (const entry of before) {
+    mkdirSync(dirname(join(folder, entry.path)), { recursive: true });
+    if (entry.kind === "link") symlinkSync(entry.target, join(folder, entry.path));
+    else writeFileSync(join(folder, entry.path), entry.bytes);
+  }
+  execFileSync("git", ["init", "-q"], { cwd: folder });
+  if (patch !== "") execFileSync("git", ["apply", "-"], { cwd: folder, input: patch, stdio: "pipe" });
+  return paths.map((path) => {
+    const place = join(folder, path);
+    const found = lstatSync(place, { throwIfNoEntry: false });
+    if (found === undefined) return undefined;
+    return found.isSymbolicLink() ? readlinkSync(place) : readFileSync(place).toString("latin1");
+  });
+}
+
+describe("a patch that a runner reads", () => {
+  const line = fc.oneof(
+    fc.constantFrom(...COMMANDS, ...COMMANDS.map((command) => `  ${command}`), "one", "two", "", "\t::a::b"),
+    fc.constantFrom("text\r::add-mask::the", "x ##vso[task.complete]y", "ü", "# [link](x)"),
+  );
+  const text = fc
+    .tuple(fc.array(line, { maxLength: 12 }), fc.boolean())
+    .map(([lines, ends]) => lines.join("\n") + (ends ? "\n" : ""));
+  const PATHS = ["a.txt", "b/::add-mask::x", 'c "##vso[task.complete]" d', "section_start:1:e", "ü ##[f]"];
+  const content = (path: string) =>
+    fc.option(
+      fc.oneof(
+        { weight: 4, arbitrary: text.map((value): Content => file(path, value)) },
+        fc
+          .constantFrom("##vso[x]", "::add-mask::x", "a.txt")
+          .map((target): Content => ({ path, mode: 0o777, kind: "link", target })),
+      ),
+      { nil: undefined },
+    );
+  const state = fc.tuple(...PATHS.map(content)).map((all) => all.filter((one) => one !== undefined));
+
+  it("has nothing that a runner obeys, and git makes the same files of it, byte for byte", () => {
+    fc.assert(
+      fc.property(state, state, (before, after) => {
+        const { patch } = diffWorkspaces(before, after, { binaries: "bytes", isRead: true });
+        expect(obeyed(patch)).toEqual([]);
+        expect(guarded(patch)).toBe(patch);
+        const contents = new Map(
+          after.map((one) => [
+            one.path,
+            one.kind === "link" ? one.target : Buffer.from(one.bytes).toString("latin1"),
+          ]),
+        );
+        expect(applied(before, patch, PATHS)).toEqual(PATHS.map((path) => contents.get(path)));
+      }),
+      { numRuns: 40 },
+    );
+  }, 120_000);
+
+  it("is the usual text for all other files", () => {
+    const before = [file("a.txt", "one\n"), file("b.txt", "one\n")];
+    const after = [file("a.txt", "two\n"), file("b.txt", "::error::two\n")];
+    const usual = diffWorkspaces(before, after, { binaries: "bytes" });
+    // An added line begins with its sign, which no runner takes for a command.
+    expect(diffWorkspaces(before, after, { binaries: "bytes", isRead: true })).toEqual(usual);
+    const read = diffWorkspaces([], [...after, file("c.txt", " ##[error]\n")], {
+      binaries: "bytes",
+      isRead: true,
+    });
+    expect(read.inert).toEqual(["c.txt"]);
+    expect(read.patch).toContain("+two\n");
+    expect(read.patch).toContain("GIT binary patch");
+  });
 });
