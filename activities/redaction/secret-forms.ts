@@ -13,9 +13,9 @@ const LINE_BYTES = 57;
 
 /**
  * What may stand between two units of a form: `quotes`, escapes, invisible characters and line ends; `wrap`, the line ends of
- * an encoder; `separators` between the bytes of a dump.
+ * an encoder; `separators` between the bytes of a list or a dump; `columns`, the blanks and the row's end of a dump's.
  */
-export type Gap = "quotes" | "wrap" | "separators";
+export type Gap = "quotes" | "wrap" | "separators" | "columns";
 
 /**
  * A form is a row of units, each a list of alternatives; an alternative is a row of codes. Each code counts however the text
@@ -24,6 +24,10 @@ export type Gap = "quotes" | "wrap" | "separators";
 export interface SecretForm {
   readonly units: readonly (readonly (readonly number[])[])[];
   readonly gap: Gap;
+  /** How many units the rows of a dump keep together; 1 by default. */
+  readonly cell?: number;
+  /** Whether it is the middle of a secret in a row that may have all of its characters once more. */
+  readonly inRows?: true;
 }
 
 /** All forms of all secrets. `clean` is what text went through before it is searched. */
@@ -56,15 +60,18 @@ function formsOf(value: string, cleaned: string): SecretForm[] {
   const encoded = new Set([...base64Forms(bytes), ...wide, ...twice]);
   const base32 = new Set(base32Forms(bytes));
   // A value that was mostly control characters may be only a word after cleaning.
-  const texts = new Set([value, cleaned].filter((text) => text.length >= MIN_SECRET_CHARS));
+  // A dump's column has a dot for what is no ASCII.
+  const dotted = Array.from(bytes, (byte) => (isCharacter(byte) ? String.fromCharCode(byte) : ".")).join("");
+  const texts = new Set([value, cleaned, dotted].filter((text) => text.length >= MIN_SECRET_CHARS));
   return [
     ...[...texts].map(textForm),
     ...[...texts].map((text) => textForm(Array.from(text).toReversed().join(""))),
     ...[bytes, ...new Set(escaped)].map((text): SecretForm => {
-      return { units: Array.from(Buffer.from(text).toString("hex"), eitherCase), gap: "separators" };
+      return { units: Array.from(Buffer.from(text).toString("hex"), eitherCase), gap: "separators", cell: 2 };
     }),
     { units: decimalUnits(bytes), gap: "separators" },
     { units: Array.from(bytes, (byte) => [codes(byte.toString(8).padStart(3, "0"))]), gap: "separators" },
+    ...dumpForms(bytes),
     ...[...encoded].map((text): SecretForm => ({ units: Array.from(text, base64Unit), gap: "wrap" })),
     ...[...base32].map((text): SecretForm => ({ units: Array.from(text, eitherCase), gap: "wrap" })),
   ];
@@ -101,8 +108,49 @@ function eitherCase(char: string): number[][] {
 /** A list of bytes in decimal: each but the last ends with a separator, which the gap may lengthen. */
 function decimalUnits(bytes: Buffer): number[][][] {
   return Array.from(bytes, (byte, index) =>
-    (index === bytes.length - 1 ? [""] : [",", " "]).map((end) => codes(`${byte}${end}`)),
+    (index === bytes.length - 1 ? [""] : [",", " ", "\n"]).map((end) => codes(`${byte}${end}`)),
   );
+}
+
+/** What `od -c` and `od -a` write for characters that cannot be seen. */
+const OD_NAMES: Readonly<Record<number, readonly string[]>> = {
+  9: [String.raw`\t`, "ht"],
+  10: [String.raw`\n`, "nl"],
+  13: [String.raw`\r`, "cr"],
+  32: [" ", "sp"],
+};
+const isCharacter = (byte: number): boolean => byte >= 0x20 && byte < 0x7f;
+
+/**
+ * The bytes as `od`, `hexdump`, `xxd -e` and `xxd -b` write them: as little-endian words of two or four bytes, which the secret
+ * fills in each alignment, as bits, and as characters in columns of four.
+ */
+function dumpForms(bytes: Buffer): SecretForm[] {
+  const words = (size: number, radix: number, digits: number): SecretForm[] =>
+    Array.from({ length: size }, (_none, before): SecretForm => {
+      const units = Array.from({ length: Math.floor((bytes.length - before) / size) }, (_word, at) => {
+        const word = bytes
+          .readUIntLE(before + at * size, size)
+          .toString(radix)
+          .padStart(digits, "0");
+        return [...new Set([word, word.toUpperCase()])].map(codes);
+      });
+      return { units, gap: "columns", inRows: true };
+    }).filter(({ units }) => units.length * size >= MIN_ENCODED_CHARS / 2);
+  const columns = Array.from(bytes, (byte, at) => {
+    const octal = byte.toString(8).padStart(3, "0");
+    const cells = OD_NAMES[byte] ?? [isCharacter(byte) ? String.fromCharCode(byte) : octal];
+    const next = bytes[at + 1];
+    const ends = next === undefined ? [""] : [isCharacter(next) || OD_NAMES[next] ? "  " : " ", "\n"];
+    return cells.flatMap((cell) => ends.map((end) => codes(cell + end)));
+  });
+  return [
+    ...words(2, 16, 4),
+    ...words(4, 16, 8),
+    ...words(2, 8, 6),
+    { units: Array.from(bytes, (byte) => [codes(byte.toString(2).padStart(8, "0"))]), gap: "columns" },
+    { units: columns, gap: "columns" },
+  ];
 }
 
 /** Characters of base64 in both alphabets. */

@@ -1,5 +1,6 @@
 /** Whether a secret's form or a token begins at a place in a text that may continue. Pure. */
 import type { Gap, SecretForm } from "./secret-forms.ts";
+import { endOfRow, hasRows, nextRow } from "./dump-rows.ts";
 import { isLead, LEAD_CHARS, type Reading, type SpelledText } from "./spelled-text.ts";
 import type { Run, TokenRule } from "./token-rules.ts";
 
@@ -9,7 +10,7 @@ export const NO = -1;
 export const OPEN = -2;
 
 /** How many characters a gap may have. Source: an apostrophe that a shell quoted four times has 121; a dump's columns. */
-const MAX_GAP = { quotes: 128, wrap: 24, separators: 8 } as const;
+const MAX_GAP = { quotes: 128, wrap: 24, separators: 8, columns: 8 } as const;
 
 const INVISIBLE =
   "\n\r\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff\u2400";
@@ -19,6 +20,7 @@ const GAPS: Readonly<Record<Gap, string>> = {
   quotes: INVISIBLE + QUOTES,
   wrap: "\n\r\\=",
   separators: " \t\n\r:,;.-_|%$xX0\\\"'",
+  columns: " \t\n\r",
 };
 /** The codes below 128 of each gap's characters, as a table, and the others. */
 const gapCodes = (gap: Gap) => ({
@@ -27,7 +29,13 @@ const gapCodes = (gap: Gap) => ({
   ),
   others: Array.from(GAPS[gap], (char) => char.charCodeAt(0)).filter((code) => code > 127),
 });
-const GAP_CODES = { quotes: gapCodes("quotes"), wrap: gapCodes("wrap"), separators: gapCodes("separators") };
+const ofEach = <T>(make: (gap: Gap) => T): Readonly<Record<Gap, T>> => ({
+  quotes: make("quotes"),
+  wrap: make("wrap"),
+  separators: make("separators"),
+  columns: make("columns"),
+});
+const GAP_CODES = ofEach(gapCodes);
 const LINE_END = 0x0a;
 const PLUS = 0x2b;
 const isBlank = (code: number): boolean => code === 0x20 || code === 0x09;
@@ -38,22 +46,16 @@ const ordinary = (gap: Gap): Uint8Array =>
     Number(!isLead(code) && code !== PLUS && !isGap(gap, code, true)),
   );
 /** The characters that a gap of each kind may begin with, in any spelling. */
-export const GAP_STARTS: Readonly<Record<Gap, readonly string[]>> = {
-  quotes: [...Array.from(GAPS.quotes), ...LEAD_CHARS],
-  wrap: [...Array.from(GAPS.wrap), ...LEAD_CHARS],
-  separators: [...Array.from(GAPS.separators), ...LEAD_CHARS],
-};
+export const GAP_STARTS = ofEach((gap): readonly string[] => [...Array.from(GAPS[gap]), ...LEAD_CHARS]);
 
-const ORDINARY: Readonly<Record<Gap, Uint8Array>> = {
-  quotes: ordinary("quotes"),
-  wrap: ordinary("wrap"),
-  separators: ordinary("separators"),
-};
+const ORDINARY = ofEach(ordinary);
 
 /** A form compiled for matching. */
 export interface Pattern {
   readonly units: readonly Unit[];
   readonly gap: Gap;
+  readonly cell: number;
+  readonly inRows: boolean;
 }
 
 interface Unit {
@@ -80,7 +82,7 @@ export function createCompiler(): (form: SecretForm) => Pattern {
     known.set(key, unit);
     return unit;
   };
-  return ({ units, gap }) => ({ units: units.map(compile), gap });
+  return ({ units, gap, cell = 1, inRows = false }) => ({ units: units.map(compile), gap, cell, inRows });
 }
 
 /**
@@ -88,32 +90,41 @@ export function createCompiler(): (form: SecretForm) => Pattern {
  *
  * @returns where the longest spelling ends of the form that begins at `at`; `NO`, or `OPEN` unless the text is `whole`
  */
-export function matchForm({ units, gap }: Pattern, spelled: SpelledText, at: number, whole: boolean): number {
+export function matchForm(pattern: Pattern, spelled: SpelledText, at: number, whole: boolean): number {
+  const { units, gap, cell, inRows } = pattern;
   const { text } = spelled;
+  const isDump = gap === "separators" || gap === "columns";
   spelled.reachedEnd = false;
   let ends: readonly number[] = [at];
   for (let index = 0; index < units.length; index += 1) {
     const unit = units[index] as Unit;
     const [end = NO] = ends;
     const code = text.charCodeAt(end);
-    if (ends.length === 1 && ORDINARY[gap][code] === 1 && !unit.longer.includes(code)) {
+    if (
+      ends.length === 1 &&
+      ORDINARY[gap][code] === 1 &&
+      !unit.longer.includes(code) &&
+      !(isDump && isAfterLineEnd(text, end))
+    ) {
       if (!unit.single.includes(code)) return spelled.reachedEnd && !whole ? OPEN : NO;
       ends = [end + 1];
       continue;
     }
-    if (ends.length === 1 && !mayGoOn(unit, gap, spelled.read(end))) {
+    if (ends.length === 1 && !isAfterLineEnd(text, end) && !mayGoOn(unit, gap, spelled.read(end))) {
       ends = NO_PLACES;
       break;
     }
-    const from = index === 0 ? ends : withGaps(gap, spelled, ends);
+    const from = index === 0 ? ends : withGaps(gap, spelled, ends, isDump && index % cell === 0);
     const next: number[] = [];
     for (const codes of unit.alternatives)
       for (const place of from) addEnds(next, { gap, spelled, codes }, place, 0);
     ends = next;
     if (ends.length === 0) break;
   }
-  if (spelled.reachedEnd && !whole) return OPEN;
-  return ends.length === 0 ? NO : Math.max(...ends);
+  const last = ends.length === 0 ? NO : Math.max(...ends);
+  const isRow = last !== NO && isDump && (inRows || hasRows(text.slice(at, last)));
+  const end = isRow ? endOfRow(spelled, last) : last;
+  return spelled.reachedEnd && !whole ? OPEN : end;
 }
 
 const NO_PLACES: readonly number[] = [];
@@ -135,21 +146,39 @@ function addEnds(ends: number[], alternative: Alternative, at: number, index: nu
   const { gap, spelled, codes } = alternative;
   for (const { value, end } of spelled.read(at)) {
     if (value !== codes[index]) continue;
-    if (index < codes.length - 1)
-      for (const place of withGaps(gap, spelled, [end])) addEnds(ends, alternative, place, index + 1);
+    if (index < codes.length - 1) {
+      // A dump's cell is written without a gap.
+      const places = gap === "columns" ? [end] : withGaps(gap, spelled, [end]);
+      for (const place of places) addEnds(ends, alternative, place, index + 1);
+    }
     // Few places: a list is faster than a set.
     else if (!ends.includes(end)) ends.push(end);
   }
 }
 
-/** The places themselves, and all that are reached from them through a gap. */
-function withGaps(gap: Gap, spelled: SpelledText, places: readonly number[]): readonly number[] {
-  if (places.every((at) => ORDINARY[gap][spelled.text.charCodeAt(at)] === 1)) return places;
+const isAfterLineEnd = (text: string, at: number): boolean => text.charCodeAt(at - 1) === LINE_END;
+
+/** The places themselves, and all that are reached from them through a gap. @param mayEndRow whether a dump's row may end here */
+function withGaps(
+  gap: Gap,
+  spelled: SpelledText,
+  places: readonly number[],
+  mayEndRow = false,
+): readonly number[] {
+  const { text } = spelled;
+  const isOver = (at: number) =>
+    ORDINARY[gap][text.charCodeAt(at)] === 1 && !(mayEndRow && isAfterLineEnd(text, at));
+  if (places.every(isOver)) return places;
   const all = [...places];
   let last = places.map((at) => ({ at, isAfterLine: false }));
   for (let length = 0; length < MAX_GAP[gap] && last.length > 0; length += 1) {
     const next: typeof last = [];
     for (const { at, isAfterLine } of last) {
+      const row = mayEndRow ? nextRow(spelled, at) : undefined;
+      if (row !== undefined && !all.includes(row)) {
+        all.push(row);
+        next.push({ at: row, isAfterLine: false });
+      }
       if (ORDINARY[gap][spelled.text.charCodeAt(at)] === 1) continue;
       for (const { value, end } of spelled.read(at)) {
         if (!isGap(gap, value, isAfterLine) || all.includes(end)) continue;

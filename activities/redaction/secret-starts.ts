@@ -81,7 +81,7 @@ export function createStarts(forms: readonly SecretForm[], rules = TOKEN_RULES):
   };
 }
 
-const GAP_KINDS: readonly Gap[] = ["quotes", "wrap", "separators"];
+const GAP_KINDS: readonly Gap[] = ["quotes", "wrap", "separators", "columns"];
 
 /** Which forms go on where a spelling follows their first character: in some texts one follows every word. */
 class SpelledNext {
@@ -90,6 +90,7 @@ class SpelledNext {
     quotes: new Map(),
     wrap: new Map(),
     separators: new Map(),
+    columns: new Map(),
   };
   /** Whether there is one, by the first code and the next: both below 128. */
   readonly #isAny = new Uint8Array(128 * 128);
