@@ -19,14 +19,45 @@ const MAX_BYTES = 4_000_000;
 /** Bytes of a line that leave the sandbox; the rest of a longer line is not needed. */
 const LINE_BYTES = 2_000;
 
+// UTF-16 without a mark, which the searching programs take for binary: read so, it has no control characters, and more of ASCII
+// than read in the other order. Writes the names of each order to a file.
+const FIND_WIDE = `
+import sys, unicodedata
+def ascii_in(head, name):
+    try: text = head.decode(name)
+    except UnicodeDecodeError: return 0
+    odd = sum(unicodedata.category(c)[0] == "C" and c not in "\\t\\n\\r\\f\\x1b\\ufeff\\u00ad\\u200b\\u200c\\u200d" for c in text)
+    return 0 if odd * 100 > len(text) or "\\0" in text else sum(c < "\\x7f" for c in text)
+found = {"le": b"", "be": b""}
+for name in filter(None, sys.stdin.buffer.read().split(b"\\0")):
+    try:
+        with open(name, "rb") as file: head = file.read(4096)
+    except OSError: continue
+    if len(head) % 2 or len(head) < 4: continue
+    # The last character may be cut in two.
+    ascii = {way: max(ascii_in(head, "utf-16-" + way), ascii_in(head[:-2], "utf-16-" + way)) for way in found}
+    way = max(ascii, key=ascii.get)
+    if ascii[way]: found[way] += name + b"\\0"
+for way in found:
+    with open(sys.argv[1] + "/" + way, "wb") as file: file.write(found[way])
+`;
+
 // One match more than requested is read, to detect that there are more. A file that is named is searched whatever it holds; of a
-// folder's files with zero bytes, the name comes first.
+// folder's files with zero bytes, the name comes first. Files in which a pattern cannot be found by its bytes are said.
 const SCRIPT = `${FOLDER_WALK}
 if command -v rg >/dev/null 2>&1; then
   search=(rg --no-config --no-heading --with-filename --line-number --color never --null --crlf -j1
     --max-columns ${LINE_BYTES} --max-columns-preview)
+  zeros=(rg --no-config --null -la -j1 -e '(?-u)\\x00')
+  wide() { xargs -0r -a "$work/$2" "\${search[@]}" --encoding "utf-16$2" -e "$1" --; }
 else
   search=(grep -HnPZ --color=never)
+  zeros=(grep -laZP -e '\\x00')
+  wide() {
+    while IFS= read -rd '' name; do
+      iconv -c -f "utf-16$2" -t utf-8 -- "$name" | "\${search[@]}" -a --label="$name" -e "$1"
+    done <"$work/$2"
+  }
 fi
 printf '' | "\${search[@]}" -e "$2" >/dev/null
 [ $? -gt 1 ] && exit 2
@@ -43,7 +74,16 @@ else
   xargs -0r sh -c 'find "$@" -maxdepth 0 -type f -print0' sh <"$work/names" >"$work/kept" 2>/dev/null
   mv "$work/kept" "$work/names"
 fi
-xargs -0r -a "$work/names" "\${search[@]}" -e "$2" -- 2>>"$work/err" | head -n "$3"
+xargs -0r -a "$work/names" "\${zeros[@]}" -- 2>/dev/null | python3 -c '${FIND_WIDE}' "$work"
+sort -z "$work/le" "$work/be" | comm -z -13 - "$work/names" >"$work/kept"
+{
+  xargs -0r -a "$work/kept" "\${search[@]}" -e "$2" --
+  wide "$2" le
+  wide "$2" be
+} 2>>"$work/err" | head -n "$3"
+case $2 in *[!\x01-\x7f]*)
+  LC_ALL=C.UTF-8 xargs -0r -a "$work/kept" grep -laxv -e '.*' -- | sed 's/$/: not UTF-8, so only ASCII is found in it/' >>"$work/err" ;;
+esac
 # grep, unlike ripgrep, says this among its errors.
 grep -a ': binary file matches$' "$work/err"
 sed -i '/: binary file matches$/d' "$work/err"

@@ -65,12 +65,30 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
     positionNote({ ...shown, offset, last, size: start.size }),
     lines.slice(0, page.length).some((line) => line.endsWith("\r")) ? "lines end in CRLF" : "",
     encodingNote(found),
+    zerosNote(page),
   ].filter((note) => note !== "");
   const body = page.map((line, index) => `${offset + index}\t${line}`).join("\n");
   const below = [...(notes.length === 0 ? [] : [`(${notes.join("; ")})`]), named.remark ?? ""].filter(
     (line) => line !== "",
   );
   return { text: below.length === 0 ? body : `${body}\n\n${below.join("\n")}` };
+}
+
+/** The sanitizer shows them so. */
+function zerosNote(page: readonly string[]): string {
+  const count = zerosIn(page.join("\n"));
+  return count === 0 ? "" : `${count} zero ${count === 1 ? "byte" : "bytes"}, shown as \u2400`;
+}
+
+const zerosIn = (text: string): number => text.split("\0").length - 1;
+
+/** Text may have some zero bytes, as a list of names for `xargs -0` has; other control characters make it data. */
+function isReadable(text: string): boolean {
+  const head = text.slice(0, SNIFF_BYTES);
+  const zeros = zerosIn(head);
+  // oxlint-disable-next-line no-control-regex -- they are what this is about
+  const others = head.match(/[\u0001-\u0007\u000e-\u001a\u001c-\u001f]/g)?.length ?? 0;
+  return zeros === 0 || (zeros <= head.length / 4 && others <= zeros && others <= head.length / 100);
 }
 
 function encodingNote(found: FoundText): string {
@@ -166,8 +184,6 @@ function binaryHint(
   const image = imageTypeOf(bytes.subarray(0, SNIFF_BYTES));
   if (image !== undefined)
     return `${name} is an image (${image}, ${showSize(size)}): look at it with view_image.`;
-  const isText =
-    found.kind === "guessed" || (found.kind === "text" && !found.text.slice(0, SNIFF_BYTES).includes("\0"));
-  if (isText) return undefined;
+  if (found.kind === "guessed" || (found.kind === "text" && isReadable(found.text))) return undefined;
   return `${name} is a binary file (${showSize(size)}), which read_file does not show. Look at it with bash: file, strings, xxd | head.`;
 }

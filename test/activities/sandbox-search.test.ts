@@ -14,6 +14,7 @@ it("searches as Git reads the folder, CRLF, zero bytes, UTF-16 and unreadable fi
     `git init -q; printf 'core\\n*.log\\n' > .gitignore; mkdir -p Core core s
      printf 'end = 1;\\r\\nneedle\\r\\n' > Core/a.c; printf 'needle\\n' > core/b.c; printf 'needle\\n' > s/t.log
      printf 'x needle\\n\\0y\\nneedle\\n' > s/zero.txt; printf '\\xff\\xfen\\0e\\0e\\0d\\0l\\0e\\0\\n\\0' > s/wide.txt
+     printf 'n\\0e\\0e\\0d\\0l\\0e\\0\\n\\0' > s/bare.txt; printf '\\0n\\0e\\0e\\0d\\0l\\0e\\0\\n' > s/big.txt
      printf 'needle\\n' > s/closed; chmod 0 s/closed`,
   );
   expect(await shown("grep_content", { pattern: "1;$" })).toBe(
@@ -23,6 +24,10 @@ it("searches as Git reads the folder, CRLF, zero bytes, UTF-16 and unreadable fi
   expect(text).toContain("Core/a.c\n2: needle");
   expect(text).toContain("s/wide.txt\n1: needle");
   expect(text).toContain("s/zero.txt\n1: x needle");
+  for (const bare of ["s/bare.txt", "s/big.txt"]) {
+    expect(text).toContain(`${bare}\n1: needle`);
+    expect(await shown("grep_content", { pattern: "^needle$", path: bare })).toBe(`${bare}\n1: needle`);
+  }
   expect(text).toContain("s/closed");
   expect(await shown("grep_content", { pattern: "needle", path: "core" })).toBe("core/b.c\n1: needle");
   expect(await shown("grep_content", { pattern: "(" })).toContain("regular expression");

@@ -65,6 +65,23 @@ describe("read_file", () => {
     expect(await shown("read_file", { path: "a.txt" })).toContain("line 1 continues");
   });
 
+  it("shows a text with some zero bytes, and says so; of data it says that it is", async () => {
+    await put("one", "int a;\nint\0 b;\n");
+    expect(await shown("read_file", { path: "one" })).toBe(
+      "1\tint a;\n2\tint\0 b;\n\n(1 zero byte, shown as \u2400)",
+    );
+    // What lies on another page is said there.
+    expect(await shown("read_file", { path: "one", limit: 1 })).not.toContain("zero byte");
+    await put("names", "src/a.c\0src/b.c\0");
+    expect(await shown("read_file", { path: "names" })).toContain("2 zero bytes");
+    await put("long", `${"a line of text\n".repeat(100)}\0\n${"a line of text\n".repeat(100_000)}`);
+    expect(await shown("read_file", { path: "long", offset: 101, limit: 1 })).toContain("1 zero byte");
+    for (const data of ["\0\0\0\0", "\0\u0001\u0002\u0003PK\u0001", `ELF${"\0".repeat(40)}\u0001abcdefgh`]) {
+      await put("data", data);
+      expect(await shown("read_file", { path: "data" })).toContain("binary file");
+    }
+  });
+
   it("describes a binary file, an image, an empty file and a folder", async () => {
     await put("b", Buffer.from("\u0001\u00fea\u0000b\u00c3", "latin1"));
     await put("i.txt", Buffer.from("89504e470d0a1a0a0000", "hex"));

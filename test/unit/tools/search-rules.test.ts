@@ -157,6 +157,40 @@ describe("grep_content", () => {
     expect(await shown("grep_content", { pattern: "needle", path: "a.c" })).toContain("1: int needle;");
   });
 
+  it("searches UTF-16 with and without a mark, in a folder and by name", async () => {
+    const wide = (text: string, order: "le" | "be", mark = "") => {
+      const bytes = Buffer.from(mark + text, "utf16le");
+      return order === "le" ? bytes : bytes.swap16();
+    };
+    const text = "first\nneedle 日本, ändern 😀\n";
+    await put("le.txt", wide(text, "le"));
+    await put("be.txt", wide(text, "be"));
+    await put("large.txt", wide(`${"a line 😀 of text\n".repeat(2_000)}needle\n`, "le"));
+    await put("none.txt", wide("other\n", "le"));
+    const found = await shown("grep_content", { pattern: "needle" });
+    for (const name of ["le.txt", "be.txt"]) expect(found).toContain(`${name}\n2: needle 日本, ändern 😀`);
+    expect(found).toContain("large.txt\n2001: needle");
+    expect(found).not.toContain("none.txt");
+    expect(found).not.toContain("Binary");
+    for (const path of ["le.txt", "be.txt"])
+      for (const pattern of ["^needle", "日本", "ä"])
+        expect(await shown("grep_content", { pattern, path })).toBe(`${path}\n2: needle 日本, ändern 😀`);
+  });
+
+  it("says where a pattern beyond ASCII cannot be found by its bytes", async () => {
+    await put("latin.txt", Buffer.from("äpfel, needle\n", "latin1"));
+    await put("utf8.txt", "äpfel, needle\n");
+    expect(await shown("grep_content", { pattern: "äpfel" })).toBe(
+      "utf8.txt\n1: äpfel, needle\n(Could not be looked at: ./latin.txt: not UTF-8, so only ASCII is found in it)",
+    );
+    expect(await shown("grep_content", { pattern: "äpfel", path: "latin.txt" })).toMatch(
+      /^No line matches äpfel in latin\.txt\.\n\(Could not.*not UTF-8/,
+    );
+    const plain = await shown("grep_content", { pattern: "needle" });
+    expect(plain).toContain("latin.txt\n1: ");
+    expect(plain).not.toContain("not UTF-8");
+  });
+
   it.each([
     "*.ts,*.js",
     "*.ts, *.js",
