@@ -145,3 +145,135 @@ test("ARCHITECTURE's order of the loop is that of the code", () => {
     "return store(",
   ]);
 });
+
+/** What each line of ARCHITECTURE's diagram of a step says, and the words of the code that does it, in this order there. */
+const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly string[]])[] = [
+  [
+    "drain guidance, then prune or compaction if due",
+    "workflows/make-room.ts",
+    "await prune(run)",
+    "await compact(run",
+    "drain(",
+  ],
+  [
+    "step, drained guidance",
+    "activities/contract/activities.ts",
+    "interface ModelStepInput",
+    "step:",
+    "guidance:",
+  ],
+  [
+    "guidance as one message, then the view",
+    "activities/step/model-step.ts",
+    "await deliverGuidance(",
+    "takeStep(",
+  ],
+  [
+    "is this step's answer stored?",
+    "activities/step/take-step.ts",
+    "loadAnswered(",
+    "if (paid) return answerFacts(",
+  ],
+  ["request, streamed", "activities/model/ai-sdk.ts", "streamText"],
+  ["pieces", "activities/model/listener.ts", "text-delta", "#onDelta("],
+  ["pieces for watchers", "activities/store/events.ts", "insert into stream_chunks"],
+  [
+    "answer, ledger rows, usage, events: one transaction",
+    "activities/store/commit-step.ts",
+    "answer as",
+    "ledger as",
+    "bill as",
+    "insert into events",
+  ],
+  [
+    "calls (name, about), usage, context size",
+    "activities/contract/activities.ts",
+    "name:",
+    "about:",
+    "calls:",
+    "usage:",
+    "context:",
+  ],
+  ["each call in parallel", "workflows/calls.ts", "await Promise.allSettled(", "performCall("],
+  ["step, index", "activities/contract/tool-facts.ts", "interface RunToolInput", "step:", "index:"],
+  [
+    "claim: running, fence + 1",
+    "activities/store/tool-calls.ts",
+    "function claimCall",
+    'status: "running"',
+    "fence} + 1",
+  ],
+  [
+    "start or find the command of this call",
+    "activities/tools/bash.ts",
+    "sandbox.state(id)",
+    "sandbox.start(command)",
+  ],
+  ["how it ended, its output", "activities/sandbox/sandbox.ts", "type CommandState"],
+  [
+    "result at its reserved sequence, ledger end, event",
+    "activities/store/commit-step.ts",
+    "update tool_calls set status",
+    "insert into stored_messages",
+    "select $1, sequence, sequence",
+    "insert into events",
+  ],
+  [
+    "outcome, tokens, hash",
+    "activities/contract/tool-facts.ts",
+    "interface ToolFacts",
+    "outcome:",
+    "tokens:",
+    "hash:",
+  ],
+  [
+    "files changed: save, in parallel with the next step",
+    "activities/step/run-tool.ts",
+    "saveSandbox(",
+    "saves.around(",
+  ],
+  [
+    "`prune: always` and enough to hide?",
+    "activities/contract/prune-due.ts",
+    "function pruneDue",
+    '"each-step"',
+  ],
+];
+
+test("each line of ARCHITECTURE's diagram of a step is what the code does", () => {
+  const [diagram = ""] = architecture.match(/(?<=```mermaid\nsequenceDiagram\n)[^]*?(?=```)/) ?? [];
+  const lines = diagram
+    .split("\n")
+    .map((line) => /^ *(?:Note [^:]*: |par |\w+-[^:]*: )(.*)$/.exec(line)?.[1])
+    .filter((line) => line !== undefined);
+  expect(lines).toHaveLength(DIAGRAM.length);
+  for (const [place, [said, file, ...code]] of DIAGRAM.entries()) {
+    expect(lines[place]).toMatch(new RegExp(`^${said.replace(/[?()+]/g, "\\$&")}`));
+    const text = textOf(file);
+    let at = 0;
+    for (const words of code) {
+      const next = text.indexOf(words, at);
+      expect(next, `${file} for "${said}": ${words}`).toBeGreaterThanOrEqual(0);
+      at = next;
+    }
+  }
+});
+
+test("ARCHITECTURE's states of a call are those of its row, and lead where the code leads", () => {
+  const [diagram = ""] = architecture.match(/(?<=```mermaid\nstateDiagram-v2\n)[^]*?(?=```)/) ?? [];
+  const arrows = [...diagram.matchAll(/^ *(\S+) --> (\w+)/gm)].map(
+    ([, from = "", to = ""]) => [from, to] as const,
+  );
+  const [, list = ""] =
+    /tool_calls_status_check[^]*? in \(([^)]*)\)/.exec(textOf("activities/store/schema/index.ts")) ?? [];
+  const states = list.replaceAll("'", "").split(",");
+  expect([...new Set(arrows.map(([, to]) => to))].toSorted()).toEqual(states.toSorted());
+  const outcomes = /type ToolOutcome =([^;]*);/.exec(textOf("activities/contract/message.ts"))?.[1] ?? "";
+  // What has ended stays so; the others are open.
+  const ends = [...outcomes.matchAll(/"(\w+)"/g)].map(([, name = ""]) => name);
+  expect(ends.toSorted()).toEqual(
+    states.filter((state) => !["pending", "running"].includes(state)).toSorted(),
+  );
+  expect(arrows.filter(([from]) => ends.includes(from))).toEqual([]);
+  for (const end of ends) expect(arrows).toContainEqual(["running", end]);
+});
