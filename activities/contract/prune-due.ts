@@ -10,7 +10,8 @@ import type { Budget, Occasion, PruneFirst } from "./budget.ts";
 const PRUNE_FIRST: readonly (readonly [upToTokens: number, PruneFirst])[] = [
   [17_000, { trigger: 0.85, smaller: 0.7 }],
   [20_000, { trigger: 0.75, smaller: 0.7 }],
-  [26_000, { trigger: 0.4, return: 1, smaller: 0.7 }],
+  [24_500, { trigger: 0.4, return: 1, smaller: 0.7 }],
+  [26_000, { trigger: 0.6, smaller: 0.7 }],
   [33_000, { trigger: 0.65, return: 1 }],
   [62_000, { trigger: 0.5, return: 1 }],
 ];

@@ -11,7 +11,7 @@ const trajectory = readRecorded(fileURLToPath(new URL("../../fixtures/trajectory
 const PREFIX = "word ".repeat(2_142);
 const replayIn = (windowTokens: number) => () => new Replay(trajectory, windowTokens, PREFIX);
 
-const WINDOWS = [16_000, 20_000, 24_000, 28_000, 32_000, 48_000];
+const WINDOWS = [16_000, 20_000, 24_000, 25_000, 28_000, 32_000, 48_000];
 const cases = WINDOWS.flatMap((window) =>
   (["trigger", "return", "smaller"] as const)
     .filter((occasion) => pruneFirstFor(window)[occasion] !== undefined)
