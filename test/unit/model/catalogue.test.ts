@@ -1,6 +1,7 @@
-import { statSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import {
   type Catalogue,
   catalogueSchema,
@@ -22,6 +23,17 @@ describe("the catalogue of models", () => {
   it("matches its schema, and is small enough to read at each start", () => {
     expect(catalogueSchema.parse(publishedCatalogue)).toEqual(publishedCatalogue);
     expect(statSync(file).size).toBeLessThan(250_000);
+  });
+
+  it("has what the file beside the public data says", () => {
+    const text = readFileSync(new URL("../../../scripts/catalogue-supplement.yaml", import.meta.url), "utf8");
+    const { models } = parse(text, { schema: "core" }) as { models: Record<string, Record<string, unknown>> };
+    for (const [name, facts] of Object.entries(models)) {
+      const { window, maxInput, maxOutput, input, ends, tools } = facts;
+      const said = { window, maxInput, maxOutput, input, ends, tools };
+      const given = Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
+      expect(publishedCatalogue.models[name], name).toMatchObject(given);
+    }
   });
 
   it("has consistent rows", () => {
