@@ -7,7 +7,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { onTestFinished } from "vitest";
 import type { PresetName } from "../../activities/config/presets.ts";
 import { listen } from "./listen.ts";
-import { startScriptedModel, type ModelScript, type ScriptedModelServer } from "./scripted-model.ts";
+import {
+  startScriptedModel,
+  type ModelScript,
+  type ScriptedModelServer,
+  type Turn,
+} from "./scripted-model.ts";
 
 interface Taken {
   readonly path: string;
@@ -77,7 +82,7 @@ export interface CloudOptions {
 
 export async function startCloud(
   preset: PresetName,
-  script: ModelScript,
+  script: ModelScript | Turn,
   { models = {}, refuses = () => undefined }: CloudOptions = {},
 ): Promise<Cloud> {
   const served = Object.fromEntries(
@@ -88,6 +93,8 @@ export async function startCloud(
   const tokens: string[] = [];
   const taken: Taken[] = [];
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    // Clients look whether a server says what it has; they have no token.
+    if (incoming.method !== "POST") return void outgoing.writeHead(404).end();
     const request = await read(incoming);
     const token = /^Bearer (\S+)$/.exec(request.headers["authorization"] ?? "")?.[1] ?? "";
     tokens.push(token);
