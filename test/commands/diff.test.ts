@@ -42,7 +42,7 @@ test("in a build the patch gives the runner no command, and git makes the same f
   expect(code).toBe(0);
   expect(out).not.toMatch(/^\s*::|##[a-z]*\[/m);
   expect(out).toContain("-one\n+1\n");
-  expect(err).toMatch(/binary form.*log\.txt.*new\.txt.*longhaul diff \S+ --json/);
+  expect(err).toMatch(/binary form.*log\.txt.*new\.txt.* diff \S+ --json/);
   execFileSync("git", ["apply", "-"], { cwd: folder, input: out });
   const files = ["log.txt", "a.txt", "new.txt"].map((name) => readFileSync(join(folder, name), "utf8"));
   expect(files).toEqual([text.replace("one", "1"), "1\n", "##[error]no\n"]);

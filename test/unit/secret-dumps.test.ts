@@ -16,9 +16,9 @@ interface Layout {
 }
 
 const padded = (value: number, radix: number, digits: number) => value.toString(radix).padStart(digits, "0");
-const each = (row: Buffer, write: (byte: number) => string) => Array.from(row, write);
+const mapped = (row: Buffer, write: (byte: number) => string) => Array.from(row, write);
 const characters = (row: Buffer) =>
-  each(row, (byte) => (byte < 0x20 || byte > 0x7e ? "." : String.fromCharCode(byte))).join("");
+  mapped(row, (byte) => (byte < 0x20 || byte > 0x7e ? "." : String.fromCharCode(byte))).join("");
 
 function layout({ size, groups, apart = " ", offset, column }: Layout): Dump {
   return (bytes) => {
@@ -35,7 +35,7 @@ function layout({ size, groups, apart = " ", offset, column }: Layout): Dump {
   };
 }
 
-const hex = (row: Buffer) => each(row, (byte) => padded(byte, 16, 2));
+const hex = (row: Buffer) => mapped(row, (byte) => padded(byte, 16, 2));
 const grouped = (row: Buffer, bytes: number) =>
   row.toString("hex").match(new RegExp(`.{1,${2 * bytes}}`, "g")) ?? [];
 /** Little-endian; the last word is filled with zeros. */
@@ -49,7 +49,7 @@ const NAMES: Readonly<Record<string, Readonly<Record<number, string>>>> = {
   a: { 10: "nl", 32: "sp" },
 };
 const cells = (row: Buffer, names: Readonly<Record<number, string>> = {}) =>
-  each(row, (byte) => {
+  mapped(row, (byte) => {
     const plain = byte < 0x7f && byte >= 0x20 ? String.fromCharCode(byte) : padded(byte, 8, 3);
     return (names[byte] ?? plain).padStart(3);
   });
@@ -81,7 +81,7 @@ const TOOLS: Readonly<Record<string, Dump>> = {
   }),
   "xxd -b": layout({
     size: 6,
-    groups: (row) => each(row, (byte) => padded(byte, 2, 8)),
+    groups: (row) => mapped(row, (byte) => padded(byte, 2, 8)),
     offset: xxd,
     column: (text) => `  ${text}`,
   }),
@@ -95,10 +95,10 @@ const TOOLS: Readonly<Record<string, Dump>> = {
   }),
   "od -A d -t x1": layout({ size: 16, groups: hex, offset: (at) => `${padded(at, 10, 7)} ` }),
   od: layout({ size: 16, groups: (row) => words(row, 2, 8, 6), offset: od }),
-  "od -b": layout({ size: 16, groups: (row) => each(row, (byte) => padded(byte, 8, 3)), offset: od }),
+  "od -b": layout({ size: 16, groups: (row) => mapped(row, (byte) => padded(byte, 8, 3)), offset: od }),
   "od -t u1": layout({
     size: 16,
-    groups: (row) => each(row, (byte) => String(byte).padStart(3)),
+    groups: (row) => mapped(row, (byte) => String(byte).padStart(3)),
     offset: od,
   }),
   "od -c": layout({ size: 16, groups: (row) => cells(row, NAMES["c"]), offset: od }),
@@ -117,7 +117,10 @@ const secrets = fc
     fc.oneof(
       {
         weight: 6,
-        arbitrary: fc.tuple(fc.constantFrom(..."abcXYZ019/+=%&-_.~:"), fc.constantFrom(..."qrsTUV2345")),
+        arbitrary: fc.tuple(
+          fc.constantFrom(...Array.from("abcXYZ019/+=%&-_.~:")),
+          fc.constantFrom(...Array.from("qrsTUV2345")),
+        ),
       },
       { weight: 1, arbitrary: fc.constantFrom([" ", "x"] as const, ["é", "ß"] as const) },
     ),
