@@ -151,8 +151,8 @@ const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly
   [
     "drain guidance, then prune or compaction if due",
     "workflows/make-room.ts",
-    "await prune(run)",
-    "await compact(run",
+    "prune(run)",
+    "compact(run",
     "drain(",
   ],
   [
