@@ -123,3 +123,15 @@ it.each([
   // The default's trigger is at 20,000 tokens of this window.
   if (!isRefused) for (const { tokensBefore } of rounds) expect(tokensBefore).toBeGreaterThan(27_000);
 });
+
+it("in a window that is nearly all instructions and tools no model is asked for summaries, and each round is a row and a line", async () => {
+  const agent = await start({ window: 4_000, reads: 8, lines: 8 });
+  await playLoop(agent);
+  expect(summaries(agent)).toBe(0);
+  const rounds = await roundsOf(database.store, agent.id);
+  const told = (await eventsOf(agent)).flatMap(({ type, data }) =>
+    type === "context:compressed" ? [(data as { status: string }).status] : [],
+  );
+  expect(rounds.length).toBeGreaterThan(0);
+  expect(told).toEqual(rounds.map(({ status }) => status));
+});
