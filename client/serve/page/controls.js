@@ -65,7 +65,11 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
       ),
     );
   const send = (button, answer) =>
-    perform(button, () => request("POST", at(session, "/answers"), { question: id, ...answer }));
+    perform(button, async () => {
+      const answered = await request("POST", at(session, "/answers"), { question: id, ...answer });
+      const message = unseenWarning(session, answered.allowedUnseen);
+      if (message) showProblem({ message });
+    });
   const choices = make("div", "choices");
   const choice = (label, answer, look = "") =>
     choices.append(makeButton(look, label, (button) => send(button, answer)));
@@ -96,6 +100,12 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
   });
   part.append(form);
   return part;
+}
+
+/** Of a call that was allowed and had only its beginning shown, as the command line says it. */
+function unseenWarning(session, chars) {
+  if (!chars) return undefined;
+  return `Warning: the call that you allowed has ${chars} characters, of which only the beginning was shown while it waited. All of it: longhaul questions ${session} --all. To stop it, press Interrupt.`;
 }
 
 function hintFor(kind, options) {

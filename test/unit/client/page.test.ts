@@ -69,3 +69,13 @@ test("without a valid token the page says which address to open", async () => {
   const asked = runInNewContext(`${request} request("GET", "sessions")`, context) as Promise<unknown>;
   await expect(asked).rejects.toThrow("open the address that longhaul serve printed last");
 });
+
+test("a call that was allowed without being shown whole is said, and no other", () => {
+  const [, script = ""] = /<script>([^]*?)<\/script>/.exec(readPage().html) ?? [];
+  const [source = ""] = /function unseenWarning[^]*?\n\}/.exec(script) ?? [];
+  const warning = (chars: number | undefined): unknown =>
+    runInNewContext(`${source}; unseenWarning("s1", ${chars})`);
+  expect(warning(5_000)).toMatch(/^Warning: .* has 5000 characters.*longhaul questions s1 --all/);
+  expect(warning(undefined)).toBeUndefined();
+  expect(script).toContain("unseenWarning(session, answered.allowedUnseen)");
+});
