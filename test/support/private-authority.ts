@@ -16,8 +16,13 @@ export function issueCertificate(): {
   const folder = emptyFolder();
   const openssl = (...words: string[]) => execFileSync("openssl", words, { cwd: folder, stdio: "pipe" });
   const fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
-  openssl("req", "-x509", ...fresh, "-subj", "/CN=Private authority", "-keyout", "ca.key", "-out", "ca.pem");
-  const name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+  // Without it, Python 3.13 does not take it for an authority.
+  const signs = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"];
+  const root = ["-subj", "/CN=Private authority", ...signs];
+  openssl("req", "-x509", ...fresh, ...root, "-keyout", "ca.key", "-out", "ca.pem");
+  const leaf = ["authorityKeyIdentifier=keyid", "basicConstraints=critical,CA:FALSE"];
+  const extensions = ["subjectAltName=DNS:localhost", ...leaf].flatMap((text) => ["-addext", text]);
+  const name = ["-subj", "/CN=localhost", ...extensions];
   const signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "key.pem", "-out", "cert.pem"];
   openssl("req", "-x509", ...fresh, ...name, ...signed);
   return {
