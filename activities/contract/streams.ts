@@ -5,7 +5,7 @@
 
 export type Stream = "stdout" | "stderr";
 /** From a place up to another, in UTF-16 units of the result's text. */
-export type Span = readonly [from: number, to: number];
+type Span = readonly [from: number, to: number];
 /** What is in neither list are notes of ours. */
 export type Streams = Readonly<Record<Stream, readonly Span[]>>;
 

@@ -43,23 +43,8 @@ export async function buildImage(
   let imageId: string | undefined;
   const limits = await limitProcesses(docker, spec);
   try {
-    const answer = await docker.buildImage(context, {
-      dockerfile: order.dockerfile,
-      buildargs: { ...(spec.network === "listed" ? proxies() : {}), ...order.args },
-      ...(order.target === undefined ? {} : { target: order.target }),
-      labels,
-      // Without the parameter the engine would take any layer that it has, also what another session's network let in.
-      cachefrom: JSON.stringify(await layersFor(docker, order.layers)),
-      networkmode: networkOf(spec),
-      shmsize: limits.mark,
-      memory: spec.memoryBytes,
-      memswap: spec.memoryBytes,
-      cpuperiod: CPU_PERIOD,
-      cpuquota: Math.round(spec.cpus * CPU_PERIOD),
-      rm: true,
-      forcerm: true,
-      abortSignal: abort,
-    });
+    const options = await buildOptions(docker, spec, order, limits.mark);
+    const answer = await docker.buildImage(context, { ...options, labels, abortSignal: abort });
     for await (const message of messages(answer)) {
       output = cutTail(output + (message.stream ?? ""), MAX_OUTPUT_CHARS);
       error ??= message.error;
@@ -89,6 +74,29 @@ export async function buildImage(
   // Named only after the check: if the worker is killed before it, no session gets an unchecked image.
   await unless([], () => nameKept(docker, built, key));
   return { output };
+}
+
+async function buildOptions(
+  docker: Dockerode,
+  spec: SandboxSpec,
+  order: BuildOrder,
+  shmsize: number,
+): Promise<Dockerode.ImageBuildOptions> {
+  return {
+    dockerfile: order.dockerfile,
+    buildargs: { ...(spec.network === "listed" ? proxies() : {}), ...order.args },
+    ...(order.target === undefined ? {} : { target: order.target }),
+    // Without the parameter the engine would take any layer that it has, also what another session's network let in.
+    cachefrom: JSON.stringify(await layersFor(docker, order.layers)),
+    networkmode: networkOf(spec),
+    shmsize,
+    memory: spec.memoryBytes,
+    memswap: spec.memoryBytes,
+    cpuperiod: CPU_PERIOD,
+    cpuquota: Math.round(spec.cpus * CPU_PERIOD),
+    rm: true,
+    forcerm: true,
+  };
 }
 
 /**
