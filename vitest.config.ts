@@ -27,10 +27,10 @@ export default defineConfig({
       }),
       project("e2e", { testTimeout: 300_000, services: true }),
       project("faults", { testTimeout: 300_000, services: true }),
-      // Installs hundreds of megabytes of another project, so it runs only where it is named.
-      ...(process.argv.some((argument) => /^(--project=)?wires$/.test(argument))
-        ? [project("wires", { testTimeout: 900_000, services: true, ownProcesses: true })]
-        : []),
+      // They install hundreds of megabytes of other projects, so they run only where they are named.
+      ...["wires", "real-model"]
+        .filter((name) => process.argv.some((argument) => [name, `--project=${name}`].includes(argument)))
+        .map((name) => project(name, { testTimeout: 900_000, services: true, ownProcesses: true })),
     ],
   },
 });

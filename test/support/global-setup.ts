@@ -20,6 +20,7 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   e2e: ["postgres", "temporal", "docker", "image"],
   faults: ["postgres", "temporal", "docker", "image"],
   wires: ["postgres", "temporal", "docker", "image"],
+  "real-model": ["postgres"],
 };
 
 interface Run {
