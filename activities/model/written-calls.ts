@@ -45,10 +45,13 @@ const plainMarks = (text: string): string =>
     .replaceAll("▁", "_")
     .replaceAll(/<(\/?)\s*(?:\|+\s*DSML\s*\|+|antml:|minimax:)\s*/gi, "<$1");
 
-/** A text that is one fenced block, without its fence. */
+/** A text that is nothing but fenced blocks, without their fences. */
 function unfenced(text: string): string {
-  const [, body] = /^(```+|~~~+)[^\n`]*\n(?:([\s\S]*?)\n)?\s*\1\s*$/.exec(text)?.slice(1) ?? [];
-  return body === undefined || /^ {0,3}(?:```|~~~)/m.test(body) ? text : body.trim();
+  if (!/^(?:```|~~~)/.test(text)) return text;
+  const fence = /^(```+|~~~+)[^\n`]*\n(?:([\s\S]*?)\n)?[^\S\n]*\1[^\S\n]*$/gm;
+  const bodies = [...text.matchAll(fence)].map(([, , body = ""]) => body);
+  const isQuoting = bodies.some((body) => /^ {0,3}(?:```|~~~)/m.test(body));
+  return isQuoting || text.replaceAll(fence, "").trim() !== "" ? text : bodies.join("\n").trim();
 }
 
 /** What calls begin with, and what stands around and between them. Source: templates and parsers of vLLM and SGLang. */
@@ -56,8 +59,9 @@ const OPENER =
   /<\|?(?:tool_calls?|function_calls?|tools|tool_code|tool_calls_section_begin|tool_calls?_begin|python_tag)\|?>|<invoke\s|<function=|\[TOOL_CALLS\]|<\|channel\|>|^(?:commentary\s+)?to=functions/g;
 /** So many marks of a text are looked at, its last ones. Source: ours, more than a model calls at once. */
 const MAX_STARTS = 50;
+/** Also the result that a model makes up for its own call. */
 const AROUND =
-  /(?:\s|[;,]|<\/?\|?\/?(?:tool_calls?|function_calls?|tools|tool_code|assistant|s)\|?>|<\|(?:tool_calls?_section_(?:begin|end)|tool_calls_(?:begin|end)|python_tag|eom_id|eot_id|im_end|end_of_sentence|end_of_turn|call|end|start|endoftext)\|>|\[\/?TOOL_CALLS\])*/y;
+  /(?:\s|[;,]|<(?<made>(?:tool|function)_(?:response|result|output)s?)>[\s\S]*?(?:<\/\k<made>>|$)|<\/?\|?\/?(?:tool_calls?|function_calls?|(?:tool|function)_(?:response|result|output)s?|tools|tool_code|assistant|s)\|?>|<\|(?:tool_calls?_section_(?:begin|end)|tool_calls_(?:begin|end)|python_tag|eom_id|eot_id|im_end|end_of_sentence|end_of_turn|call|end|start|endoftext)\|>|\[\/?TOOL_CALLS\])*/y;
 
 function* startsOf(text: string, tools: Tools): Generator<number> {
   yield 0;

@@ -107,6 +107,15 @@ it("several calls are read in their order", () => {
   expect(writtenCalls(twice, tools)?.calls).toEqual([LS, LS]);
 });
 
+it.each([
+  `${json},\n${json}\n</tool_response>`,
+  `<tool_call>${json}</tool_call>\n<tool_response>\na.txt\n</tool_response>\n<tool_call>${json}</tool_call>`,
+  `${json}\n${json}\n<tool_result>\nThe files are a.txt and`,
+  `\`\`\`json\n${json}\n\`\`\`\n\n\`\`\`json\n${json}\n\`\`\``,
+])("calls with what a model makes up between and behind them are calls: %j", (text) => {
+  expect(writtenCalls(text, tools)).toEqual({ calls: [LS, LS], isWhole: true });
+});
+
 it("a field is read as the tool's schema has it, and text keeps its lines", () => {
   const text =
     "<function=write_file>\n<parameter=path>\na.txt\n</parameter>\n<parameter=content>\n42\n\n  x\n\n</parameter>\n</function>";
