@@ -12,6 +12,7 @@ import { cleanText } from "../contract/clean-text.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import { editDistance } from "../contract/nearest.ts";
 import type { ModelTarget } from "./model-target.ts";
+import { assumed, type ServedWindow, tooLittle } from "./window-notes.ts";
 import { makersName } from "./presets.ts";
 import { type Environment, findProvider, fullModelName, hasCompatibleServer } from "./providers.ts";
 
@@ -21,18 +22,6 @@ export interface ModelFacts {
   readonly now: number;
   /** Windows that servers report for models missing from the catalogue, by `provider/model`. */
   readonly served?: Readonly<Record<string, ServedWindow>> | undefined;
-}
-
-/** A model's window as its server reports it. */
-export interface ServedWindow {
-  /** Tokens that the server currently serves it with. */
-  readonly window?: number | undefined;
-  /** Tokens that the model supports, if the server does not report how many it serves. */
-  readonly most?: number | undefined;
-  /** False: the server says that the model cannot call tools. */
-  readonly tools?: false | undefined;
-  /** The server's address. */
-  readonly from: string;
 }
 
 /** Facts as of the day on which the catalogue was made. */
@@ -109,14 +98,14 @@ function knownFacts(
 
 export type ModelResolution =
   /**
-   * `notes`: what is assumed, with the lines to add to longhaul.yaml; `isAssumed`: the window is assumed, at least in
-   * part.
+   * `notes`: what is assumed, with the lines to add to longhaul.yaml, and what is too little; `isUnlisted`: only its server can
+   * say more about it.
    */
   | {
       readonly ok: true;
       readonly model: ModelTarget;
       readonly notes: readonly string[];
-      readonly isAssumed: boolean;
+      readonly isUnlisted: boolean;
     }
   /** `nearest` are known names, nearest first. */
   | { readonly ok: false; readonly message: string; readonly nearest: readonly string[] };
@@ -178,7 +167,8 @@ export function resolveModel(
   const { tools, fallback: __, api = found.api, input = fromCatalogue.input, ...asked } = config;
   const served = facts.served?.[model];
   const sizes = sizesOf(config, known, served);
-  const isAssumed = config.contextWindow === undefined && known === undefined;
+  const isUnlisted = known === undefined;
+  const isAssumed = config.contextWindow === undefined && isUnlisted;
   const mayBeChat = !isMakers && provider === "openai" && api === "responses";
   const ending = known && isMakers ? shutdownNote(model, known, facts.now) : undefined;
   return {
@@ -194,9 +184,10 @@ export function resolveModel(
       input,
       ...(tools === "none" ? { noTools: true as const } : {}),
     },
-    isAssumed,
+    isUnlisted,
     notes: [
-      ...(isAssumed ? [assumed({ model, sizes, served, nearest: nearest(), mayBeChat })] : []),
+      ...(isAssumed ? [assumed({ model, sizes, served, hint: hintOf(nearest()), mayBeChat })] : []),
+      ...(needs === "text" || tools === "none" ? [] : tooLittle(model, sizes, served)),
       ...(ending === undefined ? [] : [ending]),
     ],
   };
@@ -215,31 +206,6 @@ function unknownProvider(model: string, nearest: readonly string[]): string {
     `    keyEnv: ${provider.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_")}_API_KEY`,
     "    api: chat               # or responses, messages, gemini",
     "or set OPENAI_BASE_URL (and OPENAI_API_KEY) to a compatible server that has it.",
-  ].join("\n");
-}
-
-interface Assumption {
-  readonly model: string;
-  readonly sizes: typeof ASSUMED;
-  readonly served: ServedWindow | undefined;
-  readonly nearest: readonly string[];
-  /** Whether the server may lack `/responses`. */
-  readonly mayBeChat: boolean;
-}
-
-function assumed({ model, sizes, served, nearest, mayBeChat }: Assumption): string {
-  const { contextWindow, maxOutput } = sizes;
-  const window =
-    served?.window === undefined
-      ? `${served?.most === undefined ? "" : `its server ${served.from} says that the model supports ${served.most} tokens, but not how many it is served with; `}a window of ${contextWindow} tokens and answers of ${maxOutput} are assumed`
-      : `its server ${served.from} gives it a window of ${contextWindow} tokens; answers of ${maxOutput} are assumed`;
-  return [
-    `${model} is in no table: ${window}, its price is unknown.${hintOf(served?.window === undefined ? nearest : [])} If that is wrong, add to longhaul.yaml:`,
-    "models:",
-    `  ${model}:`,
-    `    contextWindow: ${contextWindow}`,
-    `    maxOutput: ${maxOutput}`,
-    ...(mayBeChat ? ["    api: chat               # if the server has no /responses"] : []),
   ].join("\n");
 }
 

@@ -10,8 +10,8 @@ export type RunResolution =
       readonly ok: true;
       readonly run: RunConfig;
       readonly notes: readonly string[];
-      /** The models whose windows are assumed. */
-      readonly assumed: readonly ModelTarget[];
+      /** The models that are in no table. */
+      readonly unlisted: readonly ModelTarget[];
     }
   | { readonly ok: false; readonly message: string };
 
@@ -63,7 +63,7 @@ export function resolveRun(
     ok: true,
     run,
     notes: resolved.flatMap(({ notes }) => notes),
-    assumed: resolved.flatMap(({ isAssumed, model }) => (isAssumed ? [model] : [])),
+    unlisted: resolved.flatMap(({ isUnlisted, model }) => (isUnlisted ? [model] : [])),
   };
 }
 

@@ -154,6 +154,8 @@ export type StepOutcome =
       readonly mismatch?: string;
       /** Set for a text that is, or ends in, a call that the server did not recognise: the tool's name. */
       readonly wroteCall?: string;
+      /** The window in which the server runs the model, if it is smaller than the one assumed. */
+      readonly windowTokens?: number;
       readonly usage: StepUsage;
       /** USD of the whole session so far, if a limit was set and every price is known. */
       readonly costUsd?: number;

@@ -18,6 +18,7 @@ import { createNetwork, type Network } from "./provider-fetch.ts";
 import { toAnswer } from "./to-answer.ts";
 import { toModelError } from "./to-model-error.ts";
 import { createWithoutRefused } from "./refusals/without-refused.ts";
+import { ServedWindows } from "./served-window.ts";
 import { toGoogleSchema } from "./request/google-schema.ts";
 import { toMoonshotSchema } from "./request/moonshot-schema.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
@@ -46,6 +47,7 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
   identities?.maskWith(options.mask);
   const withoutRefused = createWithoutRefused();
   const counts = new TokenCounts();
+  const windows = new ServedWindows();
   let loading: Promise<readonly [typeof Sdk, Network]> | undefined;
   const load = () => (loading ??= Promise.all([loadSdk(), createNetwork()]));
   return {
@@ -58,7 +60,7 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
       signal.throwIfAborted();
       const asking = { sdk, wire, network, endpoint, mask: options.mask };
       const ask = withoutRefused(endpoint, (request) => askOnce({ ...asking, request }, onDelta, signal));
-      return ask(request);
+      return windows.check(await ask(request), request, endpoint, network.fetchFor(bareExchange(endpoint)));
     },
     count: async (asked, signal) => {
       const target = identities?.targetOf(asked.target) ?? asked.target;
@@ -103,6 +105,17 @@ interface Counted {
   readonly tokens?: number;
   readonly status?: number;
 }
+
+/** Of a document that is fetched as it is. */
+const bareExchange = (endpoint: Endpoint): Parameters<Network["fetchFor"]>[0] => ({
+  endpoint,
+  body: {},
+  fieldEdits: [],
+  reading: undefined,
+  onHeaders: () => undefined,
+  onBytes: () => undefined,
+  gatherMs: () => 0,
+});
 
 /** Sends the count of what would be sent. @throws only the signal's reason */
 async function countOnce(asking: Asking, signal: AbortSignal): Promise<Counted> {

@@ -67,6 +67,8 @@ export interface ModelAnswer {
   readonly refusedTools?: readonly string[];
   /** Parts of the conversation that the provider refused and that were left out. */
   readonly refusedParts?: readonly RefusedPart[];
+  /** The window in which the server runs the model, if it is smaller than the target's; and what to tell a person about it. */
+  readonly served?: { readonly windowTokens: number; readonly message: string };
   readonly firstTokenMs: number;
   readonly durationMs: number;
 }

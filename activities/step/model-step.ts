@@ -57,7 +57,7 @@ async function modelStep(
   });
   const outcome = await takeStep({ deps, scope, session, input }, { prefix, budget, batch });
   const { model } = session.config;
-  const named = outcome.kind === "overflow" ? outcome.windowTokens : undefined;
+  const named = outcome.kind === "overflow" || outcome.kind === "answered" ? outcome.windowTokens : undefined;
   const isSwitched = input.model !== undefined && input.model !== model;
   const policy = {
     ...(await raisedLimit(deps, session)),

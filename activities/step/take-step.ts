@@ -13,7 +13,7 @@ import { interruptOpenCalls, missingEnd } from "../runtime/interrupt-open-calls.
 import { appendEvents } from "../store/events.ts";
 import { loadView } from "../store/load-view.ts";
 import type { Session } from "../store/sessions.ts";
-import { announceSwitch } from "../store/session-settings.ts";
+import { announceSwitch, setWindow } from "../store/session-settings.ts";
 import { callsOf } from "../store/transcript.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { viewSize } from "../transcript/size.ts";
@@ -67,7 +67,22 @@ export async function takeStep(
   if ("outcome" in answered) return answered.outcome;
   const { answer } = answered;
   if (saysNothing(answer.content)) return emptyAnswer(step, { answer, room, budget });
-  return storeAnswer(step, answer);
+  const outcome = await storeAnswer(step, answer);
+  if (answer.served === undefined || outcome.kind !== "answered") return outcome;
+  await takeServedWindow(step, answer.served);
+  return { ...outcome, windowTokens: answer.served.windowTokens };
+}
+
+/** The server runs the model with less than was assumed: the session has that window from the next step on. */
+async function takeServedWindow(
+  step: StepContext,
+  { windowTokens, message }: NonNullable<ModelAnswer["served"]>,
+): Promise<void> {
+  const { deps, session, input } = step;
+  await setWindow(deps.store.db, session.id, { model: session.config.model, windowTokens });
+  const text = `${message} ${windowTokens} tokens count from now on, in place of ${session.config.contextWindow}.`;
+  const data = { mediaType: "window", message: deps.sanitizer.clean(text) };
+  await emitEvents(step, [{ type: "llm:unsupported-input", step: input.step, data }]);
 }
 
 async function reportSwitch({ deps, session, input }: StepContext): Promise<void> {

@@ -12,15 +12,17 @@ export function doctorCommand(command: Command, output: Output) {
   return async (flags: { readonly config?: string; readonly json?: boolean }): Promise<ExitCode> => {
     const own = describeSettings(flags);
     const { run, sandbox } = own;
-    const [{ diagnose }, { modelServerCheck }, { identityChecks }, { mcpChecks }] = await Promise.all([
-      import("../setup/doctor.ts"),
-      import("../setup/model-check.ts"),
-      import("../setup/identity-check.ts"),
-      import("../setup/mcp-check.ts"),
-    ]);
-    const [{ checks: found, settings }, server, identities] = await Promise.all([
+    const [{ diagnose }, { localServerChecks, modelServerCheck }, { identityChecks }, { mcpChecks }] =
+      await Promise.all([
+        import("../setup/doctor.ts"),
+        import("../setup/model-check.ts"),
+        import("../setup/identity-check.ts"),
+        import("../setup/mcp-check.ts"),
+      ]);
+    const [{ checks: found, settings }, server, locals, identities] = await Promise.all([
       diagnose({ sandbox, model: own.choice }),
       run && modelServerCheck(run),
+      own.choice?.hints === undefined ? [] : localServerChecks(),
       identityChecks(),
     ]);
     const named = (name: string) => found.find((check) => check.name === name)?.ok === true;
@@ -28,7 +30,7 @@ export function doctorCommand(command: Command, output: Output) {
       named("Postgres") && named("Temporal") ? { name: "stores", ...(await checkStores()) } : undefined;
     const mcpServers = run?.mcpServers ?? {};
     const servers = sandbox === undefined ? [] : await mcpChecks({ mcpServers, sandbox });
-    const checks = present(...found, stores, server, ...identities, ...servers);
+    const checks = present(...found, stores, server, ...locals, ...identities, ...servers);
     const others = settings.filter(({ name }) => !own.settings.some((other) => other.name === name));
     const diagnosis = { checks: [...checks, own.check], settings: [...others, ...own.settings] };
     if (flags.json === true) output.json(diagnosis, 2);

@@ -12,6 +12,7 @@ import {
 } from "../../activities/config/providers.ts";
 import { DEFAULT_MODEL } from "../../activities/config/default-model.ts";
 import { readSettings } from "../config/config.ts";
+import { withoutPassword } from "../../worker/connect/probe.ts";
 import { tokens, table } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 
@@ -43,13 +44,62 @@ export function modelsCommand(command: Command, output: Output) {
   return async (filter: string | undefined, flags: ModelsFlags): Promise<void> => {
     const { settings, facts, environment } = readSettings(flags);
     const { catalogue } = facts;
-    const rows = modelRows({ settings, facts, environment }).filter(({ model }) =>
+    const known = modelRows({ settings, facts, environment });
+    const server = await serverNamed(filter ?? "", settings, environment);
+    const listed = known.map(({ model }) => model);
+    const served = (server?.rows ?? []).filter(({ model }) => !listed.includes(model));
+    const rows = [...served, ...known].filter(({ model }) =>
       model.toLowerCase().includes((filter ?? "").toLowerCase()),
     );
     if (flags.json === true) output.json({ dated: catalogue.dated, models: rows }, 2);
+    else if (rows.length === 0 && server !== undefined) output.note(`${server.found}\n`);
     else if (rows.length === 0) output.note(`No known model's name contains "${filter ?? ""}".\n`);
     else output.result(`${modelsText(rows, output.style, catalogue.dated)}\n`);
   };
+}
+
+/** Longest wait for a server's list, in ms. */
+const SERVER_MS = 2_000;
+
+/**
+ * What a provider's server has, if the filter names a provider that needs no key or is configured, and lists its models.
+ * @returns also what to say if it has none
+ */
+export async function serverNamed(
+  filter: string,
+  settings: Pick<AgentConfig, "models" | "providers">,
+  environment: Environment,
+): Promise<{ readonly rows: ModelRow[]; readonly found: string } | undefined> {
+  const [name = ""] = filter.toLowerCase().split("/");
+  const isOwn = Object.hasOwn(settings.providers, name);
+  const found = name === "" ? undefined : findProvider(`${name}/any`, settings.providers, environment);
+  const { provider } = found ?? {};
+  if (provider?.name !== name || provider.baseUrl === undefined || provider.preset !== undefined)
+    return undefined;
+  if (!isOwn && provider.keyEnv !== undefined) return undefined;
+  const { askModels } = await import("../setup/model-servers.ts");
+  const key = provider.keyEnv && environment[provider.keyEnv];
+  const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
+  const models = await askModels(provider.baseUrl, { timeoutMs: SERVER_MS, headers });
+  const able = (models ?? []).filter(({ tools }) => tools !== false);
+  const has =
+    models === undefined
+      ? "No server answers there, or it lists no models"
+      : `It has ${models.length === 0 ? "no models" : "no model that can call tools"}`;
+  return {
+    rows: able.map(({ id, window, most }) => servedRow(`${name}/${id}`, window ?? most, settings)),
+    found: `${name} is asked at ${withoutPassword(provider.baseUrl)}. ${has}.`,
+  };
+}
+
+function servedRow(
+  model: string,
+  window: number | undefined,
+  settings: Pick<AgentConfig, "models">,
+): ModelRow {
+  const own = Object.entries(settings.models).find(([name]) => fullModelName(name) === model)?.[1];
+  const sizes = sizeAndPrice(own, window === undefined ? undefined : { window });
+  return { model, usable: true, isDefault: false, ...sizes, reasons: false, images: false, ends: null };
 }
 
 /** Models of the configuration and the catalogue that are served and can call tools: usable ones first, each part by name. Pure. */
@@ -91,7 +141,7 @@ export function modelRows(from: {
 /** The configuration's figures win over the catalogue's. */
 function sizeAndPrice(
   own: AgentConfig["models"][string] | undefined,
-  known: CatalogueModel | undefined,
+  known: Partial<Pick<CatalogueModel, "window" | "maxOutput" | "price">> | undefined,
 ): Pick<ModelRow, "contextWindow" | "maxOutput" | "price"> {
   return {
     contextWindow: own?.contextWindow ?? known?.window ?? null,

@@ -54,7 +54,8 @@ export interface ResolvedConfig {
   readonly file: string | undefined;
   /** Notes for the person, one per line. */
   readonly notes: readonly string[];
-  readonly assumed: readonly ModelTarget[];
+  /** The models that are in no table: their servers are asked. */
+  readonly unlisted: readonly ModelTarget[];
 }
 
 /**
@@ -78,7 +79,7 @@ export function resolveConfig(
     settings,
     rehearsal: chosen === undefined,
     file: path ?? own.path,
-    assumed: resolved.assumed,
+    unlisted: resolved.unlisted,
     notes: [
       ...notes,
       ...resolved.notes,

@@ -215,9 +215,9 @@ async function readProject(
 /** The configuration, with windows from servers for models that are in no table. @throws ClientError */
 export async function resolveAsking(flags: ConfigFlags): Promise<ResolvedConfig> {
   const config = resolveConfig(flags);
-  if (config.assumed.length === 0) return config;
+  if (config.unlisted.length === 0) return config;
   const { askWindows } = await import("../setup/model-check.ts");
-  const served = await askWindows(config.assumed);
+  const served = await askWindows(config.unlisted);
   return Object.keys(served).length === 0 ? config : resolveConfig({ ...flags, served });
 }
 

@@ -1,15 +1,19 @@
 /** What `doctor` reports about the model's server: whether it has the model, and the actual size of its window. */
 import type { ModelTarget, Provider } from "../../activities/config/model-target.ts";
-import type { ModelFacts, ServedWindow } from "../../activities/config/models.ts";
+import type { ModelFacts } from "../../activities/config/models.ts";
+import { moreRoom, type ServedWindow, tooLittle } from "../../activities/config/window-notes.ts";
 import { type Environment, missingVariables } from "../../activities/config/providers.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
 import type { ModelChoice } from "../config/config.ts";
 import { listNames } from "../console/format.ts";
 import type { Finding } from "./sandbox-check.ts";
-import { askOllama, askServer, servedAs, type ServedModel } from "./model-servers.ts";
+import { askModel, findLocalServers, servedAs, type ServedModel, serverNote } from "./model-servers.ts";
 
 type Check = Finding & { readonly name: string };
-type Asked = Pick<ModelTarget, "model" | "modelName" | "contextWindow" | "api" | "provider">;
+type Asked = Pick<
+  ModelTarget,
+  "model" | "modelName" | "contextWindow" | "maxOutput" | "api" | "provider" | "noTools"
+>;
 
 const SERVER_MS = 3_000;
 
@@ -53,6 +57,12 @@ function keyText({ keyEnv, headersEnv = {}, preset }: Provider, environment: Env
 const addressOf = ({ baseUrl, baseUrlEnv }: Provider, environment: Environment): string | undefined =>
   baseUrl ?? ((baseUrlEnv && environment[baseUrlEnv]) || undefined);
 
+/** The servers of this machine, where no model is chosen. */
+export async function localServerChecks(): Promise<Check[]> {
+  const servers = await findLocalServers();
+  return servers.map((server) => ({ name: "Model server", ok: true, found: serverNote(server) }));
+}
+
 /** @returns undefined if the provider has no address of its own that lists models */
 export async function modelServerCheck(
   run: Asked,
@@ -61,7 +71,9 @@ export async function modelServerCheck(
   const server = serverOf(run, environment);
   if (server === undefined) return undefined;
   const { address, headers } = server;
-  const models = await askServer(address, { timeoutMs: SERVER_MS, headers });
+  const { modelName: name = run.model, provider } = run;
+  const asked = { name, provider: provider?.name };
+  const { models } = await askModel(address, asked, { timeoutMs: SERVER_MS, headers });
   return serverFinding(run, withoutPassword(address), models);
 }
 
@@ -77,17 +89,17 @@ export async function askWindows(
     const server = serverOf(target, environment);
     if (server === undefined) return [];
     const { address, headers } = server;
-    const { modelName = target.model, provider } = target;
-    const options = { timeoutMs: START_MS, headers };
-    const served = servedAs((await askServer(address, options)) ?? [], modelName, provider?.name);
-    const mayBeOllama = served?.window === undefined || provider?.name === "ollama";
-    const shown = mayBeOllama ? await askOllama(address, modelName, options) : undefined;
-    const { tools } = shown ?? {};
-    // What a server has loaded counts more than what the model's file says.
-    const { window = served?.window, most = served?.most } =
-      served?.window === undefined ? (shown ?? {}) : {};
+    const { modelName: name = target.model, provider } = target;
+    const { served } = await askModel(
+      address,
+      { name, provider: provider?.name },
+      { timeoutMs: START_MS, headers },
+    );
+    if (served === undefined) return [];
+    const { window, most, tools, runner } = served;
     if (window === undefined && most === undefined && tools === undefined) return [];
-    return [[target.model, { window, most, tools, from: withoutPassword(address) }]];
+    const from = withoutPassword(address);
+    return [[target.model, { window, most, tools, runner, from }]];
   });
   return Object.fromEntries((await Promise.all(asked)).flat());
 }
@@ -108,7 +120,7 @@ const isAlike = (one: string, other: string): boolean =>
 
 /** Pure. */
 export function serverFinding(
-  { model, modelName = model, contextWindow, provider }: Asked,
+  { model, modelName = model, contextWindow, maxOutput, provider, noTools }: Asked,
   address: string,
   models: readonly ServedModel[] | undefined,
 ): Check {
@@ -133,15 +145,32 @@ export function serverFinding(
     const fix = models.length === 0 ? {} : { fix: `It has ${listNames(models.map(({ id }) => id))}.` };
     return { name, ok: true, warning: true, found: `${count}, ${modelName} is not among them`, ...fix };
   }
-  if (served.window === undefined)
-    return { name, ok: true, found: `${count}; it does not report the window of ${modelName}` };
-  const found = `${count}; ${modelName} has a window of ${served.window} tokens`;
-  if (served.window >= contextWindow) return { name, ok: true, found };
+  const { window, most, runner, tools } = served;
+  if (tools === false && noTools !== true)
+    return {
+      name,
+      ok: true,
+      warning: true,
+      found: `${count}; ${modelName} cannot call tools, as its server says: it is refused`,
+      fix: `Choose another model, or set models.${model}.tools: none to use it without tools.`,
+    };
+  if (window === undefined) {
+    const supports = most === undefined ? "" : `; ${modelName} supports ${most} tokens`;
+    const found = `${count}${supports}; it does not report the window of ${modelName}`;
+    if (runner === undefined) return { name, ok: true, found };
+    const fix = moreRoom(runner, contextWindow);
+    return { name, ok: true, warning: true, found: `${found} before it has loaded it`, fix };
+  }
+  const found = `${count}; ${modelName} has a window of ${window} tokens`;
+  const [little] = tooLittle(model, { contextWindow: Math.min(window, contextWindow), maxOutput }, served);
+  if (window >= contextWindow && (little === undefined || noTools === true)) return { name, ok: true, found };
+  const set = `Set models.${model}.contextWindow: ${window}, or start the server with a larger one.`;
+  const more = runner === undefined ? set : moreRoom(runner, contextWindow);
   return {
     name,
     ok: true,
     warning: true,
-    found: `${found}, but ${contextWindow} are assumed`,
-    fix: `Set models.${model}.contextWindow: ${served.window}, or start the server with a larger one.`,
+    found: window < contextWindow ? `${found}, but ${contextWindow} are assumed` : found,
+    fix: little ?? more,
   };
 }

@@ -1,6 +1,16 @@
 /** What a model server reports: its models and their actual windows. Time limits are short, and a missing answer is fine. */
+import { listNames } from "../console/format.ts";
 import { readJson } from "../../activities/process/bounded-body.ts";
-import { findProvider } from "../../activities/config/providers.ts";
+import { findProvider, usualAddress } from "../../activities/config/providers.ts";
+import type { Runner } from "../../activities/config/window-notes.ts";
+import {
+  count,
+  fieldsOf,
+  isSameModel,
+  runnerDocuments,
+  runnerFacts,
+  serverRoot,
+} from "../../activities/model/served-window.ts";
 
 export interface ServedModel {
   readonly id: string;
@@ -10,6 +20,8 @@ export interface ServedModel {
   readonly most?: number | undefined;
   /** False: the server says that it cannot call tools. */
   readonly tools?: false | undefined;
+  /** The server's kind, if a person chooses windows there. */
+  readonly runner?: Runner | undefined;
 }
 
 export interface ModelServer {
@@ -19,10 +31,14 @@ export interface ModelServer {
 }
 
 /** Servers that people run on their own machine, at the default ports. */
-const LOCAL = ["ollama", "lmstudio", "llamacpp", "vllm"].map((provider) => ({
-  provider,
-  baseUrl: findProvider(`${provider}/any`, {}, {})?.provider.baseUrl ?? "",
-}));
+const LOCAL = [
+  ...["ollama", "lmstudio", "llamacpp", "vllm"].map((provider) => ({
+    provider,
+    baseUrl: findProvider(`${provider}/any`, {}, {})?.provider.baseUrl ?? "",
+  })),
+  // Announced by llama-server (b11434) as the default of a later release; until then it is 8080.
+  { provider: "llamacpp", baseUrl: "http://127.0.0.1:9931/v1" },
+];
 /** Local servers answer at once or are not running. */
 const LOCAL_MS = 300;
 
@@ -31,18 +47,25 @@ export async function findLocalServers(
   servers: readonly { readonly provider: string; readonly baseUrl: string }[] = LOCAL,
 ): Promise<ModelServer[]> {
   const asked = servers.map(async ({ provider, baseUrl }) => {
-    const models = await askServer(baseUrl, { timeoutMs: LOCAL_MS });
+    const models = await askModels(baseUrl, { timeoutMs: LOCAL_MS });
     return models === undefined || models.length === 0 ? [] : [{ provider, baseUrl, models }];
   });
   return (await Promise.all(asked)).flat();
 }
 
-/** The line that says how to use a found server. */
+/** The line that says how to use a found server: with a model that can call tools, as far as the server says so. */
 export function serverNote({ provider, baseUrl, models }: ModelServer): string {
-  const [first, ...others] = models;
+  const [first, ...others] = models.filter(({ tools }) => tools !== false);
+  const answers = `A model server answers at ${new URL(baseUrl).host}`;
+  if (first === undefined)
+    return `${answers}, but it says that none of its models can call tools: ${listNames(models.map(({ id }) => id))}.`;
   const [second] = others;
   const more = others.length > 1 ? ` (and ${others.length} more)` : second && ` (or ${second.id})`;
-  return `A model server answers at ${new URL(baseUrl).host}. To use it: --model ${provider}/${first?.id ?? ""}${more ?? ""}`;
+  const place =
+    baseUrl === usualAddress(provider)
+      ? ""
+      : `providers.${provider}.baseUrl: ${baseUrl} in longhaul.yaml, and `;
+  return `${answers}. To use it: ${place}--model ${provider}/${first.id}${more ?? ""}`;
 }
 
 interface AskOptions {
@@ -60,33 +83,73 @@ export async function askServer(
   { timeoutMs, headers = {} }: AskOptions,
 ): Promise<ServedModel[] | undefined> {
   const options = { signal: AbortSignal.timeout(timeoutMs), headers };
-  const root = baseUrl.replace(/\/+$/, "").replace(/\/v1$/, "");
-  const listed = await getJson(`${baseUrl.replace(/\/+$/, "")}/models`, options);
-  const models = modelsOf(listed);
+  const models = modelsOf(await getJson(`${baseUrl.replace(/\/+$/, "")}/models`, options));
   if (models === undefined || models.every(({ window }) => window !== undefined)) return models;
-  // Each path exists on one kind of server only; the others answer 404.
-  const [props, loaded, studio] = await Promise.all(
-    ["/props", "/api/ps", "/api/v0/models"].map((path) => getJson(root + path, options)),
+  const documents = await runnerDocuments((path) => getJson(serverRoot(baseUrl) + path, options));
+  return models.map((model) => {
+    const facts = runnerFacts(documents, model.id);
+    return { ...facts, ...model, ...(model.window === undefined ? { window: facts?.window } : {}) };
+  });
+}
+
+/** Most models of a server that are asked about one by one. */
+const MOST_SHOWN = 20;
+
+/** The same; at Ollama each model with what it can do, and what it supports. */
+export async function askModels(baseUrl: string, options: AskOptions): Promise<ServedModel[] | undefined> {
+  const models = await askServer(baseUrl, options);
+  return (
+    models &&
+    Promise.all(
+      models.map(async (model, index) =>
+        model.runner === "ollama" && index < MOST_SHOWN
+          ? withShown(model, await askOllama(baseUrl, model.id, options))
+          : model,
+      ),
+    )
   );
-  return models.map((model) => ({
+}
+
+/** What a server has loaded counts more than what the model's file says. */
+function withShown(model: ServedModel, shown: Awaited<ReturnType<typeof askOllama>>): ServedModel {
+  return {
     ...model,
-    window: model.window ?? windowOf(model.id, { props, loaded, studio }),
-    ...mostOf(model.id, studio),
-  }));
+    window: model.window ?? shown?.window,
+    most: model.most ?? shown?.most,
+    tools: model.tools ?? shown?.tools,
+  };
+}
+
+/**
+ * What a server says about one model.
+ * @returns also its models, that one with all that is known of it; undefined if it lists none
+ */
+export async function askModel(
+  baseUrl: string,
+  { name, provider }: { readonly name: string; readonly provider: string | undefined },
+  options: AskOptions,
+): Promise<{ readonly models: ServedModel[] | undefined; readonly served: ServedModel | undefined }> {
+  const models = await askServer(baseUrl, options);
+  const listed = models && servedAs(models, name, provider);
+  const runner = listed?.runner;
+  const mayBeOllama = runner === "ollama" || (runner === undefined && listed?.window === undefined);
+  const shown = mayBeOllama ? await askOllama(baseUrl, name, options) : undefined;
+  if (shown === undefined) return { models, served: listed };
+  const served = withShown(listed ?? { id: name, runner: "ollama" }, shown);
+  return { models: models?.map((model) => (model === listed ? served : model)), served };
 }
 
 /**
  * Ollama's data about a model: the window from its Modelfile, else the model's maximum; whether it can call tools.
  * @returns undefined for another kind of server
  */
-export async function askOllama(
+async function askOllama(
   baseUrl: string,
   model: string,
   { timeoutMs, headers = {} }: AskOptions,
 ): Promise<Omit<ServedModel, "id"> | undefined> {
-  const root = baseUrl.replace(/\/+$/, "").replace(/\/v1$/, "");
   const shown = fieldsOf(
-    await getJson(`${root}/api/show`, {
+    await getJson(`${serverRoot(baseUrl)}/api/show`, {
       signal: AbortSignal.timeout(timeoutMs),
       headers: { ...headers, "content-type": "application/json" },
       method: "POST",
@@ -110,8 +173,7 @@ export function servedAs(
   provider: string | undefined,
 ): ServedModel | undefined {
   return (
-    models.find(({ id }) => id === name) ??
-    models.find(({ id }) => id === `${name}:latest`) ??
+    models.find(({ id }) => isSameModel(id, name)) ??
     (provider === "llamacpp" && models.length === 1 ? models[0] : undefined)
   );
 }
@@ -128,31 +190,6 @@ function modelsOf(list: unknown): ServedModel[] | undefined {
   });
 }
 
-/** LM Studio reports the maximum for models that are not loaded. Pure. */
-function mostOf(id: string, studio: unknown): Pick<ServedModel, "most"> {
-  const { data } = fieldsOf(studio);
-  const most = Array.isArray(data)
-    ? count(data.map(fieldsOf).find((entry) => entry["id"] === id)?.["max_context_length"])
-    : undefined;
-  return most === undefined ? {} : { most };
-}
-
-/** The window that a server's own path reports: llama.cpp `/props`, Ollama `/api/ps`, LM Studio `/api/v0/models`. Pure. */
-function windowOf(
-  id: string,
-  { props, loaded, studio }: Readonly<Record<"props" | "loaded" | "studio", unknown>>,
-): number | undefined {
-  const named = (list: unknown, key: string) =>
-    Array.isArray(list) ? list.map(fieldsOf).find((entry) => entry[key] === id) : undefined;
-  const ollama = named(fieldsOf(loaded)["models"], "name");
-  const lmstudio = named(fieldsOf(studio)["data"], "id");
-  return (
-    count(fieldsOf(fieldsOf(props)["default_generation_settings"])["n_ctx"]) ??
-    count(ollama?.["context_length"]) ??
-    count(lmstudio?.["loaded_context_length"])
-  );
-}
-
 async function getJson(url: string, request: RequestInit): Promise<unknown> {
   try {
     const response = await fetch(url, request);
@@ -161,12 +198,4 @@ async function getJson(url: string, request: RequestInit): Promise<unknown> {
     // No answer in time, or not JSON: not a usable model server.
     return undefined;
   }
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-}
-
-function count(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : undefined;
 }

@@ -43,6 +43,8 @@ export interface DirectAgentOptions {
   readonly through?: (baseUrl: string) => Promise<string>;
   /** The server that is played. */
   readonly dialect?: DialectName;
+  /** What it answers to a GET of another path; undefined: 404. */
+  readonly documents?: ((path: string) => unknown) | undefined;
   /** What the server says its models take. */
   readonly served?: Readonly<Record<string, ServedModel>>;
   /** Its sandbox's host, instead of the folder that is `sandbox`. */
@@ -114,6 +116,7 @@ export async function createDirectAgent(
       keepRequests: options.keepRequests,
       countTokens: options.countTokens,
       dialect: options.dialect,
+      documents: options.documents,
     }),
     createFakeSandbox(),
   ]);

@@ -94,6 +94,8 @@ export interface ScriptedModelOptions {
   readonly keepRequests?: boolean | undefined;
   /** The server to play, with its stream, refusals and errors; default: the wires as their owners document them. */
   readonly dialect?: DialectName | undefined;
+  /** What it answers to a GET of another path; undefined: 404. */
+  readonly documents?: ((path: string) => unknown) | undefined;
   /** The server's tokenizer, for bills and the window. Default `countTokens`. */
   readonly countTokens?: ((text: string) => number) | undefined;
 }
@@ -140,6 +142,7 @@ export async function startScriptedModel(
     port: options.port,
     apiKey: options.apiKey,
     dialect: options.dialect,
+    documents: options.documents,
     onAbort: (served) => aborts.push(served),
     reply: (request) => {
       const index = count;

@@ -192,6 +192,11 @@ function serveOther(incoming: IncomingMessage, response: ServerResponse, options
     sendJson(response, 200, { object: "list", data });
     return;
   }
+  const document = incoming.method === "GET" ? options.documents?.(path) : undefined;
+  if (document !== undefined) {
+    sendJson(response, 200, document);
+    return;
+  }
   const message = `Invalid URL (${incoming.method ?? "GET"} ${path})`;
   sendJson(response, 404, { error: { message, type: "invalid_request_error", param: null, code: null } });
 }

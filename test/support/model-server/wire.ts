@@ -136,6 +136,8 @@ export interface ModelServerOptions {
   readonly onAbort?: (served: ServedRequest) => void;
   /** The server to play; default: the four wires as their owners document them. */
   readonly dialect?: DialectName | undefined;
+  /** What it answers to a GET of another path; undefined: 404. */
+  readonly documents?: ((path: string) => unknown) | undefined;
 }
 
 /** One request and its outcome. Times are `Date.now()`. */

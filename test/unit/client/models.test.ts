@@ -1,6 +1,8 @@
+import { createServer } from "node:http";
 import { expect, it } from "vitest";
 import { publishedCatalogue } from "../../../activities/config/catalogue/catalogue.ts";
-import { modelRows, modelsText } from "../../../client/commands/models.ts";
+import { modelRows, modelsText, serverNamed } from "../../../client/commands/models.ts";
+import { listen } from "../../support/listen.ts";
 
 const facts = { catalogue: publishedCatalogue, now: Date.parse("2026-11-22") };
 const rowsOf = (environment: Record<string, string>, models = {}) =>
@@ -44,4 +46,32 @@ it("explains the mark if it is used", () => {
     modelsText(rows, plain, "2026-11-22").split("\n").at(-1);
   expect(legend(rowsOf({ OPENAI_API_KEY: "k" }))).toMatch(/^✓ its key is set/);
   expect(legend(rowsOf({}).filter(({ usable }) => !usable))).toMatch(/^Prices in USD/);
+});
+
+it("lists what the server of a provider has that is named, and says so if it has nothing", async () => {
+  const documents: Readonly<Record<string, unknown>> = {
+    "/v1/models": { data: [{ id: "qwen3" }, { id: "embed" }] },
+    "/api/v0/models": {
+      data: [
+        { id: "qwen3", max_context_length: 40_960, loaded_context_length: 8_192 },
+        { id: "embed", type: "embeddings" },
+      ],
+    },
+  };
+  const server = createServer(({ url = "" }, response) => {
+    response.statusCode = url in documents ? 200 : 404;
+    response.end(JSON.stringify(documents[url] ?? {}));
+  });
+  const baseUrl = `http://127.0.0.1:${await listen(server)}/v1`;
+  const ask = (filter: string, providers = {}) =>
+    serverNamed(filter, { models: { "lmstudio/qwen3": { maxOutput: 2_000 } }, providers }, {});
+  expect((await ask("lmstudio", { lmstudio: { baseUrl } }))?.rows).toMatchObject([
+    { model: "lmstudio/qwen3", usable: true, contextWindow: 8_192, maxOutput: 2_000 },
+  ]);
+  expect((await ask("box/q", { box: { baseUrl } }))?.rows).toHaveLength(1);
+  expect(await ask("box", { box: { baseUrl: "http://127.0.0.1:1/v1" } })).toMatchObject({
+    rows: [],
+    found: expect.stringMatching(/^box is asked at http:\/\/127\.0\.0\.1:1\/v1\. No server answers/),
+  });
+  for (const none of ["", "gpt", "openai", "groq", "__proto__"]) expect(await ask(none)).toBeUndefined();
 });

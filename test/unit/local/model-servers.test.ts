@@ -1,13 +1,17 @@
 import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { askWindows, serverFinding } from "../../../client/setup/model-check.ts";
 import { askServer, findLocalServers, serverNote } from "../../../client/setup/model-servers.ts";
 import { listen } from "../../support/listen.ts";
 
+type Documents = Readonly<Record<string, unknown>> | ((path: string, body: string) => unknown);
+
 /** A server with these documents only; a null one never answers. */
-async function serverWith(documents: Readonly<Record<string, unknown>>): Promise<string> {
-  const server = createServer((request, response) => {
-    const document = documents[request.url ?? ""];
+async function serverWith(documents: Documents): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const [path, body] = [request.url ?? "", await text(request)];
+    const document = typeof documents === "function" ? documents(path, body) : documents[path];
     if (document === null) return;
     response.statusCode = document === undefined ? 404 : 200;
     response.end(JSON.stringify(document ?? {}));
@@ -62,7 +66,37 @@ describe("what a model server reports about itself", () => {
       { provider: "vllm", baseUrl: "http://127.0.0.1:1/v1" },
     ];
     const notes = (await findLocalServers(servers)).map(serverNote);
-    expect(notes).toEqual([expect.stringContaining("--model ollama/qwen3:8b (or gemma)")]);
+    expect(notes).toEqual([
+      expect.stringMatching(/providers\.ollama\.baseUrl: http.* --model ollama\/qwen3:8b \(or gemma\)/),
+    ]);
+  });
+
+  it("recommends a model that can call tools, and none if the server says that none can", async () => {
+    const capable = { small: ["completion"], embed: ["embedding"], large: ["completion", "tools"] };
+    const serve = (names: readonly (keyof typeof capable)[]) =>
+      serverWith((path, body) => {
+        if (path === "/v1/models") return list(...names);
+        if (path === "/api/ps") return { models: [] };
+        const { model = "" } = path === "/api/show" ? (JSON.parse(body) as { model?: string }) : {};
+        return model in capable ? { capabilities: capable[model as keyof typeof capable] } : undefined;
+      });
+    const noteOf = async (names: readonly (keyof typeof capable)[]) => {
+      const baseUrl = await serve(names);
+      return (await findLocalServers([{ provider: "ollama", baseUrl }])).map(serverNote);
+    };
+    expect(await noteOf(["small", "embed", "large"])).toEqual([
+      expect.stringMatching(/--model ollama\/large$/),
+    ]);
+    expect(await noteOf(["small", "embed"])).toEqual([
+      expect.stringMatching(/none of its models can call tools: small, embed\.$/),
+    ]);
+  });
+
+  it("says a plain flag for a server at its usual address", () => {
+    const baseUrl = "http://127.0.0.1:11434/v1";
+    expect(serverNote({ provider: "ollama", baseUrl, models: [{ id: "m" }] })).toMatch(
+      /To use it: --model ollama\/m$/,
+    );
   });
 });
 
@@ -73,6 +107,7 @@ describe("the window of a model in no table", () => {
       model: `${provider}/${modelName}`,
       modelName,
       contextWindow: 32_000,
+      maxOutput: 8_000,
       api: "chat",
     } as const;
     const served = await askWindows([{ ...target, provider: { name: provider, baseUrl } }], {});
@@ -105,32 +140,48 @@ describe("the window of a model in no table", () => {
       "ollama",
       "qwen3",
       ollama('stop "x"\nnum_ctx                        8192'),
-      { window: 8_192, most: 40_960 },
+      { runner: "ollama", window: 8_192, most: 40_960 },
     ],
-    ["ollama", "qwen3", ollama(""), { window: undefined, most: 40_960 }],
+    ["ollama", "qwen3", ollama(""), { runner: "ollama", window: undefined, most: 40_960 }],
     [
       "ollama",
       "qwen3",
       { ...ollama(""), "/api/ps": { models: [{ name: "qwen3:latest", context_length: 4_096 }] } },
-      { window: 4_096, most: undefined },
+      { runner: "ollama", window: 4_096, most: 40_960 },
     ],
     [
       "llamacpp",
       "any",
       { "/v1/models": list("m.gguf"), "/props": { default_generation_settings: { n_ctx: 16_384 } } },
-      { window: 16_384, most: undefined },
+      { runner: "llamacpp", window: 16_384, most: undefined },
     ],
     [
       "lmstudio",
       "m",
       { "/v1/models": list("m"), "/api/v0/models": { data: [{ id: "m", max_context_length: 131_072 }] } },
-      { window: undefined, most: 131_072 },
+      { runner: "lmstudio", window: undefined, most: 131_072 },
     ],
   ])("is its server's current or possible window: %s", async (provider, name, documents, facts) => {
     expect(await ask(provider, name, documents)).toEqual({
       ...facts,
       from: expect.stringContaining("127.0.0.1"),
     });
+  });
+
+  it("comes with what a llama.cpp's template can do", async () => {
+    const props = {
+      default_generation_settings: { n_ctx: 1 },
+      chat_template_caps: { supports_tools: false },
+    };
+    const documents = { "/v1/models": list("m"), "/props": props };
+    expect(await ask("llamacpp", "m", documents)).toMatchObject({ tools: false });
+  });
+
+  it("is asked of Ollama under any name of its provider", async () => {
+    const shown = { ...ollama("")["/api/show"], capabilities: ["completion"] };
+    const loaded = { "/api/ps": { models: [{ name: "qwen3:latest", context_length: 4_096 }] } };
+    const documents = { ...ollama(""), ...loaded, "/api/show": shown };
+    expect(await ask("box", "qwen3", documents)).toMatchObject({ tools: false, runner: "ollama" });
   });
 
   it("stays assumed if the server does not report it", async () => {
@@ -140,13 +191,19 @@ describe("the window of a model in no table", () => {
 });
 
 describe("doctor's line about it", () => {
-  const run = { model: "vllm/m", modelName: "m", contextWindow: 32_000, api: "chat" } as const;
+  const run = {
+    model: "vllm/m",
+    modelName: "m",
+    contextWindow: 32_000,
+    maxOutput: 8_000,
+    api: "chat",
+  } as const;
   const finding = (models: Parameters<typeof serverFinding>[2]) => serverFinding(run, "http://x/v1", models);
 
   it("warns of a window smaller than assumed, and of a missing model", () => {
-    expect(finding([{ id: "m", window: 4_096 }])).toMatchObject({
+    expect(finding([{ id: "m", window: 16_384 }])).toMatchObject({
       warning: true,
-      fix: expect.stringContaining("models.vllm/m.contextWindow: 4096"),
+      fix: expect.stringContaining("models.vllm/m.contextWindow: 16384"),
     });
     expect(finding([{ id: "other" }])).toMatchObject({
       warning: true,
@@ -154,6 +211,23 @@ describe("doctor's line about it", () => {
     });
     expect(finding(undefined)).toMatchObject({ warning: true });
   });
+
+  it.each([
+    [{ window: 4_096, runner: "ollama", most: 40_960 }, /nothing is left.*OLLAMA_CONTEXT_LENGTH=32768/],
+    [{ window: 9_000, runner: "llamacpp" }, /only some 2500 are left.*--ctx-size 32768/],
+    [{ window: 16_384, runner: "ollama" }, /^Give it more: .*num_ctx 32000/],
+    [{ window: undefined, runner: "lmstudio", most: 65_536 }, /lms load --context-length 32000/],
+    [{ tools: false, window: 32_000 }, /tools: none/],
+  ] as const)(
+    "warns of what leaves no room, is loaded later or calls no tools, with what helps: %j",
+    (facts, fix) => {
+      expect(finding([{ id: "m", ...facts }])).toMatchObject({
+        ok: true,
+        warning: true,
+        fix: expect.stringMatching(fix),
+      });
+    },
+  );
 
   it("says how a model is named that the server has with another prefix, or without one", () => {
     const behind = { ...run, provider: { name: "openai", baseUrlEnv: "OPENAI_BASE_URL" } };
