@@ -17,7 +17,8 @@ const MAX_SCHEMA_LEVELS = 100;
 const MAX_WHY_CHARS = 600;
 
 export type CheckedAnswer =
-  | { readonly ok: true; readonly value: unknown }
+  /** `text`: the JSON itself, without a fence. */
+  | { readonly ok: true; readonly value: unknown; readonly text: string }
   /** `why` is written for the model. */
   | { readonly ok: false; readonly why: string };
 
@@ -69,7 +70,7 @@ function readJson(text: string): CheckedAnswer {
   const bare = FENCED.exec(trimmed)?.[1] ?? trimmed;
   if (bare === "") return { ok: false, why: "it is empty" };
   try {
-    return { ok: true, value: JSON.parse(bare) as unknown };
+    return { ok: true, value: JSON.parse(bare) as unknown, text: bare };
   } catch (error) {
     return { ok: false, why: shorten(`it is not JSON: ${String(error)}`, MAX_WHY_CHARS) };
   }
@@ -79,10 +80,10 @@ function readJson(text: string): CheckedAnswer {
 export function outputOf(
   config: { readonly outputSchema?: unknown },
   { status, result }: { readonly status: string; readonly result: string | null },
-): { readonly value: unknown } | undefined {
+): { readonly value: unknown; readonly text: string } | undefined {
   if (config.outputSchema === undefined || status !== "completed") return undefined;
   const json = readJson(result ?? "");
-  return json.ok ? { value: json.value } : undefined;
+  return json.ok ? { value: json.value, text: json.text } : undefined;
 }
 
 /** The part of the system prompt about the output schema. */

@@ -57,7 +57,7 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
     "rate-limit": `${provider} limits the rate of requests${status}: ${said}`,
     unavailable: sharesWindow(facts)
       ? `${provider} has no room for the request at the moment${status}: ${clause}. The requests that it answers at once share one window. If this continues, give it a larger one or fewer slots (llama.cpp: --ctx-size, --parallel).`
-      : `${provider} could not be reached or did not answer${status}: ${clause}. If this continues, check ${address} and the network.`,
+      : `${context.heard === true ? `The answer of ${provider} broke off` : `${provider} could not be reached or did not answer`}${status}: ${clause}. If this continues, check ${address} and the network.`,
     silent: said,
     "too-long": said,
     malformed: `${provider} sent an answer that cannot be read${status}: ${said}`,

@@ -47,14 +47,14 @@ export function percent(part: number, whole: number): string {
   return `${Math.round((100 * part) / whole)} %`;
 }
 
-/** `12k tokens in (80 % cached), 3k out`; without tokens in, there is no cached share. */
+/** `12k tokens in (80 % cached), 3k out`; nothing is said of a cache that is not used, or not reported. */
 export function usageText(usage: {
   readonly input: number;
   readonly cached: number;
   readonly output: number;
 }): string {
   const { input, cached, output } = usage;
-  const share = input > 0 ? ` (${percent(cached, input)} cached)` : "";
+  const share = cached > 0 ? ` (${percent(cached, input)} cached)` : "";
   return `${tokens(input)} tokens in${share}, ${tokens(output)} out`;
 }
 

@@ -7,15 +7,23 @@ export interface Answer {
   write(text: string): void;
   /** Ends an open line, and prints text that was held back. */
   end(): void;
-  /** True while a sentence is unfinished, when no other output is allowed. */
+  /** True within a paragraph, a list or a fence, when no other output is allowed. */
   isOpen(): boolean;
 }
+
+/** As much of a line as says what it begins. */
+const LINE_CHARS = 100;
 
 /** Only appends, so that the output is the same in a pipe or a log. With `wrap`, breaks lines between words. */
 export class PlainAnswer implements Answer {
   readonly #print: (text: string) => void;
   readonly #wrap: WordWrap | undefined;
+  /** The last line is unfinished. */
   #open = false;
+  /** Its beginning. */
+  #line = "";
+  #isFenced = false;
+  #isInBlock = false;
 
   constructor(print: (text: string) => void, wrap?: WordWrap) {
     this.#print = print;
@@ -28,15 +36,24 @@ export class PlainAnswer implements Answer {
     const ready = this.#wrap?.push(clean) ?? clean;
     if (ready !== "") this.#print(ready);
     this.#open = !clean.endsWith("\n");
+    const lines = (this.#line + clean).split("\n");
+    this.#line = (lines.pop() ?? "").slice(0, LINE_CHARS);
+    for (const line of lines) {
+      if (/^\s*(?:```|~~~)/.test(line)) this.#isFenced = !this.#isFenced;
+      this.#isInBlock = this.#isFenced || line.trim() !== "";
+    }
   }
 
   end(): void {
     if (this.#open) this.#print(`${this.#wrap?.end() ?? ""}\n`);
     this.#open = false;
+    this.#line = "";
+    this.#isFenced = false;
+    this.#isInBlock = false;
   }
 
   isOpen(): boolean {
-    return this.#open;
+    return this.#open || this.#isInBlock;
   }
 }
 

@@ -36,6 +36,7 @@ const THROTTLED = {
   tokensPerMinute: "tokens a minute",
   concurrent: "requests at once",
 } as const;
+const PARKED = "the sandbox is saved and removed until the answer comes";
 const WHY_SWITCHED = { fallback: "the first one failed", return: "the session's own model again" } as const;
 
 export interface RendererOptions {
@@ -143,8 +144,10 @@ export class Renderer {
 
   #stepLine(event: SessionEvent, data: EventData["step:started"]): void {
     if (this.#isRetry(event)) return this.#retried(event);
-    this.#words.reset();
-    if (event.step !== this.#stepShown) {
+    const dropped = this.#words.reset();
+    if (event.step === this.#stepShown) {
+      if (dropped) this.note(this.#style("yellow", `↻ step ${event.step} again; its text so far is dropped`));
+    } else {
       const { costUsd, waiting } = this.#progress;
       const parts = present(
         data.window !== undefined && contextText(data.estimatedInput, data.window),
@@ -201,7 +204,7 @@ export class Renderer {
           ? ""
           : `; again in ${duration(retryInMs)}${retryInMs < 60_000 ? "" : `, at ${new Date(Date.parse(at) + retryInMs).toISOString()}`}`;
       if (final) this.#finalError = message;
-      const text = `${final ? "✗" : "↻"} model: ${oneLine(this.#hints(message), 300)} (${kind})${wait}`;
+      const text = `${final ? "✗" : "↻"} model: ${oneLine(this.#hints(message), 500)} (${kind})${wait}`;
       this.note(this.#style(final ? "red" : "yellow", text));
     },
     "llm:throttled": (_event, { limit, waitMs }) =>
@@ -216,10 +219,8 @@ export class Renderer {
       this.note(this.#style("cyan", `model: ${from} → ${to}${why}`));
     },
     "limit:near": (_event, { used, max }) =>
-      this.#aside(
-        this.#style("yellow", `! ${dollars(used)} of the ${dollars(max)} that this session may cost`),
-      ),
-    "llm:unsupported-input": (_event, data) => this.#warn(`! ${oneLine(data.message, 200)}`),
+      this.#warn(`! ${dollars(used)} of the ${dollars(max)} that this session may cost`),
+    "llm:unsupported-input": (_event, data) => this.#warn(`! ${oneLine(data.message, 500)}`),
     "context:compressing": () => undefined,
     "context:compressed": (_event, data) => this.note(compressedLine(data, this.#style)),
     "context:pruned": (_event, data) => {
@@ -254,8 +255,7 @@ export class Renderer {
       ),
     "sandbox:removed": () => undefined,
     "sandbox:left": () => undefined,
-    "sandbox:parked": () =>
-      this.#aside(this.#style("dim", "the sandbox is saved and removed until the answer comes")),
+    "sandbox:parked": () => this.#aside(this.#style("dim", PARKED)),
     "sandbox:not-closed": (_event, data) => this.#warn(`! ${oneLine(data.message, 300)}`),
     "setup:started": (_event, data) => this.note(setupLines.started(data, this.#style)),
     "setup:built": (_event, data) => this.note(setupLines.built(data, this.#style)),

@@ -117,7 +117,10 @@ function figures({ session, usage, ...data }: ReportData) {
     ["took", duration(ended.getTime() - session.createdAt.getTime())],
     ["steps", String(Math.max(0, ...data.costs.map(({ step }) => step)))],
     ["compaction rounds", String(data.rounds.filter((round) => round.status === "compacted").length)],
-    ["tokens in", `${tokens(usage.input)} (${percent(usage.cached, usage.input)} cached)`],
+    [
+      "tokens in",
+      `${tokens(usage.input)}${usage.cached > 0 ? ` (${percent(usage.cached, usage.input)} cached)` : ""}`,
+    ],
     ["tokens out", tokens(usage.output)],
     ["model calls", String(usage.calls)],
     ["cost", usage.costUsd === null ? "price unknown" : dollars(usage.costUsd)],

@@ -148,11 +148,11 @@ class Follower {
       return this.#waker.wait(END_POLL_MS);
     this.ended = true;
     const { status, result } = row;
+    const output = outputOf(knownConfig(row.config), row);
     yield {
       kind: "ended",
       status,
-      result: result ?? "",
-      ...(outputOf(knownConfig(row.config), row) === undefined ? {} : { isJson: true as const }),
+      ...(output === undefined ? { result: result ?? "" } : { result: output.text, isJson: true as const }),
       lastSeq: this.#afterSeq,
       reason: undefined,
     };

@@ -19,7 +19,7 @@ describe("an answer", () => {
     ["bare", '{"name":"a","count":2}'],
     ["in a fence", '\n```json\n{"name":"a","count":2}\n```\n'],
   ])("is taken %s", async (_, text) => {
-    expect(await checkAnswer(schema, text)).toEqual({ ok: true, value: { name: "a", count: 2 } });
+    expect(await checkAnswer(schema, text)).toMatchObject({ ok: true, value: { name: "a", count: 2 } });
   });
 
   it.each([
@@ -46,7 +46,9 @@ describe("an answer", () => {
 
 it("is read from a completed session, and from no other", () => {
   const row = { status: "completed", result: '{"name":"a"}' };
-  expect(outputOf({ outputSchema: schema }, row)).toEqual({ value: { name: "a" } });
+  expect(outputOf({ outputSchema: schema }, row)).toMatchObject({ value: { name: "a" } });
+  const fenced = { ...row, result: '```json\n{"name": "a"}\n```' };
+  expect(outputOf({ outputSchema: schema }, fenced)?.text).toBe('{"name": "a"}');
   expect(outputOf({}, row)).toBeUndefined();
   expect(outputOf({ outputSchema: schema }, { ...row, status: "max_steps" })).toBeUndefined();
 });

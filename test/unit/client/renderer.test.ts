@@ -270,6 +270,32 @@ describe("Renderer", () => {
     );
   });
 
+  it("writes no note into a paragraph or a fence of several lines", () => {
+    const { event, text } = recorder();
+    event("llm:chunk", 1, { chunkType: "text", text: "I look at the\n" });
+    event("sandbox:created", 1, { container: "c", workspace: "empty" });
+    event("llm:chunk", 1, { chunkType: "text", text: "tests:\n\n" });
+    event("llm:chunk", 1, { chunkType: "text", text: "```json\n{\n\n" });
+    event("message:queued", 1, { id: "m", position: 1, excerpt: "use pnpm" });
+    event("llm:chunk", 1, { chunkType: "text", text: "}\n" });
+    event("llm:response", 1, response("I look at the\ntests:\n\n```json\n{\n\n}\n```"));
+    expect(text()).toBe(
+      "I look at the\ntests:\n\n  sandbox created\n```json\n{\n\n}\n```\n✉ waits for the next step: use pnpm\n",
+    );
+  });
+
+  it("says that the text of an answer is dropped if its step is taken again without a new attempt", () => {
+    const { event, text } = recorder();
+    event("step:started", 1, begin(2_500));
+    event("llm:chunk", 1, { chunkType: "text", text: "I look at" });
+    event("step:started", 1, begin(1_500));
+    event("llm:response", 1, response("I read."));
+    expect(text()).toMatch(/I look at\n↻ step 1 again; its text so far is dropped\nI read\.\n$/);
+    event("step:started", 2, begin(1_500));
+    event("step:started", 2, begin(1_500));
+    expect(text().match(/dropped/g)).toHaveLength(1);
+  });
+
   it("escapes every terminal sequence", () => {
     const { event, text } = recorder();
     event("llm:chunk", 1, { chunkType: "text", text: "a\u001b[2Jb\u0007c\u001b]0;title\u0007d\u202ee" });

@@ -106,6 +106,7 @@ it("a stop's outcome is one sentence", () => {
 
 it("shows tokens without a cached share while there are none", () => {
   expect(usageText({ input: 2_000, cached: 1_000, output: 50 })).toBe("2k tokens in (50 % cached), 50 out");
+  expect(usageText({ input: 2_000, cached: 0, output: 50 })).toBe("2k tokens in, 50 out");
   expect(usageText({ input: 0, cached: 0, output: 0 })).toBe("0 tokens in, 0 out");
 });
 

@@ -65,6 +65,14 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
     expect(wrapped.message).toContain(code);
   });
 
+  it("says that an answer broke off if a part of it had come, and not that its server was not reached", () => {
+    const broken = () => new TypeError("terminated", { cause: new Error("other side closed") });
+    expect(toModelError(broken(), { ...context, heard: true }).message).toMatch(
+      /^The answer of \S+ broke off/,
+    );
+    expect(toModelError(broken(), context).message).toMatch(/could not be reached or did not answer/);
+  });
+
   it("says by which name a model was asked for that the server does not know, and how another is asked for", () => {
     const provider = { name: "openai", baseUrlEnv: "OPENAI_BASE_URL", keyEnv: "OPENAI_API_KEY" };
     const message = (modelName: string) =>
