@@ -1,6 +1,5 @@
 /**
  * The inputs and results that the workflow and the activities exchange. Types only: nothing here exists at run time.
- *
  * Every payload is ids and small facts (invariant 1): transcript, tool output and summaries stay in Postgres.
  * Payloads do not name the session: its id is the workflow's id, which each activity reads from its own context.
  */
@@ -154,8 +153,7 @@ export type StepOutcome =
       readonly mismatch?: string;
       /** Set for a text that is, or ends in, a call that the server did not recognise: the tool's name. */
       readonly wroteCall?: string;
-      /** The window in which the server runs the model, if it is smaller than the one assumed. */
-      readonly windowTokens?: number;
+      readonly windowTokens?: number; // In use at the server, if it is smaller than the one assumed.
       readonly usage: StepUsage;
       /** USD of the whole session so far, if a limit was set and every price is known. */
       readonly costUsd?: number;

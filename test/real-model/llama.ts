@@ -148,8 +148,9 @@ export async function startLlama(
     {
       command: server,
       args: [
-        ...["--model", weights, "--alias", "qwen", "--host", "127.0.0.1", "--port", String(port)],
-        ...["--ctx-size", String(windowTokens), "--parallel", "1", "--temp", "0", "--jinja"],
+        ...`--alias qwen --host 127.0.0.1 --port ${port} --ctx-size ${windowTokens}`.split(" "),
+        ..."--parallel 1 --temp 0 --jinja --model".split(" "),
+        weights,
         ...(template === undefined ? [] : ["--chat-template-file", template]),
       ],
       log: join(home, "server.log"),

@@ -272,28 +272,20 @@ describe("Renderer", () => {
 
   it("writes no note into a paragraph or a fence of several lines", () => {
     const { event, text } = recorder();
-    event("llm:chunk", 1, { chunkType: "text", text: "I look at the\n" });
-    event("sandbox:created", 1, { container: "c", workspace: "empty" });
-    event("llm:chunk", 1, { chunkType: "text", text: "tests:\n\n" });
-    event("llm:chunk", 1, { chunkType: "text", text: "```json\n{\n\n" });
-    event("message:queued", 1, { id: "m", position: 1, excerpt: "use pnpm" });
-    event("llm:chunk", 1, { chunkType: "text", text: "}\n" });
-    event("llm:response", 1, response("I look at the\ntests:\n\n```json\n{\n\n}\n```"));
-    expect(text()).toBe(
-      "I look at the\ntests:\n\n  sandbox created\n```json\n{\n\n}\n```\n✉ waits for the next step: use pnpm\n",
-    );
+    for (const words of ["I look at the\n", "tests:\n\n", "```json\n{\n\n", "}\n"]) {
+      event("llm:chunk", 1, { chunkType: "text", text: words });
+      event("sandbox:created", 1, { container: "c", workspace: "empty" });
+    }
+    const made = "  sandbox created\n";
+    expect(text()).toBe(`I look at the\ntests:\n\n${made}${made}\`\`\`json\n{\n\n}\n`);
   });
 
-  it("says that the text of an answer is dropped if its step is taken again without a new attempt", () => {
+  it("says that a text is dropped if its step is taken again without a new attempt", () => {
     const { event, text } = recorder();
     event("step:started", 1, begin(2_500));
     event("llm:chunk", 1, { chunkType: "text", text: "I look at" });
-    event("step:started", 1, begin(1_500));
-    event("llm:response", 1, response("I read."));
-    expect(text()).toMatch(/I look at\n↻ step 1 again; its text so far is dropped\nI read\.\n$/);
-    event("step:started", 2, begin(1_500));
-    event("step:started", 2, begin(1_500));
-    expect(text().match(/dropped/g)).toHaveLength(1);
+    for (const _ of [1, 2]) event("step:started", 1, begin(1_500));
+    expect(text()).toMatch(/I look at\n↻ step 1 again; its text so far is dropped\n$/);
   });
 
   it("escapes every terminal sequence", () => {

@@ -9,12 +9,14 @@ type Documents = Readonly<Record<string, unknown>> | ((path: string, body: strin
 
 /** A server with these documents only; a null one never answers. */
 async function serverWith(documents: Documents): Promise<string> {
-  const server = createServer(async (request, response) => {
-    const [path, body] = [request.url ?? "", await text(request)];
-    const document = typeof documents === "function" ? documents(path, body) : documents[path];
-    if (document === null) return;
-    response.statusCode = document === undefined ? 404 : 200;
-    response.end(JSON.stringify(document ?? {}));
+  const server = createServer((request, response) => {
+    void text(request).then((body) => {
+      const path = request.url ?? "";
+      const document = typeof documents === "function" ? documents(path, body) : documents[path];
+      if (document === null) return;
+      response.statusCode = document === undefined ? 404 : 200;
+      response.end(JSON.stringify(document ?? {}));
+    });
   });
   return `http://127.0.0.1:${await listen(server)}/v1`;
 }

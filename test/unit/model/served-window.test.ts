@@ -27,6 +27,9 @@ const answer: ModelAnswer = {
 const askRunner = async (get: ReturnType<typeof from>, model: string) =>
   runnerFacts(await runnerDocuments(get, model), model);
 
+const urlOf = (input: Parameters<typeof fetch>[0]) =>
+  input instanceof Request ? input.url : input.toString();
+
 /** @returns what becomes of an answer, and the addresses that were asked */
 async function checked(
   given: Documents,
@@ -48,7 +51,7 @@ async function checked(
   };
   const result = await new ServedWindows()
     .check(answer, { target: of, estimatedTokens: size }, endpoint, async (input) => {
-      const { pathname, href } = new URL(String(input));
+      const { pathname, href } = new URL(urlOf(input));
       asked.push(href);
       return pathname in given ? Response.json(given[pathname]) : new Response(null, { status: 404 });
     })
@@ -117,7 +120,7 @@ it("is asked again after ten minutes only, but at once while the model is not lo
   const ask = () =>
     windows.check(answer, { target }, endpoint, async (input) => {
       asked += 1;
-      return String(input).endsWith("/api/ps")
+      return urlOf(input).endsWith("/api/ps")
         ? Response.json({ models })
         : new Response(null, { status: 404 });
     });
