@@ -112,6 +112,8 @@ export interface ModelErrorFields {
   readonly heard?: boolean | undefined;
   /** It should pass, but a request that does not fit is refused in the same words. */
   readonly mayBeOverflow?: boolean | undefined;
+  /** For an overflow: the server was asked for its window. */
+  readonly isAsked?: boolean | undefined;
   readonly cause?: unknown;
 }
 
@@ -128,6 +130,7 @@ export class ModelError extends Error {
   readonly windowTokens: number | undefined;
   readonly heard: boolean;
   readonly mayBeOverflow: boolean;
+  readonly isAsked: boolean;
 
   /** @param message the provider's text, masked and at most 1,000 characters */
   constructor(message: string, fields: ModelErrorFields) {
@@ -138,5 +141,6 @@ export class ModelError extends Error {
     this.windowTokens = fields.windowTokens;
     this.heard = fields.heard === true;
     this.mayBeOverflow = fields.mayBeOverflow === true;
+    this.isAsked = fields.isAsked === true;
   }
 }

@@ -106,7 +106,7 @@ export class ServedWindows {
     const fix = moreRoom(runner, target.contextWindow);
     if (size <= window) return { ...answer, served: { windowTokens: window, message: `${has}. ${fix}` } };
     const message = `${has}, and the request has about ${size}: what did not fit was cut off, so the answer does not count. ${fix}`;
-    throw new ModelError(message, { class: "overflow", windowTokens: window, heard: true });
+    throw new ModelError(message, { class: "overflow", windowTokens: window, isAsked: true, heard: true });
   }
 
   #ask(endpoint: Endpoint, send: Fetch): Promise<ServerFacts | undefined> {

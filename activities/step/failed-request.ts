@@ -68,7 +68,7 @@ export async function afterFailure(
 async function asPassing(step: StepContext, error: ModelError): Promise<ModelError | undefined> {
   if (error.class !== "overflow") return error;
   const { windowTokens } = error;
-  if (windowTokens === undefined || !hasRoom(step, windowTokens)) return undefined;
+  if (windowTokens === undefined || error.isAsked || !hasRoom(step, windowTokens)) return undefined;
   const at = { sessionId: step.session.id, model: step.session.config.model };
   if (!(await hasLargerAnswer(step.deps.store.db, at, windowTokens))) return undefined;
   const message = `${error.message.replace(/\.?$/, ".")} A larger request was answered before, so this may be another server's window: the request is sent again.`;

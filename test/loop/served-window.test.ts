@@ -85,9 +85,8 @@ it("a cut answer does not complete a task whose beginning does not fit: the fail
     { documents: ollama(1_500) },
   );
   expect(await playLoop(agent)).toMatchObject({ status: "ContextOverflow" });
-  expect(await agent.dataOf("llm:error")).toMatchObject([
-    { message: expect.stringMatching(/window of 1500 .*OLLAMA_CONTEXT_LENGTH=32000/) },
-  ]);
+  const reasons = (await agent.dataOf("session:ended")).map(({ reason }) => reason);
+  expect(reasons).toEqual([expect.stringMatching(/window of 1500 .*OLLAMA_CONTEXT_LENGTH=32000/)]);
   expect(await answersOf(database.store, agent.id)).toEqual([]);
 });
 
