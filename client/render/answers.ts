@@ -1,4 +1,5 @@
 /** Prints an answer's text as it arrives: as plain text, or as Markdown block by block. */
+import { cutChars } from "../../activities/contract/cut-text.ts";
 import { harmless } from "../console/format.ts";
 import { lastBlockAt, renderMarkdown, type MarkdownOptions } from "../screen/markdown.ts";
 import type { WordWrap } from "../screen/wrap.ts";
@@ -37,7 +38,7 @@ export class PlainAnswer implements Answer {
     if (ready !== "") this.#print(ready);
     this.#open = !clean.endsWith("\n");
     const lines = (this.#line + clean).split("\n");
-    this.#line = (lines.pop() ?? "").slice(0, LINE_CHARS);
+    this.#line = cutChars(lines.pop() ?? "", LINE_CHARS);
     for (const line of lines) {
       if (/^\s*(?:```|~~~)/.test(line)) this.#isFenced = !this.#isFenced;
       this.#isInBlock = this.#isFenced || line.trim() !== "";
