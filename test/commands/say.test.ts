@@ -1,4 +1,6 @@
 import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, inject, test } from "vitest";
 import {
@@ -6,6 +8,7 @@ import {
   emptyFolder,
   finished,
   longhaul,
+  statusOf,
   untilRunning,
   untilStatus,
 } from "../support/commands/longhaul.ts";
@@ -73,3 +76,60 @@ test("an empty message and a wrong id of a message are 2", async () => {
   expect((await longhaul(["say", "no-such-session", "   "])).code).toBe(2);
   expect((await longhaul(["say", "no-such-session", "--id", "a b", "hello"])).code).toBe(2);
 });
+
+test("a session keeps to a model with tools, or to one without, and is unchanged where another is refused", async () => {
+  const cwd = emptyFolder();
+  const settings = (name: string, ...without: readonly string[]) => {
+    const models = Object.fromEntries(without.map((model) => [model, { tools: "none" }]));
+    writeFileSync(join(cwd, name), JSON.stringify({ models }));
+    return ["--config", name];
+  };
+  const plainO3 = settings("o3.yaml", "openai/o3");
+  const start = async (...flags: string[]) => {
+    const { code, out, err } = await longhaul(["start", "say: First.", ...flags], { cwd });
+    expect(code, err).toBe(0);
+    const id = out.trim();
+    const { status, error } = await untilStatus(id, ({ endedAt }) => endedAt !== null);
+    expect(status, JSON.stringify(error)).toBe("completed");
+    return id;
+  };
+  const say = (id: string, model: string, config: readonly string[]) =>
+    longhaul(["say", id, "say: Second.", "--model", model, "--id", "once", ...config], { cwd });
+  const unchanged = async (id: string) => {
+    const { status, step, model, queue, workflowStatus } = await statusOf(id);
+    expect((await longhaul(["messages", id])).out).not.toContain("Second.");
+    return { status, step, model, queue, workflowStatus };
+  };
+
+  const withTools = await start();
+  const before = await unchanged(withTools);
+  const refused = await say(withTools, "o3", plainO3);
+  expect(refused).toMatchObject({ code: 2, out: "" });
+  expect(refused.err).toMatch(
+    /openai\/o3 is used without tools, and this session has tools; nothing was sent.*new session/,
+  );
+  expect(await unchanged(withTools)).toEqual(before);
+
+  const without = await start("--model", "o3", ...plainO3);
+  const plainBefore = await unchanged(without);
+  const back = await say(without, "gpt-4o", plainO3);
+  expect(back).toMatchObject({ code: 2, out: "" });
+  expect(back.err).toMatch(/gpt-4o is used with tools, and this session has none; nothing was sent/);
+  expect(await unchanged(without)).toEqual(plainBefore);
+
+  // A refused order uses up no id. The same models, as their sessions' kind, are taken.
+  const next = [
+    [withTools, "o3", settings("none.yaml")],
+    [without, "gpt-4o", settings("both.yaml", "openai/o3", "openai/gpt-4o")],
+  ] as const;
+  for (const [id, model, config] of next) {
+    const said = await say(id, model, config);
+    expect(said.code, said.err).toBe(0);
+    expect(said.err).toContain(`continues with openai/${model}`);
+    const { result, model: used } = await untilStatus(
+      id,
+      ({ status, step }) => status === "completed" && step === 2,
+    );
+    expect({ result, used }).toEqual({ result: "Second.", used: `openai/${model}` });
+  }
+}, 240_000);
