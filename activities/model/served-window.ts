@@ -16,6 +16,8 @@ export interface ServerFacts {
   readonly window?: number | undefined;
   /** Tokens that the model supports. */
   readonly most?: number | undefined;
+  /** How many requests it answers at once, if those may share the window. */
+  readonly slots?: number | undefined;
   /** False: its chat template has no place for tools. */
   readonly tools?: false | undefined;
 }
@@ -51,7 +53,13 @@ export function runnerFacts(
   if (settings !== undefined) {
     const caps = fieldsOf(fieldsOf(props)["chat_template_caps"]);
     const tools = caps["supports_tools"] === false ? { tools: false as const } : {};
-    return { runner: "llamacpp", window: count(fieldsOf(settings)["n_ctx"]), ...tools };
+    const slots = count(fieldsOf(props)["total_slots"]);
+    return {
+      runner: "llamacpp",
+      window: count(fieldsOf(settings)["n_ctx"]),
+      ...(slots === undefined || slots < 2 ? {} : { slots }),
+      ...tools,
+    };
   }
   const running = fieldsOf(loaded)["models"];
   if (Array.isArray(running)) {

@@ -145,7 +145,7 @@ export function serverFinding(
     const fix = models.length === 0 ? {} : { fix: `It has ${listNames(models.map(({ id }) => id))}.` };
     return { name, ok: true, warning: true, found: `${count}, ${modelName} is not among them`, ...fix };
   }
-  const { window, most, runner, tools } = served;
+  const { window, most, runner, tools, slots } = served;
   if (tools === false && noTools !== true)
     return {
       name,
@@ -161,7 +161,12 @@ export function serverFinding(
     const fix = moreRoom(runner, contextWindow);
     return { name, ok: true, warning: true, found: `${found} before it has loaded it`, fix };
   }
-  const found = `${count}; ${modelName} has a window of ${window} tokens`;
+  // Its API does not tell which; source: llama-server b11434, `kv_unified`.
+  const shared =
+    slots === undefined
+      ? ""
+      : `, for ${slots} requests at once: each slot has that with --parallel ${slots}, but all of them share it with --kv-unified or without --parallel`;
+  const found = `${count}; ${modelName} has a window of ${window} tokens${shared}`;
   const [little] = tooLittle(model, { contextWindow: Math.min(window, contextWindow), maxOutput }, served);
   if (window >= contextWindow && (little === undefined || noTools === true)) return { name, ok: true, found };
   const set = `Set models.${model}.contextWindow: ${window}, or start the server with a larger one.`;

@@ -18,6 +18,8 @@ export interface ServedModel {
   readonly window?: number | undefined;
   /** The model's maximum, if the server does not report the window in use. */
   readonly most?: number | undefined;
+  /** How many requests the server answers at once, if those may share the window. */
+  readonly slots?: number | undefined;
   /** False: the server says that it cannot call tools. */
   readonly tools?: false | undefined;
   /** The server's kind, if a person chooses windows there. */

@@ -252,3 +252,19 @@ describe("doctor's line about it", () => {
     });
   });
 });
+
+it("doctor says how many slots of llama.cpp may share the window", async () => {
+  const finding = async (slots: number) => {
+    const baseUrl = await serverWith({
+      "/v1/models": list("m"),
+      "/props": { default_generation_settings: { n_ctx: 65_536 }, total_slots: slots },
+    });
+    const models = await askServer(baseUrl, { timeoutMs: 2_000 });
+    const provider = { name: "llamacpp", baseUrl };
+    const asked = { model: "llamacpp/m", modelName: "m", contextWindow: 65_536, maxOutput: 4_000 };
+    return serverFinding({ ...asked, provider, api: "chat" }, baseUrl, models).found;
+  };
+  expect(await finding(2)).toContain("65536 tokens, for 2 requests at once");
+  expect(await finding(2)).toContain("share it with --kv-unified or without --parallel");
+  expect(await finding(1)).not.toContain("at once");
+});
