@@ -1,6 +1,7 @@
 /** `longhaul doctor`: what is found, what is missing, how to fix it, and where each setting comes from. */
 import type { Command } from "commander";
 import type { Diagnosis } from "../setup/doctor.ts";
+import { checkLocks } from "../connect/locks-check.ts";
 import { checkStores } from "../connect/stores-check.ts";
 import { describeSettings } from "../config/config.ts";
 import { exitCodes, type ExitCode } from "../console/errors.ts";
@@ -28,9 +29,10 @@ export function doctorCommand(command: Command, output: Output) {
     const named = (name: string) => found.find((check) => check.name === name)?.ok === true;
     const stores =
       named("Postgres") && named("Temporal") ? { name: "stores", ...(await checkStores()) } : undefined;
+    const locks = named("Postgres") ? { name: "locks", ...(await checkLocks()) } : undefined;
     const mcpServers = run?.mcpServers ?? {};
     const servers = sandbox === undefined ? [] : await mcpChecks({ mcpServers, sandbox });
-    const checks = present(...found, stores, server, ...locals, ...identities, ...servers);
+    const checks = present(...found, stores, locks, server, ...locals, ...identities, ...servers);
     const others = settings.filter(({ name }) => !own.settings.some((other) => other.name === name));
     const diagnosis = { checks: [...checks, own.check], settings: [...others, ...own.settings] };
     if (flags.json === true) output.json(diagnosis, 2);

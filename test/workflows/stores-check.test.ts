@@ -7,6 +7,7 @@ import { openStore } from "../../activities/store/db.ts";
 import { sessions } from "../../activities/store/schema/index.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { openServices } from "../../client/connect/connection.ts";
+import { locksFinding } from "../../client/connect/locks-check.ts";
 import { storesFinding } from "../../client/connect/stores-check.ts";
 import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
@@ -107,4 +108,24 @@ it("a database without our tables is told as that, with what to do", async () =>
     "not compared: this database does not have Longhaul's tables, or those of another version",
   );
   expect(fix).toMatch(/^The next worker makes them: npm start/);
+});
+
+it("a connection that keeps others waiting for a lock is named, with how to end it", async () => {
+  const store = openStore({ url: database.url, maxConnections: 4 });
+  onTestFinished(() => store.close());
+  const [holder, waiter] = [await store.pool.connect(), await store.pool.connect()];
+  const { rows } = await holder.query<{ pid: number }>("select pg_backend_pid() as pid");
+  const pid = rows[0]?.pid ?? 0;
+  const lock = "select pg_advisory_lock(hashtext('longhaul'), hashtext('retention'))";
+  await holder.query(lock);
+  const waits = waiter.query(lock);
+  const named = async () =>
+    (await locksFinding(store, 0)).fix?.includes(`pg_terminate_backend(${pid})`) === true;
+  await eventually("the lock's holder is named", named);
+  // Not one that has only just begun to wait.
+  expect((await locksFinding(store, 3_600_000)).fix).toBeUndefined();
+  await holder.query("select pg_advisory_unlock_all()");
+  await waits;
+  await waiter.query("select pg_advisory_unlock_all()");
+  for (const client of [holder, waiter]) client.release();
 });
