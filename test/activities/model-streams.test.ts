@@ -8,7 +8,7 @@ import { listen } from "../support/listen.ts";
 
 const provider = { name: "acme" };
 
-/** A server that answers each request by `play`, with what it was asked. */
+/** A server that answers each request to a model by `play`, with what it was asked. It has no documents about itself. */
 async function serve(play: (response: ServerResponse, body: string) => unknown) {
   const asked: {
     readonly url: string | undefined;
@@ -19,6 +19,10 @@ async function serve(play: (response: ServerResponse, body: string) => unknown) 
     let body = "";
     request.on("data", (bytes: Buffer) => (body += bytes.toString()));
     request.on("end", () => {
+      if (request.method === "GET") {
+        response.writeHead(404).end();
+        return;
+      }
       asked.push({ url: request.url, headers: request.headers, body });
       void play(response, body);
     });

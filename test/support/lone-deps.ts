@@ -38,7 +38,8 @@ export function loneDeps(store: Store, own: Pick<AgentDeps, "model"> & Partial<A
     store,
     notifier: createNotifier(silentAnnouncements),
     announcements: silentAnnouncements,
-    sandboxHost: undefined as never,
+    // It can do nothing, and knows no reason against an image.
+    sandboxHost: {} as never,
     sessionRuns: loneRun,
     sanitizer: createSanitizer([]),
     tools: toolRegistry,
