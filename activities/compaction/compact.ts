@@ -74,7 +74,8 @@ function hasLittleToWin(input: CompactionInput, before: number, replacedTokens: 
   if (trigger === "manual") return false;
   const summaryRoom = replacedTokens - before * MIN_PROGRESS;
   const room = budget.triggerTokens - prefixTokens;
-  return summaryRoom < LEAST_SUMMARY_TOKENS || room < budget.summaryTokens * LEAST_ROOM;
+  const isNearlyAllPrefix = room < prefixTokens && room < budget.summaryTokens * LEAST_ROOM;
+  return summaryRoom < LEAST_SUMMARY_TOKENS || isNearlyAllPrefix;
 }
 
 /**
