@@ -13,6 +13,7 @@ export interface DockerfileReading {
 
 interface Instruction {
   readonly line: number;
+  readonly lastLine: number;
   /** In capitals. */
   readonly name: string;
   readonly flags: readonly string[];
@@ -21,14 +22,38 @@ interface Instruction {
 
 /** @param args values of its ARGs, from outside */
 export function readDockerfile(text: string, args: Readonly<Record<string, string>>): DockerfileReading {
-  // Only a directive sets the other character; one in the wrong place is none for the engine.
-  const ways = WAYS.filter(({ escape }) => escape === "\\" || /^\s*#\s*escape\s*=\s*`/im.test(text));
-  const readings = ways.map((way) => readOne(instructionsOf(text, way), args));
+  const readings = waysFor(text).map((way) => readOne(instructionsOf(text, way), args));
   const refused = [...readings.map((reading) => reading.refused), fetchedByAnyLine(text)]
     .filter((found) => found !== undefined)
     .toSorted((a, b) => a.line - b.line)[0];
   const images = new Map(readings.flatMap((reading) => reading.images).map((found) => [found.image, found]));
   return { ...(refused === undefined ? {} : { refused }), images: [...images.values()] };
+}
+
+/** Line ends that are none for the engine. */
+const ODD_LINE_END = /[\v\f\u0085\u2028\u2029]|\r(?!\n)/;
+
+/**
+ * The Dockerfile with a label at the beginning of each stage. The engine takes any layer that it has with the same instructions before it;
+ * so it takes only layers with this label.
+ * @param layers names whose they are. Who knows it can take them
+ * @returns undefined if it is not certain where the stages begin
+ */
+export function withOwnLayers(dockerfile: Buffer, layers: string): Buffer | undefined {
+  const text = dockerfile.toString("utf8");
+  if (ODD_LINE_END.test(text)) return undefined;
+  const [ends, ...others] = waysFor(text).map((way) =>
+    instructionsOf(text, way)
+      .filter(({ name }) => name === "FROM")
+      .map(({ lastLine }) => lastLine),
+  );
+  if (ends === undefined || others.some((other) => other.join() !== ends.join())) return undefined;
+  const label = `LABEL longhaul.setup.layers="${layers}"`;
+  const lines = dockerfile.toString("latin1").split("\n");
+  return Buffer.from(
+    lines.flatMap((line, at) => (ends.includes(at + 1) ? [line, label] : [line])).join("\n"),
+    "latin1",
+  );
 }
 
 interface Way {
@@ -46,6 +71,10 @@ const WAYS: readonly Way[] = (["\\", "`"] as const).flatMap((escape) =>
   ),
 );
 
+// Only a directive sets the other character; one in the wrong place is none for the engine.
+const waysFor = (text: string): readonly Way[] =>
+  WAYS.filter(({ escape }) => escape === "\\" || /^\s*#\s*escape\s*=\s*`/im.test(text));
+
 // The engine's own line ends, and those that some reader takes for one.
 const linesOf = (text: string): string[] =>
   text.replace(/^\uFEFF/, "").split(/\r\n|[\n\r\v\f\u0085\u2028\u2029]/);
@@ -53,7 +82,7 @@ const linesOf = (text: string): string[] =>
 /** Whatever the line before it says: a line that reads as ADD with an address. */
 function fetchedByAnyLine(text: string): DockerfileReading["refused"] {
   for (const [at, line] of linesOf(text).entries()) {
-    const found = instructionIn(line, at + 1);
+    const found = instructionIn(line, at + 1, at + 1);
     const remote = found?.name === "ADD" && found.rest.split(/[\s"',[\]]+/).find((word) => REMOTE.test(word));
     if (remote) return { line: at + 1, why: fetched(remote) };
   }
@@ -64,8 +93,8 @@ function instructionsOf(text: string, { escape, doubledEnds, blank }: Way): Inst
   const found: Instruction[] = [];
   let whole = "";
   let begun = 0;
-  const end = () => {
-    const instruction = instructionIn(whole, begun);
+  const end = (at: number) => {
+    const instruction = instructionIn(whole, begun, at);
     if (instruction !== undefined) found.push(instruction);
     whole = "";
   };
@@ -75,18 +104,24 @@ function instructionsOf(text: string, { escape, doubledEnds, blank }: Way): Inst
     if (whole === "") begun = at + 1;
     const goesOn = line.endsWith(escape) && !(doubledEnds && line.endsWith(escape + escape));
     whole += goesOn ? line.slice(0, -1) : line;
-    if (!goesOn) end();
+    if (!goesOn) end(at + 1);
   }
-  end();
+  end(linesOf(text).length);
   return found;
 }
 
 const INSTRUCTION = /^\s*((?:ONBUILD\s+)*)(ADD|COPY|FROM|ARG|ENV)(?=\s|$)\s*((?:--\S+\s*)*)(.*)$/is;
 
-function instructionIn(text: string, line: number): Instruction | undefined {
+function instructionIn(text: string, line: number, lastLine: number): Instruction | undefined {
   const [, , name, flags = "", rest = ""] = INSTRUCTION.exec(text) ?? [];
   if (name === undefined) return undefined;
-  return { line, name: name.toUpperCase(), flags: flags.split(/\s+/).filter(Boolean), rest: rest.trim() };
+  return {
+    line,
+    lastLine,
+    name: name.toUpperCase(),
+    flags: flags.split(/\s+/).filter(Boolean),
+    rest: rest.trim(),
+  };
 }
 
 function readOne(all: readonly Instruction[], args: Readonly<Record<string, string>>): DockerfileReading {

@@ -62,7 +62,7 @@ export interface BuildOrder {
   readonly args: Readonly<Record<string, string>>;
   readonly target?: string | undefined;
   readonly timeoutMs: number;
-  /** Whose builds, with which settings, share their layers. */
+  /** Names whose builds, with which settings, share their layers. Others must not know it. */
   readonly layers: string;
   /** Why the operator's policy refuses an image that the build would take; undefined if it may. */
   readonly refuseImage: (image: string) => string | undefined;

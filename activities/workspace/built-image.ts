@@ -81,7 +81,7 @@ export async function openBuilt(
     const result = await buildFrom(
       setUps,
       request,
-      { ...asked, build, key, layers: keyFor(session, ["layers"]), refuseImage: imageRule(deps) },
+      { ...asked, build, key, layers: layersKey(session, sandbox), refuseImage: imageRule(deps) },
       signal,
     );
     output = cutTail(deps.sanitizer.clean(result.output).trimEnd(), MAX_OUTPUT_CHARS);
@@ -105,6 +105,10 @@ function keyFor({ id, config, owner }: Session, depends: readonly string[]): str
 
 const imageKey = (session: Session, build: ImageBuild, hash: string): string =>
   keyFor(session, ["image", JSON.stringify(build), hash]);
+
+/** Without an owner, the layers are the sandbox's, whose id no other session knows. It outlives a worker. */
+const layersKey = (session: Session, { identity: { container } }: Sandbox): string =>
+  keyFor(session, ["layers", ...(session.config.sandbox.inherited?.setup === undefined ? [container] : [])]);
 
 const imageRule =
   ({ policy }: Pick<AgentDeps, "policy">) =>

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readDockerfile } from "../../activities/sandbox/dockerfile.ts";
+import { readDockerfile, withOwnLayers } from "../../activities/sandbox/dockerfile.ts";
 
 const read = (text: string, args: Record<string, string> = {}) => readDockerfile(text, args);
 const FROM = "FROM base\n";
@@ -101,5 +101,44 @@ describe("the images that a build takes", () => {
   it("are found also where readers of continued lines differ", () => {
     expect(images("FROM a\nRUN true \\\\\nFROM private\n")).toContain("private");
     expect(images("# escape=`\nFROM a\nRUN dir c:\\\nFROM private\n")).toContain("private");
+  });
+});
+
+describe("layers of one's own", () => {
+  const own = (text: string | Buffer) => withOwnLayers(Buffer.from(text), "k")?.toString("latin1");
+  const label = 'LABEL longhaul.setup.layers="k"';
+
+  it.each([
+    ["FROM a\nRUN b\n", `FROM a\n${label}\nRUN b\n`],
+    ["FROM a AS x\r\nRUN b\r\nFROM x\r\n", `FROM a AS x\r\n${label}\nRUN b\r\nFROM x\r\n${label}\n`],
+    ["ARG A\nFROM \\\n  a\nRUN b", `ARG A\nFROM \\\n  a\n${label}\nRUN b`],
+    ["FROM a", `FROM a\n${label}`],
+    ["FROM a\nRUN echo \\\nFROM b\n", `FROM a\n${label}\nRUN echo \\\nFROM b\n`],
+  ])("begin with a label after each FROM: %j", (text, sent) => {
+    expect(own(text)).toBe(sent);
+  });
+
+  it.each(["FROM a\nRUN true \\\\\nFROM b\n", "FROM a\rFROM b\n", "FROM a\u2028b\n"])(
+    "are not made where a stage's beginning is not certain: %j",
+    (text) => {
+      expect(own(text)).toBeUndefined();
+    },
+  );
+
+  it("leave all other lines as they are, whatever their bytes", () => {
+    const line = fc.oneof(
+      fc.constantFrom("FROM a", "from a as b", "RUN x", "# c", "", "COPY --from=b /a /b", 'ENV A="\u00e9"'),
+      fc.string({ unit: fc.constantFrom("a", " ", "\\", "#", "=", "\u00fc") }),
+    );
+    fc.assert(
+      fc.property(fc.array(line), (lines) => {
+        const text = lines.join("\n");
+        const sent = withOwnLayers(Buffer.from(text), "k")?.toString();
+        if (sent === undefined) return;
+        const rest = sent.split("\n").filter((one) => one !== label);
+        expect(rest).toEqual(lines.length === 0 ? [""] : lines);
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });

@@ -2,6 +2,7 @@
  * Builds a session's image from a Dockerfile in its workspace, with the engine's own builder. What its commands may reach and use is
  * what the session's sandbox may, or less: no interface but loopback, with the egress proxy where hosts are listed.
  */
+import type { Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import { cutTail } from "../../contract/cut-text.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
@@ -12,9 +13,9 @@ import { checkedContext, ContextRefused } from "./checked-context.ts";
 import { egressEnvironment } from "./egress-place.ts";
 import { limitProcesses } from "./limit-processes.ts";
 import { networkMode, sandboxName } from "./profile.ts";
-import { readDockerfile } from "../dockerfile.ts";
+import { readDockerfile, withOwnLayers } from "../dockerfile.ts";
 import { runOnce } from "./run-program.ts";
-import { keptLabels, layersFor, nameKept } from "./set-up-images.ts";
+import { keptLabels, nameKept } from "./set-up-images.ts";
 
 /** The engine counts CPU time in periods of this many microseconds. Source: its default. */
 const CPU_PERIOD = 100_000;
@@ -30,21 +31,32 @@ export async function buildImage(
   { key, ...order }: BuildOrder & { readonly key: string },
   signal: AbortSignal,
 ): Promise<BuildResult> {
-  const labels = await keptLabels(docker, spec, order.layers);
-  const check = (text: string) => checkDockerfile(docker, text, order);
-  const context = checkedContext(order.context, order.dockerfile, check);
+  const labels = await keptLabels(docker, spec);
+  const context = checkedContext(order.context, order.dockerfile, (bytes) =>
+    sentDockerfile(docker, bytes, order),
+  );
   // When its client disconnects, the engine ends the build and removes the build's container.
-  const refused = new AbortController();
-  const abort = AbortSignal.any([signal, AbortSignal.timeout(order.timeoutMs), refused.signal]);
-  // The client would wait for the rest of the context.
-  context.on("error", () => refused.abort());
+  const abort = AbortSignal.any([signal, AbortSignal.timeout(order.timeoutMs), failing(context)]);
   let output = "";
   let error: string | undefined;
   let imageId: string | undefined;
   const limits = await limitProcesses(docker, spec);
   try {
-    const options = await buildOptions(docker, spec, order, limits.mark);
-    const answer = await docker.buildImage(context, { ...options, labels, abortSignal: abort });
+    const answer = await docker.buildImage(context, {
+      dockerfile: order.dockerfile,
+      buildargs: { ...(spec.network === "listed" ? proxies() : {}), ...order.args },
+      ...(order.target === undefined ? {} : { target: order.target }),
+      labels,
+      networkmode: networkOf(spec),
+      shmsize: limits.mark,
+      memory: spec.memoryBytes,
+      memswap: spec.memoryBytes,
+      cpuperiod: CPU_PERIOD,
+      cpuquota: Math.round(spec.cpus * CPU_PERIOD),
+      rm: true,
+      forcerm: true,
+      abortSignal: abort,
+    });
     for await (const message of messages(answer)) {
       output = cutTail(output + (message.stream ?? ""), MAX_OUTPUT_CHARS);
       error ??= message.error;
@@ -76,29 +88,6 @@ export async function buildImage(
   return { output };
 }
 
-async function buildOptions(
-  docker: Dockerode,
-  spec: SandboxSpec,
-  order: BuildOrder,
-  shmsize: number,
-): Promise<Dockerode.ImageBuildOptions> {
-  return {
-    dockerfile: order.dockerfile,
-    buildargs: { ...(spec.network === "listed" ? proxies() : {}), ...order.args },
-    ...(order.target === undefined ? {} : { target: order.target }),
-    // Without the parameter the engine would take any layer that it has, also what another session's network let in.
-    cachefrom: JSON.stringify(await layersFor(docker, order.layers)),
-    networkmode: networkOf(spec),
-    shmsize,
-    memory: spec.memoryBytes,
-    memswap: spec.memoryBytes,
-    cpuperiod: CPU_PERIOD,
-    cpuquota: Math.round(spec.cpus * CPU_PERIOD),
-    rm: true,
-    forcerm: true,
-  };
-}
-
 /**
  * The engine's builder gives every RUN the capability for raw frames, which pass the firewall in the sandbox's namespace. So RUN has
  * no interface but loopback: where the sandbox has none either, in the sandbox's namespace, with the egress proxy; else in none.
@@ -108,6 +97,21 @@ const networkOf = (spec: SandboxSpec): string =>
 
 const OFFLINE =
   ". RUN has no network with sandbox.network: bridge, because the builder cannot be kept from sending raw frames; with network: listed it reaches the listed hosts";
+
+/** Aborted when the context fails: the client would wait for the rest of it. */
+function failing(context: Readable): AbortSignal {
+  const failed = new AbortController();
+  context.on("error", () => failed.abort());
+  return failed.signal;
+}
+
+/** @throws ContextRefused */
+async function sentDockerfile(docker: Dockerode, dockerfile: Buffer, order: BuildOrder): Promise<Buffer> {
+  await checkDockerfile(docker, dockerfile.toString("utf8"), order);
+  const own = withOwnLayers(dockerfile, order.layers);
+  if (own !== undefined) return own;
+  throw new ContextRefused(`where the stages of ${order.dockerfile} begin cannot be told for sure`);
+}
 
 /**
  * Looks at what the engine would do outside the build's containers, before it is asked to build.

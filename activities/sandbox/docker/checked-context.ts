@@ -17,13 +17,13 @@ export class ContextRefused extends Error {
 }
 
 /**
- * @param check is given the Dockerfile's text, and throws if it may not be built
+ * @param check is given the Dockerfile, and throws if it may not be built; else it returns what is sent in its place
  * @throws ContextRefused while it is read: for names that lead elsewhere or come twice, and for a Dockerfile that is no file
  */
 export function checkedContext(
   context: AsyncIterable<Uint8Array>,
   dockerfile: string,
-  check: (text: string) => Promise<void>,
+  check: (dockerfile: Buffer) => Promise<Buffer>,
 ): Readable {
   const out = pack(AS_BYTES);
   // A pipe of Node's own, which the engine's client reads.
@@ -38,7 +38,7 @@ export function checkedContext(
 
 interface Wanted {
   readonly dockerfile: string;
-  readonly check: (text: string) => Promise<void>;
+  readonly check: (dockerfile: Buffer) => Promise<Buffer>;
 }
 
 async function repack(
@@ -66,8 +66,8 @@ async function repack(
       (to as NodeJS.WritableStream).end();
       continue;
     }
-    await check(bytes.toString("utf8"));
-    out.entry(header, bytes);
+    const checked = await check(bytes);
+    out.entry({ ...header, size: checked.byteLength }, checked);
     isFound = true;
   }
   if (!isFound) throw new ContextRefused(`the context has no ${dockerfile}`);

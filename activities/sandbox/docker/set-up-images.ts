@@ -14,8 +14,6 @@ const MAKER_LABEL = "longhaul.setup.session";
 const OWNER_LABEL = "longhaul.setup.owner";
 /** The commit that the workspace had, if it had one. */
 const COMMIT_LABEL = "longhaul.setup.commit";
-/** Whose builds, with which settings, may take its layers. */
-const LAYERS_LABEL = "longhaul.setup.layers";
 const REPOSITORY = "longhaul-setup";
 
 /** A week: after that, packages that are not pinned are installed afresh. */
@@ -45,24 +43,16 @@ export async function findKept(
   return { image: kept?.Id ?? name, commit: labels[COMMIT_LABEL] ?? "" };
 }
 
-/**
- * Labels by which a kept image is found again, and matched to sessions that use the same base image.
- * @param layers of a build: whose builds, with which settings, may take its layers
- */
-export async function keptLabels(
-  docker: Dockerode,
-  spec: SandboxSpec,
-  layers = "",
-): Promise<Record<string, string>> {
+/** Labels by which a kept image is found again, and matched to sessions that use the same base image. */
+export async function keptLabels(docker: Dockerode, spec: SandboxSpec): Promise<Record<string, string>> {
   const base = await docker.getImage(spec.image).inspect();
   return {
     [KEPT_LABEL]: new Date().toISOString(),
     [MADE_FROM_LABEL]: spec.image,
     [MADE_FROM_ID_LABEL]: base.Id,
     [MAKER_LABEL]: spec.sessionId,
-    // Also where there is none: the image may be based on one that has the label.
+    // Also without an owner: the image may be based on one that has the label.
     [OWNER_LABEL]: spec.ownerKey ?? "",
-    [LAYERS_LABEL]: layers,
   };
 }
 
@@ -77,12 +67,6 @@ export async function keepAs(
   const changes = Object.entries(labels).map(([name, value]) => `LABEL ${name}=${JSON.stringify(value)}`);
   // No pause is needed: the set-up is over, so nothing is writing.
   await container.commit({ repo: REPOSITORY, tag: key, pause: false, changes });
-}
-
-/** The images of this kind of build. Never an empty list, which to the engine means all layers that it has. */
-export async function layersFor(docker: Dockerode, layers: string): Promise<string[]> {
-  const own = await keptImages(docker, `${LAYERS_LABEL}=${layers}`);
-  return own.length === 0 ? [`${REPOSITORY}:none`] : own.map(({ Id: id }) => id);
 }
 
 /** Gives a built image the name by which `findKept` finds it. */
