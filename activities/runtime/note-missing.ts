@@ -4,7 +4,7 @@ import { superseded } from "../contract/failures.ts";
 import type { ToolFacts } from "../contract/tool-facts.ts";
 import { isStepMissing, knownStep, recordMissing } from "../store/missing-steps.ts";
 import { lockSession } from "../store/session-locks.ts";
-import type { Session } from "../store/sessions.ts";
+import { findSession, type Session } from "../store/sessions.ts";
 import type { ActivityScope } from "./activity-scope.ts";
 import type { AgentDeps } from "./deps.ts";
 import { interruptOpenCalls, missingEnd } from "./interrupt-open-calls.ts";
@@ -40,20 +40,23 @@ export async function unlessRecorded(
 }
 
 /**
- * Runs the body of an activity about one call of a step.
+ * Runs the body of an activity about one call of a step. The rows may have been replaced by older ones since the body began.
  * @param missing what the workflow learns instead if the step is missing: there is no call any more, and the run goes on
  */
 export async function unlessMissing<T>(
-  { store }: Pick<AgentDeps, "store">,
-  { sessionId }: Pick<ActivityScope, "sessionId">,
+  deps: Deps,
+  scope: Pick<ActivityScope, "sessionId" | "runId">,
   step: number,
   { body, missing }: { readonly body: () => Promise<T>; readonly missing: T },
 ): Promise<T> {
   try {
     return await body();
   } catch (error) {
-    const isNoCall = error instanceof ApplicationFailure && error.type === "NoSuchCall";
-    if (isNoCall && (await isStepMissing(store.db, sessionId, step))) return missing;
+    if (!(error instanceof ApplicationFailure && error.type === "NoSuchCall")) throw error;
+    const { db } = deps.store;
+    const session = await findSession(db, scope.sessionId);
+    if (session !== undefined) await unlessRecorded(deps, scope, session, step);
+    if (await isStepMissing(db, scope.sessionId, step)) return missing;
     throw error;
   }
 }
