@@ -47,7 +47,7 @@ export function readText(bytes: Uint8Array, isPart = false): FoundText {
 
 /** The bytes of a text in the form that its file has. */
 export function writeText(text: string, { encoding, bom }: TextForm): Uint8Array {
-  const marked = bom && !text.startsWith("\uFEFF") ? `\uFEFF${text}` : text;
+  const marked = bom ? `\uFEFF${text}` : text;
   if (encoding === "utf-8") return new TextEncoder().encode(marked);
   const bytes = Buffer.from(marked.toWellFormed(), "utf16le");
   return encoding === "utf-16le" ? bytes : bytes.swap16();

@@ -55,6 +55,16 @@ describe("readText", () => {
     );
   });
 
+  it.each([
+    [0xfe, 0xff, 0xfe, 0xff],
+    [0xff, 0xfe, 0xff, 0xfe, 0x41, 0],
+    [0xef, 0xbb, 0xbf, 0xef, 0xbb, 0xbf, 0x41],
+  ])("keeps a mark that follows the mark", (...given) => {
+    const found = readText(Uint8Array.from(given));
+    expect(found.kind).toBe("text");
+    if (found.kind === "text") expect([...writeText(found.text, found.form)]).toEqual(given);
+  });
+
   it("writes back the bytes of whatever it takes for text", () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 60 }),
