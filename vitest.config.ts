@@ -54,6 +54,7 @@ function project(name: string, options: ProjectOptions) {
     test: {
       name,
       include: [`test/${name}/**/*.test.ts`],
+      setupFiles: ["./test/support/seed.ts"],
       testTimeout: options.testTimeout,
       hookTimeout: options.testTimeout,
       teardownTimeout: 30_000,
