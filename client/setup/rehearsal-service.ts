@@ -31,7 +31,9 @@ export async function ensureRehearsal({ home, ports, say }: SetUp): Promise<stri
     timeoutMs: 20_000,
     otherwise: "set OPENAI_API_KEY to use a real model",
   });
-  say("No OPENAI_API_KEY is set: the rehearsal model plays a written script, and its tools really run.");
+  say(
+    "No OPENAI_API_KEY is set: in the place of OpenAI's models, the rehearsal model plays a written script, and its tools really run.",
+  );
   return address;
 }
 
