@@ -52,15 +52,13 @@ async function main(): Promise<number> {
   }
 }
 
-/** How many, and by which seed: `--resets 2000 --seed 7`. */
+/** How many, and by which seed: `--resets 2000 --seed 7`. @throws Error for anything else, which would reset nothing */
 function resetsAsked(): Readonly<Record<string, string>> {
-  const after = (flag: string) => {
-    const place = process.argv.indexOf(flag);
-    return place < 0 ? undefined : process.argv[place + 1];
-  };
-  const seed = after("--seed") ?? String(randomInt(1, 2 ** 31));
+  const asked = /^--resets(?: ([1-9]\d*))?(?: --seed (\d+))?$/.exec(process.argv.slice(2).join(" "));
+  if (asked === null) throw new Error("Usage: npm run chaos -- --resets [N] [--seed N]");
+  const [, count = "2000", seed = String(randomInt(1, 2 ** 31))] = asked;
   process.stdout.write(`seed ${seed}\n`);
-  return { LONGHAUL_RESETS: after("--resets") ?? "2000", LONGHAUL_RESET_SEED: seed };
+  return { LONGHAUL_RESETS: count, LONGHAUL_RESET_SEED: seed };
 }
 
 /** Every case of tests of which `npm test` runs a sample. */
