@@ -2,7 +2,6 @@
 import { listNames } from "../console/format.ts";
 import { readJson } from "../../activities/process/bounded-body.ts";
 import { findProvider, usualAddress } from "../../activities/config/providers.ts";
-import type { Runner } from "../../activities/config/window-notes.ts";
 import {
   count,
   fieldsOf,
@@ -10,20 +9,12 @@ import {
   runnerDocuments,
   runnerFacts,
   serverRoot,
+  type ServerFacts,
 } from "../../activities/model/served-window.ts";
 
-export interface ServedModel {
+/** What a server says about one of its models; `runner` is set if a person chooses windows there. */
+export interface ServedModel extends Partial<ServerFacts> {
   readonly id: string;
-  /** Tokens that the server accepts for this model; undefined if it does not report it. */
-  readonly window?: number | undefined;
-  /** The model's maximum, if the server does not report the window in use. */
-  readonly most?: number | undefined;
-  /** How many requests the server answers at once, if those may share the window. */
-  readonly slots?: number | undefined;
-  /** False: the server says that it cannot call tools. */
-  readonly tools?: false | undefined;
-  /** The server's kind, if a person chooses windows there. */
-  readonly runner?: Runner | undefined;
 }
 
 export interface ModelServer {
