@@ -7,7 +7,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { access, constants } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { textOfBytes } from "../../activities/store/path-text.ts";
-import { notPossible, unwritable } from "../console/errors.ts";
+import { ClientError, notPossible, unwritable } from "../console/errors.ts";
 import { visible } from "../console/format.ts";
 import {
   begin,
@@ -19,16 +19,29 @@ import {
   takeCheckout,
   undo,
   unfinished,
-  type Checkout,
   type Plan,
 } from "./begun-apply.ts";
+import { refuseLocked } from "./own-locks.ts";
 import { lookAt, onDisk, patchedFiles } from "./patched-files.ts";
-import { git, mustGit, words } from "./persons-git.ts";
+import { git, mustGit, words, type Checkout } from "./persons-git.ts";
 import { isRemoved, stage } from "./staged-change.ts";
 
 const MAX_NAMED = 20;
-/** What Git has in its folder in the middle of something. */
-const UNFINISHED = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"];
+/** What Git has in its folder in the middle of something, what that is, and how it is given up. */
+const UNFINISHED: readonly (readonly [name: string, what: string, abort: string])[] = [
+  ["MERGE_HEAD", "A merge", "git merge --abort"],
+  ["CHERRY_PICK_HEAD", "A cherry-pick", "git cherry-pick --abort"],
+  ["REVERT_HEAD", "A revert", "git revert --abort"],
+  ["rebase-merge", "A rebase", "git rebase --abort"],
+  ["rebase-apply/applying", "`git am`", "git am --abort"],
+  ["rebase-apply", "A rebase", "git rebase --abort"],
+  [
+    "sequencer",
+    "A cherry-pick or revert of several commits",
+    "git cherry-pick --abort, or git revert --abort",
+  ],
+  ["BISECT_LOG", "A bisect", "git bisect reset"],
+];
 
 /** Otherwise it is staged. `why`: Git's words. `messageFile`: the message, for `git commit -F`. */
 export type Applied = Plan["applied"];
@@ -65,10 +78,11 @@ const nameOf = ({ prefix }: Checkout, { patch, branch, message }: Change) =>
 /** Finishes what a killed process began. */
 async function goOn(checkout: Checkout, begun: Plan, change: string): Promise<Applied> {
   try {
+    refuseLocked(checkout, begun.branch);
     await putFiles(checkout, begun, (paths) => uncommitted(checkout.top, paths));
     await checkOut(checkout, begun);
   } catch (error) {
-    throw unfinished(checkout, begun, (error as Error).message);
+    throw unfinished(checkout, begun, wordsOf(error));
   }
   if (begun.change === change) return begun.applied;
   throw notPossible(
@@ -89,9 +103,12 @@ async function put(checkout: Checkout, plan: Plan): Promise<void> {
     throw notPossible(`The change could not be applied; you are on ${plan.from} as before.\n${why}`);
   }
   await checkOut(checkout, plan).catch((error: unknown) => {
-    throw unfinished(checkout, plan, (error as Error).message);
+    throw unfinished(checkout, plan, wordsOf(error));
   });
 }
+
+const wordsOf = (error: unknown): string =>
+  [(error as Error).message, error instanceof ClientError ? (error.fix ?? "") : ""].join("\n").trim();
 
 /** Makes the change's files and its commit, in Git's folder. Nothing that the person sees is changed. */
 async function prepare(checkout: Checkout, change: Change): Promise<Plan> {
@@ -102,15 +119,14 @@ async function prepare(checkout: Checkout, change: Change): Promise<Plan> {
       `There is a branch ${branch} already: nothing was changed.`,
       "Choose another: --branch NAME",
     );
-  const busy = UNFINISHED.find((name) => existsSync(join(checkout.gitFolder, name)));
+  const busy = UNFINISHED.find(([name]) => existsSync(join(checkout.gitFolder, name)));
   if (busy !== undefined)
     throw notPossible(
-      `A merge, rebase or the like is not finished in this checkout (${busy}): nothing was changed.`,
-      "Finish it or abort it first: git status",
+      `${busy[1]} is not finished in this checkout: nothing was changed.`,
+      `Finish it first (\`git status\` says how), or give it up: ${busy[2]}`,
     );
+  refuseLocked(checkout, branch);
   const from = await checkedOut(top);
-  // A file that was only touched has no change. It ends with 1 if others have.
-  await git(top, ["update-index", "-q", "--refresh"]);
   const files = await patchedFiles(top, prefix, patch);
   if ("refused" in files) throw doesNotFit(files.refused);
   const touched = await uncommitted(

@@ -13,24 +13,15 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { hostname } from "node:os";
 import { join, posix } from "node:path";
 import { textOfBytes } from "../../activities/store/path-text.ts";
 import { notPossible } from "../console/errors.ts";
 import { birthOf, isAlive, type ProcessMark } from "../setup/processes.ts";
+import { branchLocks, changeIndex, headLock, removeOwnLocks, whileLocked } from "./own-locks.ts";
 import { placeFile, type NewFile, type NewLink } from "./place-file.ts";
 import { listed, lookAt, onDisk } from "./patched-files.ts";
-import { git, mustGit } from "./persons-git.ts";
-
-/** A person's checkout. */
-export interface Checkout {
-  readonly top: string;
-  /** Of this working tree. */
-  readonly gitFolder: string;
-  /** What its working trees share. */
-  readonly commonFolder: string;
-  /** The current folder, from the top: empty or with a final `/`. */
-  readonly prefix: string;
-}
+import { git, mustGit, type Checkout } from "./persons-git.ts";
 
 /** A change that is ready. */
 export interface Plan {
@@ -69,14 +60,20 @@ export const preparedGit = (checkout: Checkout): string => place(checkout, "git"
  * @throws ClientError (impossible) while another process applies something here
  */
 export async function takeCheckout(checkout: Checkout): Promise<Plan | undefined> {
-  const owner = read<ProcessMark>(place(checkout, "owner"));
+  const owner = read<ProcessMark & { readonly host?: string }>(place(checkout, "owner"));
+  if (owner?.host !== undefined && owner.host !== hostname())
+    throw notPossible(
+      `\`longhaul apply\` was begun in this checkout on ${owner.host}, by process ${owner.pid}, and whether that lives cannot be seen from here.`,
+      `Run it there. If that machine is gone: rm '${place(checkout, "owner")}', and run it again: it finishes what was begun.`,
+    );
   if (owner !== undefined && (await isAlive(owner)))
     throw notPossible(`Another \`longhaul apply\` is at work in this checkout: process ${owner.pid}.`);
   const plan = read<Plan>(place(checkout, "plan"));
   if (plan === undefined) forget(checkout);
+  else await removeOwnLocks(place(checkout));
   mkdirSync(place(checkout), { recursive: true });
   const mark: ProcessMark = { pid: process.pid, born: (await birthOf(process.pid)) ?? "" };
-  writeFileSync(place(checkout, "owner"), JSON.stringify(mark));
+  writeFileSync(place(checkout, "owner"), JSON.stringify({ ...mark, host: hostname() }));
   return plan;
 }
 
@@ -118,7 +115,7 @@ export async function putFiles(
   ];
   const lost = at === from ? await changed(open) : `${at} is checked out, and was not: it was ${from}.`;
   if (lost !== "") throw notPossible(lost);
-  if (target !== undefined) await makeBranch(top, branch, target);
+  if (target !== undefined) await makeBranch(checkout, branch, target);
   await placeFiles(checkout, plan, open);
 }
 
@@ -127,10 +124,13 @@ export async function checkOut(checkout: Checkout, { branch, from, entries }: Pl
   const { top } = checkout;
   if ((await checkedOut(top)) !== branch) {
     const lines = Buffer.from(entries.map((entry) => `${entry}\0`).join(""), "latin1");
-    await mustGit(top, ["update-index", "--replace", "-z", "--index-info"], lines);
-    await git(top, ["update-index", "-q", "--refresh"]);
+    await changeIndex(checkout, place(checkout), async (index) => {
+      await mustGit(top, ["update-index", "--replace", "-z", "--index-info"], lines, index);
+      await git(top, ["update-index", "-q", "--refresh"], undefined, index);
+    });
     const moving = `checkout: moving from ${from} to ${branch}`;
-    await mustGit(top, ["symbolic-ref", "-m", moving, "HEAD", `refs/heads/${branch}`]);
+    const toBranch = ["symbolic-ref", "-m", moving, "HEAD", `refs/heads/${branch}`];
+    await whileLocked(place(checkout), [headLock(checkout, branch)], () => mustGit(top, toBranch));
   }
   forget(checkout);
 }
@@ -152,11 +152,13 @@ export async function checkedOut(top: string): Promise<string> {
     .replace(/^refs\/heads\//, "");
 }
 
-async function makeBranch(top: string, branch: string, target: string): Promise<void> {
+async function makeBranch(checkout: Checkout, branch: string, target: string): Promise<void> {
+  const { top } = checkout;
   const ref = `refs/heads/${branch}`;
   const there = await git(top, ["rev-parse", "--verify", "--quiet", ref]);
-  if (String(there.out).trim() !== target)
-    await mustGit(top, ["update-ref", "-m", "longhaul apply", ref, target, ""]);
+  if (String(there.out).trim() === target) return;
+  const make = ["update-ref", "-m", "longhaul apply", ref, target, ""];
+  await whileLocked(place(checkout), branchLocks(checkout, branch, target), () => mustGit(top, make));
 }
 
 /** Whether a file or link is there. */
@@ -209,10 +211,15 @@ export async function undo(checkout: Checkout, plan: Plan): Promise<void> {
   const tracked = new Set(textOfBytes(await mustGit(top, ["ls-files", "-z"])).split("\0"));
   for (const path of plan.written.filter((name) => !tracked.has(name))) remove(top, prefix, path);
   const theirs = [...plan.removed, ...plan.written].filter((name) => tracked.has(name));
-  await mustGit(top, ["checkout-index", "-f", "-z", "--stdin"], listed(theirs));
-  await git(top, ["update-index", "-q", "--refresh"]);
-  if (plan.target !== undefined)
-    await mustGit(top, ["update-ref", "-d", `refs/heads/${plan.branch}`, plan.target]);
+  await changeIndex(checkout, place(checkout), async (index) => {
+    await mustGit(top, ["checkout-index", "-f", "-z", "--stdin"], listed(theirs), index);
+    await git(top, ["update-index", "-q", "--refresh"], undefined, index);
+  });
+  const { branch, target } = plan;
+  if (target !== undefined) {
+    const remove = ["update-ref", "-d", `refs/heads/${branch}`, target];
+    await whileLocked(place(checkout), branchLocks(checkout, branch, target), () => mustGit(top, remove));
+  }
   forget(checkout);
 }
 

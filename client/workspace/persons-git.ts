@@ -5,19 +5,41 @@ import { notPossible } from "../console/errors.ts";
 const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
 const MAX_LINES = 20;
 
+/** A person's checkout. */
+export interface Checkout {
+  readonly top: string;
+  /** Of this working tree. */
+  readonly gitFolder: string;
+  /** What its working trees share. */
+  readonly commonFolder: string;
+  /** The current folder, from the top: empty or with a final `/`. */
+  readonly prefix: string;
+}
+
 export interface Ended {
   readonly code: number;
   readonly out: Buffer;
   readonly err: string;
 }
 
-/** @throws ClientError (impossible) if there is no Git */
-export function git(folder: string, args: readonly string[], input?: string | Uint8Array): Promise<Ended> {
-  const given = ["-c", "core.hooksPath=/dev/null", ...args];
+/**
+ * It takes no lock only to remember what it saw.
+ * @param index instead of the checkout's own
+ * @throws ClientError (impossible) if there is no Git
+ */
+export function git(
+  folder: string,
+  args: readonly string[],
+  input?: string | Uint8Array,
+  index?: string,
+): Promise<Ended> {
+  const given = ["--no-optional-locks", "-c", "core.hooksPath=/dev/null", ...args];
+  const command = index === undefined ? ["git"] : ["env", `GIT_INDEX_FILE=${index}`, "git"];
+  const [program = "git", ...all] = [...command, ...given];
   return new Promise((resolve, reject) => {
     const child = execFile(
-      "git",
-      given,
+      program,
+      all,
       { cwd: folder, encoding: "buffer", maxBuffer: MAX_OUTPUT_BYTES },
       (error, out, stderr) => {
         const err = stderr.toString();
@@ -36,8 +58,9 @@ export async function mustGit(
   folder: string,
   args: readonly string[],
   input?: string | Uint8Array,
+  index?: string,
 ): Promise<Buffer> {
-  const ended = await git(folder, args, input);
+  const ended = await git(folder, args, input, index);
   const name = args.find((word) => !word.startsWith("-")) ?? "";
   if (ended.code !== 0) throw notPossible(`git ${name}: ${words(ended)}`);
   return ended.out;

@@ -2,9 +2,9 @@
 import { copyFileSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { bytesOfText } from "../../activities/store/path-text.ts";
-import { preparedGit, preparedTree, type Checkout } from "./begun-apply.ts";
+import { preparedGit, preparedTree } from "./begun-apply.ts";
 import { listed, onDisk, type PatchedFile } from "./patched-files.ts";
-import { mustGit } from "./persons-git.ts";
+import { mustGit, type Checkout } from "./persons-git.ts";
 
 /** Whether the change removes it. */
 export const isRemoved = ({ content }: PatchedFile): boolean => content === undefined;

@@ -36,7 +36,7 @@ function counted(owner: object, names: readonly string[]): void {
   }
 }
 
-const CHANGING = ["writeFile", "rename", "rm", "rmdir", "mkdir", "symlink", "copyFile"];
+const CHANGING = ["writeFile", "rename", "rm", "rmdir", "mkdir", "symlink", "copyFile", "link"];
 counted(
   fs,
   CHANGING.map((name) => `${name}Sync`),
