@@ -14,6 +14,7 @@ import { isOverflowText, isRateLimitText, isSharedWindowText } from "./overflow.
 export function classOfError(facts: ErrorFacts, nearWindow = false, heard = false): ModelErrorClass {
   const { status, code, text, network } = facts;
   const said = `${code} ${text}`;
+  if (facts.isFinal) return "rejected";
   if (isQuota(facts)) return "quota";
   if (sharesWindow(facts)) return nearWindow && !heard ? "overflow" : "unavailable";
   if (isOverflow(facts, nearWindow)) return "overflow";

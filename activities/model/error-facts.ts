@@ -15,6 +15,8 @@ export interface ErrorFacts {
   /** System code of a connection that failed. */
   readonly network: string | undefined;
   readonly malformed: boolean;
+  /** An error of ours in it says that the next attempt would fail likewise. */
+  readonly isFinal: boolean;
   /** The body was a web page, from a proxy, firewall or load balancer rather than the model's server. */
   readonly isPage: boolean;
   /** The response's body had no text. */
@@ -55,7 +57,13 @@ export function readErrorFacts(error: unknown): ErrorFacts {
   const reported =
     errorOf(parsedBody) ?? first(chain, (link) => errorOf(link["data"])) ?? first(chain, errorOf);
   const inBody = body === undefined ? undefined : bodyText(body, parsedBody);
-  const said = upstreamText(reported) ?? inBody ?? first([...chain, reported ?? {}], messageOf) ?? "";
+  const final = chain.find((link) => link["isPassing"] === false);
+  const said =
+    messageOf(final ?? {}) ??
+    upstreamText(reported) ??
+    inBody ??
+    first([...chain, reported ?? {}], messageOf) ??
+    "";
   const code =
     first(chain, (link) => codeOf(link["data"]) ?? (network === undefined ? codeOf(link) : undefined)) ??
     codeOf(parsedBody) ??
@@ -67,6 +75,7 @@ export function readErrorFacts(error: unknown): ErrorFacts {
     text: network === undefined || said.includes(network) ? said : `${said} [${network}]`,
     headers: { ...metadataHeaders(reported), ...headers },
     network,
+    isFinal: final !== undefined,
     malformed:
       response === undefined &&
       chain.some((link) => MALFORMED.test(typeof link["name"] === "string" ? link["name"] : "")),

@@ -97,14 +97,23 @@ export async function createOutgoing(): Promise<Outgoing> {
   };
 }
 
+/** Whoever asks again is redirected again. */
+class RedirectRefused extends Error {
+  override readonly name = "RedirectRefused";
+  readonly isPassing = false;
+
+  constructor(from: string, to: string) {
+    super(
+      `${from} redirects to ${to}. The request was not sent there, because it contains the conversation and keys. If that server is meant, set its address (baseURL).`,
+    );
+  }
+}
+
 /** Refuses requests to any other origin, as a redirect makes them. */
 function within(origin: string): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) => {
     const to = new URL(String(options.origin)).origin;
-    if (to !== origin)
-      throw new Error(
-        `${origin} redirects to ${to}. The request was not sent there, because it contains the conversation and keys. If that server is meant, set its address (baseURL).`,
-      );
+    if (to !== origin) throw new RedirectRefused(origin, to);
     return dispatch(options, handler);
   };
 }

@@ -109,7 +109,7 @@ it("missing rights to one model end that model only, and renew nothing", async (
   expect(await ask("corp/gpt-4o", {}, client)).toMatchObject(hi);
 });
 
-it("a redirect to another host gets neither the token nor the conversation", async () => {
+it("a redirect to another host gets neither the token nor the conversation, and is told at once", async () => {
   const heard: unknown[] = [];
   const other = createServer((request, response) => {
     heard.push(request.headers);
@@ -117,7 +117,12 @@ it("a redirect to another host gets neither the token nor the conversation", asy
   });
   const location = `http://localhost:${await listen(other)}/v1/chat/completions`;
   const { ask } = await gateway(() => ({ status: 307, text: "", headers: { location } }));
-  await expect(ask("corp/gpt-4o", {}, client)).rejects.toThrow("redirects to");
+  await expect(ask("corp/gpt-4o", {}, client)).rejects.toMatchObject({
+    class: "rejected",
+    message: expect.stringMatching(
+      /^The request to corp failed: .* redirects to .*set its address/,
+    ) as string,
+  });
   expect(heard).toEqual([]);
 });
 
