@@ -1,5 +1,5 @@
 /** The workspace's files after each step that changed them: a chain of packs that starts with a whole one. */
-import { rowsGone } from "../contract/failures.ts";
+import { fatal, rowsGone } from "../contract/failures.ts";
 import { and, desc, eq, lte, sql, type SQL } from "drizzle-orm";
 import { isLive } from "./live-line.ts";
 import {
@@ -26,7 +26,7 @@ export interface Checkpoint {
   readonly manifest: Uint8Array;
   /** Version of the row's content: changes with each write. */
   readonly version: string;
-  /** How many checkpoints must be read to restore it, itself included. */
+  /** How many checkpoints must be read to restore it, itself included; without end if one is missing, so that the next save is whole. */
   readonly depth: number;
 }
 
@@ -119,7 +119,9 @@ async function newestOf(db: Queryable, fits: SQL | undefined): Promise<Checkpoin
     .where(fits)
     .orderBy(desc(checkpoints.step), desc(checkpoints.epoch))
     .limit(1);
-  return row === undefined ? undefined : { ...row, depth: (await chainIds(db, row.id)).length };
+  if (row === undefined) return undefined;
+  const links = await chainOf(db, row.id);
+  return { ...row, depth: brokenLink(links) === undefined ? links.length : Infinity };
 }
 
 /**
@@ -157,24 +159,33 @@ export async function latestVersion(db: Queryable, sessionId: string): Promise<s
 export const versionOf = (checkpoint: Pick<Checkpoint, "id" | "version"> | undefined): string | undefined =>
   checkpoint && `${checkpoint.id}/${checkpoint.version}`;
 
-/** A checkpoint with those it builds on. @throws RangeError if one is missing, also later while the packs are read */
+/** A checkpoint with those it builds on. @throws WorkspaceLost (fatal) if one is missing, also later while the packs are read */
 export async function checkpointChain(db: Queryable, id: number): Promise<StoredChain> {
   const [row] = await db
     .select({ manifest: checkpoints.manifest })
     .from(checkpoints)
     .where(eq(checkpoints.id, id));
-  if (row === undefined) throw new RangeError(`There is no checkpoint ${id}.`);
+  if (row === undefined) throw saveMissing(`Save ${id} of the session's files is`);
   return { manifest: row.manifest, packs: packsOf(db, id) };
 }
 
+interface Link {
+  readonly id: number;
+  readonly parentId: number | null;
+}
+
 async function* packsOf(db: Queryable, id: number): AsyncGenerator<StoredBytes> {
-  for (const link of (await chainIds(db, id)).toReversed()) {
-    const isLink = eq(checkpoints.id, link);
+  const links = await chainOf(db, id);
+  const broken = brokenLink(links);
+  if (broken !== undefined)
+    throw saveMissing(`Save ${broken.parentId} of the session's files, on which save ${id} builds, is`);
+  for (const link of links.toReversed()) {
+    const isLink = eq(checkpoints.id, link.id);
     const [row] = await db
       .select({ byteLength: sql<number>`octet_length(${checkpoints.pack})` })
       .from(checkpoints)
       .where(isLink);
-    if (row === undefined) throw new RangeError(`Checkpoint ${id} builds on ${link}, which is not there.`);
+    if (row === undefined) throw saveMissing(`Save ${link.id} of the session's files is`);
     const { byteLength } = row;
     yield { byteLength, pieces: () => slicesOf(db, isLink, byteLength) };
   }
@@ -196,7 +207,7 @@ async function* slicesOf(db: Queryable, isRow: SQL, byteLength: number): AsyncGe
  * The workspace's files after the newest checkpoint (of `atStep` or before it), in path order.
  * Paths are checked: none leaves the workspace or lies below a link. A link's target is unchanged, wherever it points.
  * @returns undefined if nothing was ever saved
- * @throws RangeError when a checkpoint cannot be trusted.
+ * @throws RangeError when a checkpoint cannot be trusted; WorkspaceLost (fatal) when one is missing
  */
 export async function readWorkspace(
   db: Database,
@@ -247,8 +258,8 @@ export async function* packPieces(db: Queryable, id: number): AsyncGenerator<Uin
   yield* slicesOf(db, isRow, row?.byteLength ?? 0);
 }
 
-async function chainIds(db: Queryable, id: number): Promise<number[]> {
-  const { rows } = await db.execute<{ id: string }>(sql`
+async function chainOf(db: Queryable, id: number): Promise<Link[]> {
+  const { rows } = await db.execute<{ id: string; parent_id: string | null }>(sql`
     with recursive chain as (
       select id, parent_id, 0 as back from checkpoints where id = ${id}
       union all
@@ -256,6 +267,19 @@ async function chainIds(db: Queryable, id: number): Promise<number[]> {
       -- Longer than MAX_CHAIN if a file that cannot be read keeps a save from being whole.
       where chain.back < 1000000
     )
-    select id from chain order by back desc`);
-  return rows.map((row) => Number(row.id));
+    select id, parent_id from chain order by back desc`);
+  return rows.map((row) => ({
+    id: Number(row.id),
+    parentId: row.parent_id === null ? null : Number(row.parent_id),
+  }));
 }
+
+/** The checkpoint whose base is not there. */
+const brokenLink = ([oldest]: readonly Link[]): Link | undefined =>
+  oldest === undefined || oldest.parentId === null ? undefined : oldest;
+
+const saveMissing = (which: string) =>
+  fatal(
+    "WorkspaceLost",
+    `${which} not in Postgres any more. The conversation, all other saves and the sandbox are kept as they are. Bring the rows of the table checkpoints back from a backup, or go on from a step before that save: longhaul retry ID --from-step N.`,
+  );

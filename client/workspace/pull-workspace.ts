@@ -1,6 +1,8 @@
 /** Writes a session's last saved files to disk, with notes on omissions, or compares them with the initial files. */
 import { join } from "node:path";
+import { ApplicationFailure } from "@temporalio/common";
 import { readMissing, readWorkspace } from "../../activities/store/checkpoints.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 import type { Database, Store } from "../../activities/store/db.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
@@ -20,10 +22,17 @@ export async function pullWorkspace(
   folder: string,
   options: WriteOptions = {},
 ): Promise<Pulled | undefined> {
-  const files = await readWorkspace(store.db, sessionId);
+  const files = await savedFiles(store.db, sessionId);
   if (files === undefined) return undefined;
   const written = await writeWorkspace(files, folder, options);
   return { ...written, lacking: await missingNotes(store.db, sessionId) };
+}
+
+/** @throws ClientError (impossible) if a save is missing in Postgres */
+async function savedFiles(...asked: Parameters<typeof readWorkspace>) {
+  return readWorkspace(...asked).catch((error: unknown) => {
+    throw error instanceof ApplicationFailure ? notPossible(reasonOf(error)) : error;
+  });
 }
 
 export interface Pulled extends Written {
@@ -99,9 +108,9 @@ function isFiltered(files: readonly WorkspaceFile[]): boolean {
  * @returns undefined if nothing was ever saved
  */
 export async function sessionStates(db: Database, id: string) {
-  const after = await readWorkspace(db, id);
+  const after = await savedFiles(db, id);
   if (after === undefined) return undefined;
-  const before = (await readWorkspace(db, id, { atStep: 0 })) ?? [];
+  const before = (await savedFiles(db, id, { atStep: 0 })) ?? [];
   const missing = await readMissing(db, id);
   const held = new Set(after.map(({ path }) => path));
   const unknown = before.filter(({ path }) => !held.has(path) && missing?.reasonOf(path) !== undefined);

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { eq } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
@@ -105,6 +105,46 @@ describe("checkpoints", () => {
     await save(3, 2);
     expect(await files()).toEqual({ "a.txt": "2", "b.txt": "new line" });
   });
+
+  it.each([
+    ["the newest one", 3, /Save \d+ of the session's files is not in Postgres any more/],
+    [
+      "one on which the newest builds",
+      2,
+      /Save \d+ of the session's files, on which save \d+ builds, is not in/,
+    ],
+    ["the first one", 1, /Save \d+ of the session's files, on which save \d+ builds, is not in/],
+  ])(
+    "of which %s is missing are a typed failure that says what to do, never part of the files",
+    async (_, gone, words) => {
+      for (const step of [1, 2, 3]) {
+        await writeFile(join(sandbox.root, `${step}.txt`), String(step));
+        await save(step);
+      }
+      const latest = await latestCheckpoint(db, sessionId);
+      await db
+        .delete(schema.checkpoints)
+        .where(and(eq(schema.checkpoints.sessionId, sessionId), eq(schema.checkpoints.step, gone)));
+      const lost = {
+        type: "WorkspaceLost",
+        nonRetryable: true,
+        message: expect.stringMatching(
+          new RegExp(`${words.source}.*are kept.*retry ID --from-step N`),
+        ) as string,
+      };
+      await expect(
+        checkpointChain(db, latest?.id ?? 0).then((chain) => restoreWorkspace(sandbox, chain)),
+      ).rejects.toMatchObject(lost);
+      if (gone !== 3) await expect(files()).rejects.toMatchObject(lost);
+      expect(await files(gone - 1)).toEqual(
+        Object.fromEntries([1, 2].slice(0, gone - 1).map((step) => [`${step}.txt`, String(step)])),
+      );
+      // The next save needs none of them.
+      await writeFile(join(sandbox.root, "4.txt"), "4");
+      await save(4);
+      expect(await files()).toEqual({ "1.txt": "1", "2.txt": "2", "3.txt": "3", "4.txt": "4" });
+    },
+  );
 
   it("start with what the client put in, at step 0", async () => {
     const upload = await packWorkspace([file("README.md", "# Put in")]);
