@@ -16,5 +16,11 @@ const { status } = spawnSync(process.execPath, [compiler, "-p", at("tsconfig.lib
 });
 if (status !== 0) process.exit(status ?? 1);
 // Files that the sources read at run time.
-for (const path of ["package.json", "activities/store/migrations", "activities/sandbox/agent"])
+const read = [
+  "package.json",
+  "activities/store/migrations",
+  "activities/sandbox/agent",
+  "activities/sandbox/egress",
+];
+for (const path of read)
   cpSync(at(path), at(`dist/${path}`), { recursive: true, filter: (from) => !from.endsWith(".ts") });

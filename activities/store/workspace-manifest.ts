@@ -50,7 +50,7 @@ const KINDS: Readonly<Record<string, ManifestEntry["kind"]>> = { f: "file", d: "
 const MISSING = "x";
 const LETTERS = { file: "f", folder: "d", link: "l" } as const;
 
-/** The stored form, also written by agent/tree.py: gzip of two fields per path, each ended by NUL, so that any name is safe. */
+/** The stored form, also written by agent/workspace/tree.py: gzip of two fields per path, each ended by NUL, so that any name is safe. */
 export function packManifest(entries: readonly ManifestEntry[]): Uint8Array {
   const text = [...entries].sort(byPath).map(line);
   const joined = text.join("");
@@ -72,7 +72,7 @@ export interface MissingPaths {
   reasonOf(path: string): string | undefined;
 }
 
-/** The second part of a stored list, which agent/tree.py writes. @throws RangeError when the size is implausible */
+/** The second part of a stored list, which agent/workspace/tree.py writes. @throws RangeError when the size is implausible */
 export function unpackMissing(bytes: Uint8Array): MissingPaths {
   const reasons = new Map<string, string>();
   for (const { letter, path, target } of records(gunzipSync(bytes, { maxOutputLength: MAX_PACK_BYTES })))

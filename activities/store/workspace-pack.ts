@@ -47,7 +47,7 @@ export interface StoredChain {
   readonly packs: Iterable<StoredBytes> | AsyncIterable<StoredBytes>;
 }
 
-/** A save packs again up to three times when files are renamed during it (agent/save.py): a larger pack cannot be genuine. */
+/** A save packs again up to three times when files are renamed during it (agent/workspace/save.py): a larger pack cannot be genuine. */
 const MAX_UNPACKED_BYTES = 3 * MAX_PACK_BYTES;
 
 /**

@@ -52,7 +52,7 @@ export interface ProgramRun {
 }
 
 /**
- * @param order the input of agent/restore.py and agent/save.py; its `limits` override `LIMITS`
+ * @param order the input of agent/workspace/restore.py and agent/workspace/save.py; its `limits` override `LIMITS`
  * @param parts follow the order; read one by one, only as far as the program reads its input
  * @param use gets the program's answer, and must not keep it
  * @throws SandboxUnavailable (retryable) when the program fails; SandboxLost

@@ -1,6 +1,6 @@
 /**
- * Saves and restores a workspace. A program with the tools' rights does the work inside the sandbox (agent/save.py,
- * agent/restore.py): the worker only passes bytes on, so nothing in a workspace can block its thread.
+ * Saves and restores a workspace. A program with the tools' rights does the work inside the sandbox (agent/workspace/save.py,
+ * agent/workspace/restore.py): the worker only passes bytes on, so nothing in a workspace can block its thread.
  */
 import { fatal } from "../contract/failures.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
@@ -62,7 +62,7 @@ export async function keepWorkspace<T>(
   });
 }
 
-/** The answer of agent/save.py. */
+/** The answer of agent/workspace/save.py. */
 interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole"> {
   readonly unchanged?: boolean;
   readonly packBytes: number;
@@ -78,7 +78,7 @@ export interface RestoredWorkspace {
   readonly notRestoredCount: number;
 }
 
-/** The answer of agent/restore.py. */
+/** The answer of agent/workspace/restore.py. */
 interface RestoreAnswer extends Omit<RestoredWorkspace, "manifest"> {
   readonly lost?: string;
 }

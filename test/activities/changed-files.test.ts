@@ -22,7 +22,7 @@ it("a file that grew beyond what a save holds was not removed; one that is gone 
   });
   const base = await latestCheckpoint(db, "child");
   const { manifest, pack } = await packWorkspace([file("kept.txt", "new\n")]);
-  // As agent/tree.py writes it.
+  // As agent/workspace/tree.py writes it.
   const missing = gzipSync("x 0 0  grown.bin\0too-large\0");
   const last = { manifest: Buffer.concat([manifest, missing]), pack, whole: true, base };
   await saveCheckpoint(db, { sessionId: "child", epoch: 1, step: 1, ...last });

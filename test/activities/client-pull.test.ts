@@ -51,7 +51,7 @@ it("takes what the last save could not hold for no removal, and says so", async 
     file("kept.txt", "new\n"),
     file("sub/.gitattributes", "*.bat eol=crlf\n"),
   ]);
-  // As agent/tree.py writes it: a second gzip member.
+  // As agent/workspace/tree.py writes it: a second gzip member.
   const missing = gzipSync("x 0 0  big\0too-many\0x 0 0  .git\0repository\0");
   const manifest = Buffer.concat([last.manifest, missing]);
   await saveCheckpoint(database.store.db, {

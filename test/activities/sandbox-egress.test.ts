@@ -3,9 +3,10 @@ import { createServer as createHttpServer, type RequestListener, type Server } f
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { egressProxySource } from "../../activities/sandbox/agent/sources.ts";
+import { program } from "../../activities/sandbox/own-command.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { pythonProgram } from "../support/python-program.ts";
 import { gatewayOf } from "../support/bridge-gateway.ts";
 import { bash, createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 
@@ -142,8 +143,9 @@ test("a name with one private address among others is refused, and no connection
 });
 
 test("a name is looked up once, and the connection goes to an address that was checked [E2]", async () => {
-  const program = `${egressProxySource.replace("asyncio.run(main())", "")}
-import types
+  const source = `import asyncio, socket
+from egress.decision import Refused
+from egress.proxy import Proxy, Session
 answers = iter([["93.184.216.34"], ["10.0.0.5"]])
 connected = []
 
@@ -164,7 +166,7 @@ async def check():
 asyncio.new_event_loop().run_until_complete(check())
 `;
   const id = "resolve";
-  await sandbox.run({ id, argv: ["python3", "-"], stdin: Buffer.from(program) });
+  await sandbox.run({ id, ...program("LONGHAUL_TEST", pythonProgram(source)) });
   const said = Buffer.from(await sandbox.read(id, "out", 0, 10_000)).toString();
   expect(said).toBe("blocked-private-address ['93.184.216.34']\n");
 });

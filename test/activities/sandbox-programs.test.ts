@@ -2,13 +2,14 @@
 import { expect, test } from "vitest";
 import { endOf, program, runOwn } from "../../activities/sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { pythonProgram } from "../support/python-program.ts";
 import { bash, newId, useTestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
 const TIMEOUT_MS = 30_000;
 
 const run = (sandbox: Sandbox, source: string, timeoutMs = TIMEOUT_MS): Promise<CommandState> =>
-  runOwn(sandbox, { id: `p-${newId()}`, ...program("LONGHAUL_TEST", source), timeoutMs });
+  runOwn(sandbox, { id: `p-${newId()}`, ...program("LONGHAUL_TEST", pythonProgram(source)), timeoutMs });
 
 const outOf = async (sandbox: Sandbox, source: string) => endOf(sandbox, await run(sandbox, source));
 
@@ -51,7 +52,11 @@ test("tools cannot read the memory of a program, which has parts of the supervis
   const sandbox = await sandboxes.host.open(sandboxes.spec());
   const id = `p-${newId()}`;
   const source = "import os,time;print(os.getpid(),flush=True);time.sleep(60)";
-  const began = await sandbox.start({ id, ...program("LONGHAUL_TEST", source), timeoutMs: 60_000 });
+  const began = await sandbox.start({
+    id,
+    ...program("LONGHAUL_TEST", pythonProgram(source)),
+    timeoutMs: 60_000,
+  });
   if (began.kind !== "running") throw new Error(began.kind);
   await waitUntil(async () => (await sandbox.state(id))?.outBytes !== 0, "the program to begin");
   const reads = await bash(
@@ -82,7 +87,11 @@ test("while a program runs, all files can be counted", async () => {
     disk: { bytes: 64 << 20, freeBytes: 1 << 20 },
   });
   const id = `p-${newId()}`;
-  await sandbox.start({ id, ...program("LONGHAUL_TEST", "import time;time.sleep(60)"), timeoutMs: 60_000 });
+  await sandbox.start({
+    id,
+    ...program("LONGHAUL_TEST", pythonProgram("import time;time.sleep(60)")),
+    timeoutMs: 60_000,
+  });
   // Exceeds the limit, so the files are counted.
   const { state } = await bash(sandbox, "for i in 1 2 3; do head -c 40M /dev/zero > $i; done; sleep 30");
   expect(state).toMatchObject({ kind: "killed", by: "disk", disk: { unseenBytes: 0 } });

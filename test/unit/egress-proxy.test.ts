@@ -1,13 +1,17 @@
 /** The egress proxy's own program, with a sandbox and servers that are not as they should be. */
 import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { egressProxySource } from "../../activities/sandbox/agent/sources.ts";
 
-/** Without the last line, which starts it. */
-const PROGRAM = egressProxySource.slice(0, egressProxySource.trimEnd().lastIndexOf("\n"));
+/** The folder of the package `egress`. */
+const PACKAGES = fileURLToPath(new URL("../../activities/sandbox", import.meta.url));
 
 const STAND = `
-import asyncio, json, struct, sys, tempfile, threading
+import asyncio, json, os, socket, struct, sys, tempfile, threading
+sys.path.insert(0, ${JSON.stringify(PACKAGES)})
+from egress.client_hello import HELLO_RETRY, hello_of
+from egress.proxy import FIRST_SECONDS, MAX_ALL_CONNECTIONS, MAX_CONNECTIONS, MAX_UNKNOWN, OWN_LOOKUPS, Proxy, Session
+from egress.request import MAX_HEAD_BYTES
 
 class Anything:
     """Rules that let every name and address in."""
@@ -48,9 +52,9 @@ function python(body: string): unknown {
     .trim()
     .split("\n")
     .map((line) => `    ${line}`);
-  const program = `${PROGRAM}\n${STAND}\nasync def test():\n${lines.join("\n")}\nprint(json.dumps(asyncio.run(test())))\n`;
+  const program = `${STAND}\nasync def test():\n${lines.join("\n")}\nprint(json.dumps(asyncio.run(test())))\n`;
   return JSON.parse(
-    execFileSync("python3", ["-I", "-c", program], {
+    execFileSync("python3", ["-I", "-B", "-c", program], {
       encoding: "utf8",
       timeout: 60_000,
       // Python complains of connections that it ends itself.

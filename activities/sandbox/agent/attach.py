@@ -1,8 +1,13 @@
-"""Checks whether a session can work in a container that someone else owns, and creates our folder in it. Last part of a program that
-follows place: see sources.ts. Prints {"running": whether the supervisor is there already}, or {"unable": text}."""
+"""Checks whether a session can work in a container that someone else owns, and creates our folder in it.
 
+Prints {"running": whether the supervisor is there already}, or {"unable": text}."""
+
+import json
+import os
 import shutil
 import socket
+
+from .place import HOME, WORKSPACE
 
 PROGRAMS = ("bash",)
 
@@ -32,7 +37,12 @@ def attach():
     return {"running": is_running()}
 
 
-try:
-    print(json.dumps(attach()))
-except OSError as error:
-    print(json.dumps({"unable": f"{error.strerror}: {error.filename!r}"[:300]}))
+def main():
+    try:
+        print(json.dumps(attach()))
+    except OSError as error:
+        print(json.dumps({"unable": f"{error.strerror}: {error.filename!r}"[:300]}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,17 @@
-"""Forked children with the tools' rights: a command's program, or one file operation. Part of the supervisor: see sources.ts."""
+"""Forked children with the tools' rights: a command's program, or one file operation."""
 
 import errno
-import json
 import os
 import resource
 import selectors
 import signal
 import sys
+
+from .client import line_of
+from .loader import run
+from .loop import CHUNK
+from .place import ATTACHED, MARK_LIMIT, WORKSPACE
+from .process import as_tool, become_tool, kill_now, open_workspace, take_tool_rights
 
 FILE_SECONDS = 60
 # The supervisor has priority when processors are busy: with 32 programs spinning on two processors, a start and a kill take
@@ -95,7 +100,7 @@ def become_program(link, order, fds):
         os.nice(TOOL_NICE)
         os.write(link, b"+")
         become_tool()
-        if order["code"] is None:
+        if order["program"] is None:
             os.execvpe(order["argv"][0], order["argv"], order["env"])
         for fd in {link, *fds}:
             os.close(fd)
@@ -103,10 +108,10 @@ def become_program(link, order, fds):
         text = error.strerror if isinstance(error, OSError) else str(error)
         os.write(link, b"-" + f"{stage}: {text}"[:1000].encode("utf-8", "replace"))
         return
-    run_code(order["code"], order["env"])
+    run_program(order["program"], order["env"])
 
 
-def run_code(code, env):
+def run_program(program, env):
     """Runs one of our own programs in this process as a new interpreter would, and ends the process with its exit code. Tools
     cannot read its memory, which has parts of the supervisor's: a process that changed its uid is not dumpable."""
     status = 1
@@ -119,7 +124,7 @@ def run_code(code, env):
         sys.stdin = open(0, encoding="utf-8", errors="surrogateescape")
         sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape")
         sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace")
-        exec(code, {"__name__": "__main__"})
+        run(*program)
         status = 0
         sys.stdout.flush()
     except SystemExit as error:
@@ -152,6 +157,6 @@ def answer_line(link, operation, request, most):
     if not ATTACHED:
         open_workspace()
     answer = {"q": request.get("q"), "ok": operation(request)}
-    line = memoryview(json.dumps(answer, default=base64_of).encode() + b"\n")
+    line = memoryview(line_of(answer))
     while line:
         line = line[os.write(link, line) :]

@@ -1,4 +1,4 @@
-"""Connected workers and the requests they wait for. Part of the supervisor: see sources.ts."""
+"""Connected workers and the requests they wait for."""
 
 import binascii
 import collections
@@ -6,7 +6,14 @@ import json
 import selectors
 import time
 
+from .loop import CHUNK
+
 PROGRESS_SECONDS = 0.25
+
+
+def line_of(message):
+    """A message as a line of JSON, bytes in it as base64."""
+    return json.dumps(message, default=base64_of).encode() + b"\n"
 
 
 def base64_of(value):
@@ -97,7 +104,7 @@ class Client:
         self.outgoing.clear()
 
     def send(self, message):
-        self.send_line(json.dumps(message, default=base64_of).encode() + b"\n")
+        self.send_line(line_of(message))
 
     def send_line(self, line):
         if self.sock.fileno() < 0:

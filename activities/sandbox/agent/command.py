@@ -1,11 +1,20 @@
-"""One command: started once, watched, and ended with all processes it left. Part of the supervisor: see sources.ts."""
+"""One command: started once, watched, and ended with all processes it left."""
 
 import fcntl
+import json
 import os
 import selectors
 import signal
 import sys
 import time
+
+from .child import Child, become_program
+from .ending import Ending
+from .input import Input
+from .loader import code_of
+from .loop import CHUNK
+from .output import Output, Side, Turns
+from .place import HOME, MARK, folder_of
 
 CALLS = f"{HOME}/calls"
 DEFAULT_MAX_OUTPUT_BYTES = 64 << 20
@@ -14,21 +23,25 @@ DRAIN_SECONDS = 0.2
 # Output of children that outlive the command is read at this interval and dropped, so that a server gets no SIGPIPE.
 IDLE_DRAIN_SECONDS = 0.1
 TIMEOUT_GRACE_MS = 1000
-# Compiled programs of ours, by their source. Compiling the program that saves the workspace takes 10 ms.
+# Ids of the programs that save and restore the workspace (workspace-program.ts) begin so: ids of tools' commands have no dash.
+SAVE_PREFIX = "ws-"
+# Compiled programs of ours, by their text. Compiling the program that saves the workspace takes 10 ms.
 compiled = {}
 
 
-def code_of(request, env):
-    """The compiled program of ours that a child runs itself; None for a command that is executed. To start an interpreter for it
-    took 18 of the 20 ms of processor time of a save that found nothing changed (2026-11)."""
+def program_in(request, env):
+    """The program of ours that a child runs itself: its main module's name, and compiled modules. None for a command that is
+    executed. To start an interpreter for it took 18 of the 20 ms of processor time of a save that found nothing changed
+    (2026-11)."""
     variable = request.get("program")
     # Where names of files are decoded otherwise, only an interpreter with the command's environment has the right encoding.
     if variable is None or sys.getfilesystemencoding() != "utf-8":
         return None
-    source = env.pop(variable)
-    if source not in compiled:
-        compiled[source] = compile(source, variable, "exec")
-    return compiled[source]
+    text = env.pop(variable)
+    if text not in compiled:
+        main, modules, _ = json.loads(text)
+        compiled[text] = main, {name: code_of(name, modules) for name in modules}
+    return compiled[text]
 
 
 def signal_name(number):
@@ -38,7 +51,7 @@ def signal_name(number):
         return f"SIG{number}"
 
 
-class Command(Ending):
+class Command:
     """Running, or ended: exited, killed, refused or lost."""
 
     def __init__(self, supervisor, name, limit, started_ms):
@@ -121,7 +134,7 @@ class Command(Ending):
             env["PATH"] = os.environ.get("PATH", os.defpath)
         order = {
             "argv": request["argv"],
-            "code": code_of(request, env),
+            "program": program_in(request, env),
             "env": env,
             "cwd": folder_of(request.get("cwd")),
             "fileBytes": disk.file_limit(),
@@ -242,9 +255,9 @@ class Command(Ending):
 
     def conclude(self):
         """Ends the command, once its pipes are read and, if it is being killed, none of its processes are left."""
-        if self.end or self.status is None or (self.ending and not self.ending.get("swept")):
+        if self.end or self.status is None or (self.ending and not self.ending.swept):
             return
-        by = self.ending["by"] if self.ending else "signal"
+        by = self.ending.by if self.ending else "signal"
         if by == "disk":
             self.disk = self.supervisor.disk.reached
         killed = os.WIFSIGNALED(self.status)
@@ -259,7 +272,7 @@ class Command(Ending):
         for output in [*self.pipes.values(), *self.outputs.values()]:
             output.close()
         self.end = end
-        if self.ending and self.ending.get("swept"):
+        if self.ending and self.ending.swept:
             # Otherwise a repeated kill, whose first answer was lost, would wait for a sweep that is over.
             self.ending = None
         self.input.end()
@@ -270,6 +283,32 @@ class Command(Ending):
         self.drop_leftovers()
         self.notify_started()
         self.notify_ended()
+
+    def kill(self, by, grace_ms):
+        """TERM to the group, KILL after the grace period, then sweeps until no process is left. Also kills the processes that
+        an ended command left."""
+        if by == "timeout" and self.end:
+            return
+        if self.ending:
+            self.ending.hasten(grace_ms)
+            return
+        if self.end and self.end["kind"] in ("refused", "lost"):
+            return
+        if self.pid is None and not self.end:
+            self.refuse("it was killed before it began")
+            return
+        self.ending = Ending(self, by, grace_ms)
+        self.ending.advance()
+
+    def swept(self):
+        """Called once none of its processes are left, or they cannot be ended."""
+        if self.end:
+            self.ending = None
+            self.notify_ended()
+        elif self.pipes:
+            # A process outside the family may still hold the pipe.
+            self.loop.after(DRAIN_SECONDS, self.conclude)
+        self.conclude()
 
     def notify_ended(self):
         for listener in list(self.listeners):

@@ -265,4 +265,6 @@ def main():
         sys.exit(1)
 
 
-main()
+
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,13 @@
-"""Ends what a session left running in a container that someone else owns, and removes its files. Last part of a program after
-place and process: see sources.ts. Prints {"left": number of processes}."""
+"""Ends what a session left running in a container that someone else owns, and removes its files.
 
+Prints {"left": number of processes}."""
+
+import json
 import shutil
 import time
+
+from .place import HIGHEST_NUMBER, HOME, MARK
+from .process import kill_now, number_of, processes, with_descendants
 
 GIVE_UP_SECONDS = 5
 # Numbers of one session's commands count down from HIGHEST_NUMBER; it has at most this many.
@@ -49,7 +54,12 @@ def end(listed):
     return 0
 
 
-# The supervisor last: it reaps the others.
-answer = {"left": end(commands) + end(supervisors)}
-shutil.rmtree(HOME, ignore_errors=True)
-print(json.dumps(answer))
+def main():
+    # The supervisor last: it reaps the others.
+    answer = {"left": end(commands) + end(supervisors)}
+    shutil.rmtree(HOME, ignore_errors=True)
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,4 @@
-"""Limits what a sandbox writes to the host's disk: Docker has no limit that works on every engine. Part of the supervisor:
-see sources.ts.
+"""Limits what a sandbox writes to the host's disk: Docker has no limit that works on every engine.
 
 Free space is checked (2 µs) four times a second while a process of the tools runs. When it has shrunk, a child counts the
 files as uid 1000 (usage.py). If something cannot be counted (a process that cannot be inspected, descriptors in transit
@@ -11,6 +10,10 @@ No single file can exceed the limit: the kernel refuses that at once.
 import json
 import os
 import time
+
+from .place import WORKSPACE
+from .process import as_tool, kill_now
+from .usage import SMALLEST_BYTES, tool_processes, usage
 
 TICK_SECONDS = 0.25
 # Counting takes at most 1/REST_SHARE of a processor's time.

@@ -1,8 +1,11 @@
-"""Ends a command and all processes that it left. Part of the supervisor: see sources.ts."""
+"""Ends a command and all processes that it left."""
 
 import os
 import signal
 import time
+
+from .place import ATTACHED, MARK
+from .process import as_tool, family, kill_now
 
 POLL_SECONDS = 0.01
 # After this many sweeps in a row that each found new processes (a fork bomb that calls setsid), all processes of the tools'
@@ -13,29 +16,57 @@ GIVE_UP_SWEEPS = 500
 
 
 class Ending:
-    """The part of a command that kills it."""
+    """How one command is ended: advances by itself until none of its processes are left, then calls `command.swept()`."""
 
-    def kill(self, by, grace_ms):
-        """TERM to the group, KILL after the grace period, then sweeps until no process is left. Also kills the processes that
-        an ended command left."""
-        if by == "timeout" and self.end:
-            return
-        if self.ending:
-            self.ending["deadline"] = min(self.ending["deadline"], time.monotonic() + grace_ms / 1000)
-            return
-        if self.end and self.end["kind"] in ("refused", "lost"):
-            return
-        if self.pid is None and not self.end:
-            self.refuse("it was killed before it began")
-            return
-        deadline = time.monotonic() + grace_ms / 1000
-        self.ending = {"by": by, "deadline": deadline, "begun": False, "known": {}, "sweeps": 0, "grown": 0}
-        self.continue_ending()
+    def __init__(self, command, by, grace_ms):
+        self.command = command
+        # Who or what ends it.
+        self.by = by
+        self.deadline = time.monotonic() + grace_ms / 1000
+        self.begun = False
+        self.swept = False
+        # The process id of its first process, while that is not reaped.
+        self.leader = None
+        # Its processes, pid -> start time, as last found.
+        self.known = {}
+        self.sweeps = 0
+        # Sweeps in a row that found new processes.
+        self.grown = 0
 
-    def begin_ending(self):
-        self.ending["begun"] = True
+    def hasten(self, grace_ms):
+        """Shortens the grace period, never prolongs it."""
+        self.deadline = min(self.deadline, time.monotonic() + grace_ms / 1000)
+
+    def advance(self):
+        command = self.command
+        overdue = time.monotonic() >= self.deadline
+        if not command.started:
+            # Before exec the child does not have all its marks, so a sweep might not find it.
+            if overdue:
+                # A tool may have stopped it just before it became the program.
+                command.child.kill()
+            self.again(POLL_SECONDS)
+            return
+        if not self.begun:
+            self.begin()
+        if self.leader is not None and not overdue and self.signal_group(0):
+            self.again(POLL_SECONDS)
+            return
+        found, is_new = self.sweep()
+        if found and self.sweeps < GIVE_UP_SWEEPS:
+            self.again(0 if is_new else POLL_SECONDS)
+            return
+        self.swept = True
+        command.swept()
+
+    def again(self, seconds):
+        self.command.loop.after(seconds, self.advance)
+
+    def begin(self):
+        command = self.command
+        self.begun = True
         # Once the process is reaped, another one may get its id.
-        self.leader = self.pid if self.status is None and not self.end else None
+        self.leader = command.pid if command.status is None and not command.end else None
         if self.leader is not None:
             # Before parents end: a child with another environment and session can only be found through its parents.
             self.find_family()
@@ -43,9 +74,9 @@ class Ending:
 
     def find_family(self):
         with as_tool():
-            mark = f"{MARK}={self.id}".encode()
-            self.ending["known"] = family(mark, self.number, self.leader, self.ending["known"])
-        return self.ending["known"]
+            mark = f"{MARK}={self.command.id}".encode()
+            self.known = family(mark, self.command.number, self.leader, self.known)
+        return self.known
 
     def signal_group(self, number):
         """False when the group is empty."""
@@ -58,43 +89,20 @@ class Ending:
         except PermissionError:
             return True
 
-    def continue_ending(self):
-        ending = self.ending
-        overdue = time.monotonic() >= ending["deadline"]
-        if not self.started:
-            # Before exec the child does not have all its marks, so a sweep might not find it.
-            if overdue:
-                # A tool may have stopped it just before it became the program.
-                self.child.kill()
-            self.loop.after(POLL_SECONDS, self.continue_ending)
-            return
-        if not ending["begun"]:
-            self.begin_ending()
-        if self.leader is not None and not overdue and self.signal_group(0):
-            self.loop.after(POLL_SECONDS, self.continue_ending)
-            return
-        before = ending["known"]
+    def sweep(self):
+        """Kills all its processes that are found. @returns them, and whether there are new ones among them"""
+        before = self.known
         found = self.find_family()
         if self.leader is not None:
             self.signal_group(signal.SIGKILL)
-        new = any(before.get(pid) != born for pid, born in found.items())
+        is_new = any(before.get(pid) != born for pid, born in found.items())
         # The first sweep always finds new processes.
-        ending["grown"] = ending["grown"] + 1 if new and ending["sweeps"] > 0 else 0
-        ending["sweeps"] += 1
+        self.grown = self.grown + 1 if is_new and self.sweeps > 0 else 0
+        self.sweeps += 1
         with as_tool():
             for pid in found:
                 kill_now(pid)
             # In someone else's container that would kill the owner's processes too.
-            if ending["grown"] >= BOMB_SWEEPS and not ATTACHED:
+            if self.grown >= BOMB_SWEEPS and not ATTACHED:
                 kill_now(-1)
-        if found and ending["sweeps"] < GIVE_UP_SWEEPS:
-            self.loop.after(0 if new else POLL_SECONDS, self.continue_ending)
-            return
-        ending["swept"] = True
-        if self.end:
-            self.ending = None
-            self.notify_ended()
-        elif self.pipes:
-            # A process outside the family may still hold the pipe.
-            self.loop.after(DRAIN_SECONDS, self.conclude)
-        self.conclude()
+        return found, is_new

@@ -1,4 +1,4 @@
-"""File operations, in a forked child that cannot become root again. Part of the supervisor: see sources.ts.
+"""File operations, in a forked child that cannot become root again.
 
 No path leaves /workspace: a path is walked folder by folder from an open folder, links are read and walked in the same
 way, `..` goes back to the folder we came from. So nothing is ever looked up by a name that a tool could have replaced.
@@ -11,6 +11,8 @@ import hashlib
 import os
 import stat
 import time
+
+from .place import WORKSPACE
 
 MAX_LINKS = 40
 MAX_HASHED_BYTES = 64 << 20

@@ -1,12 +1,14 @@
 """Loads the rules (network.nft) into its own network namespace, then probes what must be out of reach. Runs
 once, in a container of the operator's image that shares the sandbox's network and has NET_ADMIN, which the sandbox
-never has. Last part: see sources.ts.
+never has.
 """
 
 import ipaddress
 import json
 import os
 import subprocess
+
+from .reach import is_reachable
 
 NFT_SECONDS = 20
 
@@ -36,7 +38,12 @@ def load(rules):
     return [f"nft: {nft.stderr.strip()[:300]}"] if nft.returncode else []
 
 
-order = json.loads(os.environ["LONGHAUL_ORDER"])
-troubles = load(order["rules"])
-reachable = [address for address in order["probe"] if is_reachable(address)]
-print(json.dumps({"troubles": troubles, "reachable": reachable}), flush=True)
+def main():
+    order = json.loads(os.environ["LONGHAUL_ORDER"])
+    troubles = load(order["rules"])
+    reachable = [address for address in order["probe"] if is_reachable(address)]
+    print(json.dumps({"troubles": troubles, "reachable": reachable}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

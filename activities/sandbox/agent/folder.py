@@ -1,5 +1,4 @@
-"""Opens folders by name in an open folder, also our own without the needed permissions. Part of the supervisor and of the
-program that saves and restores a workspace: see sources.ts."""
+"""Opens folders by name in an open folder, also our own without the needed permissions."""
 
 import os
 import stat

@@ -41,7 +41,12 @@ def quietly(copy, peer):
         pass
 
 
-server = connect(int(os.environ["LONGHAUL_PORT"]))
-threading.Thread(target=quietly, args=(send, server), daemon=True).start()
-quietly(receive, server)
-os._exit(0)
+def main():
+    server = connect(int(os.environ["LONGHAUL_PORT"]))
+    threading.Thread(target=quietly, args=(send, server), daemon=True).start()
+    quietly(receive, server)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

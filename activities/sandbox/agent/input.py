@@ -1,7 +1,9 @@
-"""A command's input: given at its start, or fed to it in pieces while it runs. Part of the supervisor: see sources.ts."""
+"""A command's input: given at its start, or fed to it in pieces while it runs."""
 
 import os
 import selectors
+
+from .loop import CHUNK
 
 
 class Input:

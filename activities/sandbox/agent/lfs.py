@@ -32,4 +32,6 @@ def main():
         os.rename(part, os.path.join(place, oid))
 
 
-main()
+
+if __name__ == "__main__":
+    main()

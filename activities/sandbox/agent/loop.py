@@ -1,10 +1,12 @@
-"""An event loop for descriptors and timers, in one thread. Part of the supervisor: see sources.ts."""
+"""An event loop for descriptors and timers, in one thread."""
 
 import heapq
 import itertools
 import selectors
 import time
 import traceback
+
+from .place import HOME
 
 TROUBLE = f"{HOME}/trouble"
 # The most bytes read from or written to a pipe or socket before others get their turn.

@@ -1,4 +1,4 @@
-"""A command's output, kept within bounds. Part of the supervisor: see sources.ts."""
+"""A command's output, kept within bounds."""
 
 import os
 import struct

@@ -1,5 +1,4 @@
-"""The supervisor's folders and user ids: in a container of our own, or attached to one that someone else owns. First part: see
-sources.ts."""
+"""The supervisor's folders and user ids: in a container of our own, or attached to one that someone else owns."""
 
 import json
 import os

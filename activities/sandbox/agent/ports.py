@@ -48,4 +48,9 @@ def listeners():
                 yield {"port": int(port, 16), "address": address_of(address), **holder}
 
 
-print(json.dumps(sorted(listeners(), key=lambda listener: (listener["port"], listener["address"]))))
+def main():
+    print(json.dumps(sorted(listeners(), key=lambda listener: (listener["port"], listener["address"]))))
+
+
+if __name__ == "__main__":
+    main()

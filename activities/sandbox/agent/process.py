@@ -1,9 +1,11 @@
-"""The tools' uid: acting as it, and finding its processes. Part of the supervisor: see sources.ts."""
+"""The tools' uid: acting as it, and finding its processes."""
 
 import os
 import signal
 import stat
 from contextlib import contextmanager
+
+from .place import ATTACHED, MARK_LINE, TOOL_GID, TOOL_UID, WORKSPACE
 
 # No process of root or of the tools has these ids. They differ from each other, so that a signal to everything that `as_tool`
 # may signal spares children that have not become a program.

@@ -1,4 +1,4 @@
-"""Whether an address can be reached from here. Part of the supervisor and of the firewall: see sources.ts."""
+"""Whether an address can be reached from here."""
 
 import socket
 

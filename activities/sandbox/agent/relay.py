@@ -32,7 +32,7 @@ def write_all(write, data):
         view = view[write(view) :]
 
 
-def main():
+def copy():
     peer = connect()
     # The supervisor never blocks on a reader and this process only copies, so blocking writes cannot deadlock.
     while True:
@@ -49,8 +49,13 @@ def main():
             write_all(peer.send, data)
 
 
-try:
+def main():
+    try:
+        copy()
+    except OSError:
+        # The worker or the supervisor closed its side: nothing is left to copy.
+        pass
+
+
+if __name__ == "__main__":
     main()
-except OSError:
-    # The worker or the supervisor closed its side: nothing is left to copy.
-    pass

@@ -1,11 +1,15 @@
-"""Applies the settings that a session's configuration has for its commands: variables, system files, certificate authorities.
-Part of the supervisor: see sources.ts."""
+"""What the tools run with: the environment, the settings of a session's configuration (variables, system files, certificate
+authorities), and what the kernel lets them do."""
 
 import base64
 import hashlib
 import os
+import pwd
 import re
 import struct
+
+from .place import TOOL_UID, WORKSPACE
+from .usage import status_of
 
 # Where images keep the public authorities: Debian and Alpine, Fedora, others.
 PUBLIC_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
@@ -86,3 +90,25 @@ def write_system_file(path, content):
         file.write(data)
         os.fchmod(file.fileno(), 0o644)
     os.replace(draft, path)
+
+
+def own_isolation():
+    """The supervisor's confinement as the kernel reports it; the tools' is at least as strict."""
+    status = status_of("/proc/self")
+    return {name: status[name] for name in ("Seccomp", "NoNewPrivs", "CapBnd") if name in status}
+
+
+def tool_environment():
+    """The image's own environment and the tools' user, with nothing from the worker's environment."""
+    env = {key: value for key, value in os.environ.items() if key not in ("HOSTNAME", "HOME")}
+    try:
+        user = pwd.getpwuid(TOOL_UID)
+        home, name = user.pw_dir, user.pw_name
+    except KeyError:
+        home, name = WORKSPACE, "agent"
+    env.setdefault("LANG", "C.UTF-8")
+    env.update(HOME=home, USER=name, LOGNAME=name, SHELL="/bin/bash", TERM="dumb", PAGER="cat", GIT_PAGER="cat")
+    # On the tools' path only: the supervisor itself, which is root, runs nothing from a folder that they can write to.
+    env["PATH"] = f"{home}/.local/bin:{env.get('PATH', os.defpath)}"
+    env.update(GIT_TERMINAL_PROMPT="0", GIT_EDITOR="true", DEBIAN_FRONTEND="noninteractive")
+    return env

@@ -214,4 +214,9 @@ def answer(order):
         return {"unable": f"{error.strerror}: {error.filename!r}"[:300]}
 
 
-print(json.dumps(answer(json.load(sys.stdin))))
+def main():
+    print(json.dumps(answer(json.load(sys.stdin))))
+
+
+if __name__ == "__main__":
+    main()

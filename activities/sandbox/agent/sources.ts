@@ -1,110 +1,108 @@
-/** The Python programs that run inside containers, read from the files next to this one. */
+/** The Python programs that run inside containers: each is a module of the packages `agent` and `egress`, and all that it imports. */
 import { readFileSync } from "node:fs";
 
-/** In the order in which they are joined: each part may use the ones above it. */
-const SUPERVISOR_PARTS = [
-  "place",
-  "loop",
-  "output",
-  "input",
-  "process",
-  "files",
-  "folder",
-  "usage",
-  "disk",
-  "child",
-  "journal",
-  "ending",
-  "command",
-  "client",
-  "reach",
-  "../egress/splice",
-  "../egress/forwarder",
-  "settings",
-  "environment",
-  "supervisor",
-];
+const LOADER = "agent.loader";
 
-const part = (name: string): string => readFileSync(new URL(`./${name}.py`, import.meta.url), "utf8");
+const text = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
+
+/** Undefined for what is not ours: the standard library. */
+function sourceOf(name: string): string | undefined {
+  if (!/^(agent|egress)\b/.test(name)) return undefined;
+  const path = name.replaceAll(".", "/");
+  try {
+    return text(`${path}.py`);
+  } catch {
+    return text(`${path}/__init__.py`);
+  }
+}
+
+/** The names of the modules that a module imports when it is loaded. */
+function importedBy(name: string, source: string): string[] {
+  return [...source.matchAll(/^from (\.*)([\w.]+) import /gm)].map(([, dots = "", rest = ""]) =>
+    dots === "" ? rest : [...name.split(".").slice(0, -dots.length), rest].join("."),
+  );
+}
 
 /**
- * The supervisor as one program. Programs are passed in the environment of the process that runs them, so that `ps` stays
- * readable.
+ * The program as one text: as JSON, which Python's `eval` reads too, the main module's name, all modules by name, and `foreign`.
+ * Programs are passed in the environment of the process that runs them, so that `ps` stays readable. The kernel takes at most
+ * 128 KiB in one variable.
+ * @param foreign names of variables that are removed first, because the image may have set them
  */
-export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
+function programOf(main: string, foreign: readonly string[] = []): string {
+  const modules: Record<string, string> = {};
+  const add = (name: string): void => {
+    const source = name in modules ? undefined : sourceOf(name);
+    if (source === undefined) return;
+    modules[name] = source;
+    for (const imported of importedBy(name, source)) add(imported);
+    if (name.includes(".")) add(name.slice(0, name.lastIndexOf(".")));
+  };
+  add(LOADER);
+  add(main);
+  return JSON.stringify([main, modules, foreign]);
+}
+
+/** The supervisor in a container that someone else owns. */
+export const supervisorSource = programOf("agent.supervisor");
+
+const foreign = ["LONGHAUL_ATTACHED", "LONGHAUL_HOME"];
+const own = programOf("agent.supervisor", [...foreign, "LONGHAUL_EGRESS"]);
+const ownWithEgress = programOf("agent.supervisor", foreign);
 
 /**
  * The same in a container of our own, deaf to what the image's environment says of these variables: only a container that someone
  * else owns has them from us.
  */
-export function ownSupervisorSource({ hasEgress }: { readonly hasEgress: boolean }): string {
-  const foreign = ["LONGHAUL_ATTACHED", "LONGHAUL_HOME", ...(hasEgress ? [] : ["LONGHAUL_EGRESS"])];
-  return `import os\nfor name in ${JSON.stringify(foreign)}:\n    os.environ.pop(name, None)\n\n${supervisorSource}`;
-}
+export const ownSupervisorSource = ({ hasEgress }: { readonly hasEgress: boolean }): string =>
+  hasEgress ? ownWithEgress : own;
 
-/** Saves and restores a workspace; runs as a command, with the tools' rights. Its input: agent/restore.py. */
-export const workspaceSource = ["folder", "tree", "tracked", "survey", "save", "restore"]
-  .map(part)
-  .join("\n\n");
+/** Saves and restores a workspace; runs as a command, with the tools' rights. Its input: agent/workspace/main.py. */
+export const workspaceSource = programOf("agent.workspace.main");
 
 /** Commits a session's uncommitted work, and finds what else there is; runs as a command, with the tools' rights. */
-export const deliverSource = ["repository", "locks", "work", "deliver"].map(part).join("\n\n");
+export const deliverSource = programOf("agent.delivery.deliver");
 
 /** Puts Git LFS objects into a repository's store; runs as a command, with the tools' rights. */
-export const lfsSource = part("lfs");
+export const lfsSource = programOf("agent.lfs");
 
 /** Packs the result of a project's set-up for reuse; runs as a command, with the tools' rights. */
-export const setupSource = part("setup");
+export const setupSource = programOf("agent.setup");
 
 /** Hashes or packs a Dockerfile's build context; runs as a command, with the tools' rights. */
-export const contextSource = part("context");
+export const contextSource = programOf("agent.context");
 
 /** Starts the supervisor in a container that someone else owns. */
-export const attachSource = ["place", "attach"].map(part).join("\n\n");
+export const attachSource = programOf("agent.attach");
 
 /** Ends what a session left in such a container, and removes its files. */
-export const detachSource = ["place", "process", "detach"].map(part).join("\n\n");
+export const detachSource = programOf("agent.detach");
 
 /** Copies bytes between an exec stream and the supervisor. */
-export const relaySource = part("relay");
+export const relaySource = programOf("agent.relay");
 
 /** Loads a sandbox's network rules into its namespace, and probes whether they block what they should. */
-export const firewallSource = ["reach", "firewall"].map(part).join("\n\n");
+export const firewallSource = programOf("agent.firewall");
 
 /** Lists listening ports in a sandbox. */
-export const portsSource = part("ports");
+export const portsSource = programOf("agent.ports");
 
 /** Copies bytes between an exec stream and a server in the sandbox. */
-export const forwardSource = part("forward");
+export const forwardSource = programOf("agent.forward");
 
 /** The proxy of `network: listed`. */
-export const egressProxySource = [
-  "decision",
-  "client_hello",
-  "splice",
-  "request",
-  "tunnel",
-  "proxy",
-  "control",
-]
-  .map((name) => part(`../egress/${name}`))
-  .join("\n\n");
+export const egressProxySource = programOf("egress.control");
 
 /** The rules, with a placeholder for each set of addresses. */
-export const networkTemplate = readFileSync(new URL("./network.nft", import.meta.url), "utf8");
+export const networkTemplate = text("agent/network.nft");
 
 /**
  * Arguments that run the program in the variable by the image's python3, isolated from site packages and PYTHON
  * variables. The program's own children do not get the variable.
  */
 export function pythonArguments(variable: string): string[] {
-  return [
-    "python3",
-    "-I",
-    "-S",
-    "-c",
-    `import os;exec(compile(os.environ.pop("${variable}"),"${variable}","exec"))`,
-  ];
+  const load = `main,modules,foreign=eval(os.environ.pop("${variable}"));exec(modules["${LOADER}"])`;
+  return ["python3", "-I", "-S", "-c", `import os;${load};run(main,modules,foreign)`];
 }
 
 /** The protocol's version; a sandbox with another one is refused. Equal to PROTOCOL in supervisor.py. */

@@ -1,5 +1,5 @@
 """The sandbox's main process: takes requests over a socket that only root can reach, starts commands as uid 1000 and records
-how they ended. It outlives streams and workers; its records outlive it in files. Last part: see sources.ts.
+how they ended. It outlives streams and workers; its records outlive it in files.
 
 Requests and answers are JSON, one per line, many in progress at once: {"q": number, "op": …} is answered by {"q", "ok": …}
 or {"q", "error": text}; a wait may get {"q", "bytes": n} before that. Bytes are encoded as base64.
@@ -8,7 +8,6 @@ or {"q", "error": text}; a wait may get {"q", "bytes": n} before that. Bytes are
 import binascii
 import collections
 import fcntl
-import json
 import os
 import re
 import resource
@@ -17,13 +16,24 @@ import signal
 import socket
 import time
 
+from .child import Child, answer_line
+from .client import Client, Waiter
+from .command import CALLS, DEFAULT_MAX_OUTPUT_BYTES, SAVE_PREFIX, Command
+from .disk import Disk
+from .files import answer_file
+from .forwarder import egress_listener, replace_ssh_in_git, start_forwarder
+from .journal import Journal
+from .loop import Loop
+from .place import ATTACHED, HIGHEST_NUMBER, HOME, MARK_LIMIT, WORKSPACE
+from .process import adopt_orphans, as_tool, open_workspace
+from .reach import is_reachable
+from .settings import apply_settings, own_isolation, tool_environment
+
 PROTOCOL = 1
 SOCKET = f"{HOME}/control.sock"
 MAX_READ_BYTES_OF_OUTPUT = 1 << 20
 # Limit for the outputs of all ended commands except the newest: by then whole outputs are in the store.
 MAX_ENDED_BYTES = 1 << 30
-# Ids of the programs that save and restore the workspace (workspace-program.ts) begin so: ids of tools' commands have no dash.
-SAVE_PREFIX = "ws-"
 # Pause before a forwarder that has ended is restarted.
 FORWARDER_PAUSE_SECONDS = 1
 COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
@@ -279,4 +289,5 @@ class Supervisor:
         self.loop.run()
 
 
-Supervisor().run()
+if __name__ == "__main__":
+    Supervisor().run()

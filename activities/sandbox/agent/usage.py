@@ -1,5 +1,4 @@
-"""Counts what the tools use on the disk, as uid 1000: files in folders, and deleted files that are held open. Part of the
-supervisor: see sources.ts.
+"""Counts what the tools use on the disk, as uid 1000: files in folders, and deleted files that are held open.
 
 Each folder is opened from its parent, so that no path is too long. Every entry counts as some bytes, so the limit also bounds
 the number of entries that a count reads.
@@ -9,6 +8,10 @@ import errno
 import os
 import stat
 import time
+
+from .folder import enter, leave
+from .place import TOOL_UID, WORKSPACE
+from .process import CHILD_GID
 
 # Package caches, if sessions share them: a separate volume, which counts for each of those sessions.
 CACHE_FOLDER = "/home/agent/.cache"

@@ -1,4 +1,4 @@
-"""The server's name in a TLS client hello. Part of the egress proxy: see sources.ts. Source: RFC 8446, 4.1.2; RFC 6066, 3."""
+"""The server's name in a TLS client hello. Source: RFC 8446, 4.1.2; RFC 6066, 3."""
 
 HANDSHAKE = 22
 CLIENT_HELLO = 1

@@ -1,10 +1,11 @@
-"""The proxy's sockets: in a volume one for each sandbox, in its own file system one for workers. Last part of the egress proxy:
-see sources.ts.
+"""The proxy's sockets: in a volume one for each sandbox, in its own file system one for workers.
 """
 
 import asyncio
 import json
 import os
+
+from .proxy import Proxy, Session, listening
 
 # Equal to EGRESS_FOLDER in forwarder.py.
 SOCKETS = "/run/longhaul"
@@ -81,4 +82,5 @@ async def main():
     await asyncio.gather(proxy.serve(listening(PUBLIC)), control.serve_forever())
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

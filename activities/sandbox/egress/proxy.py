@@ -1,16 +1,20 @@
 """The egress proxy of `sandbox.network: listed`: one on each Docker host, in a container of the operator's image. Sandboxes
-reach it over sockets in a volume, each over its own. See sources.ts.
+reach it over sockets in a volume, each over its own.
 """
 
 import asyncio
 import concurrent.futures
 import hmac
 import os
-import re
 import socket
 import time
 
-MAX_HEAD_BYTES = 1 << 16
+from .client_hello import asks_again, hello_and_end
+from .decision import Refused, Rules, literal
+from .request import MAX_HEAD_BYTES, Malformed, authority, copy_body, read_head
+from .splice import CHUNK_BYTES, IDLE_SECONDS, splice
+from .tunnel import again, literal_or_normal, opening, until_known
+
 # Limits per session and in total: each connection takes some 100 KB at most. However many others have, a session has some.
 MAX_CONNECTIONS = 128
 MAX_ALL_CONNECTIONS = 1024

@@ -1,4 +1,4 @@
-"""Heads and bodies of HTTP/1.1 as a proxy has to understand them. Part of the egress proxy: see sources.ts.
+"""Heads and bodies of HTTP/1.1 as a proxy has to understand them.
 
 Messages that two parsers could read differently are refused, since a request's end decides where the next one begins.
 """
@@ -6,6 +6,7 @@ Messages that two parsers could read differently are refused, since a request's 
 import re
 import urllib.parse
 
+MAX_HEAD_BYTES = 1 << 16
 # Ends of lines that only some parsers take for one.
 BARE = re.compile(r"[\0\r\n]")
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

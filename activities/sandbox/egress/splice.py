@@ -1,4 +1,4 @@
-"""Copies between two connections. Part of the egress proxy and of the supervisor: see sources.ts."""
+"""Copies between two connections."""
 
 CHUNK_BYTES = 1 << 16
 # Longer than a server works on an answer without sending a byte. Source: ours.

@@ -1,6 +1,11 @@
-"""How a tunnel begins: what its first bytes are, and that they name the server for which it was opened. Part of the egress proxy:
-see sources.ts.
+"""How a tunnel begins: what its first bytes are, and that they name the server for which it was opened.
 """
+
+import re
+
+from .client_hello import HANDSHAKE, hello_of, second_hello_of, server_name
+from .decision import Refused, literal, normal_name
+from .request import MAX_HEAD_BYTES, read_head
 
 
 async def until_known(reader, verdict, data=b""):

@@ -1,10 +1,13 @@
-"""Lists the workspace's files, within limits. Part of the program that saves and restores a workspace: see sources.ts."""
+"""Lists the workspace's files, within limits."""
 
 import bisect
 import errno
 import os
 import stat
 import time
+
+from .tracked import ancestors, is_outside, lines_in, tracked_below
+from .tree import MAX_LOOKS, TICK_NS, Folders, fields, is_same, tree_order, uncertain, value_of
 
 # Errors that mean that a path was removed while it was read.
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)

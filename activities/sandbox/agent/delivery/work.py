@@ -1,7 +1,9 @@
-"""Finds work that HEAD does not have: branches, tags, stashes, worktrees, commits that no reference names. Part of the program that delivers: see sources.ts."""
+"""Finds work that HEAD does not have: branches, tags, stashes, worktrees, commits that no reference names."""
 
 import os
 import re
+
+from .repository import git
 
 MAX_REFLOG = 1000
 LEFT_DETACHED = re.compile(rb"checkout: moving from ([0-9a-f]{40,64}) to ")

@@ -9,7 +9,7 @@ GIT_TIMEOUT_S = 60
 MAX_ANSWER_BYTES = 128 << 20
 POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 MAX_LINK_BYTES = 1 << 16
-# Tracked files that could not be brought back, in the repository's folder; agent/deliver.py reads it too.
+# Tracked files that could not be brought back, in the repository's folder; agent/delivery/deliver.py reads it too.
 NOT_RESTORED = b"longhaul-not-restored"
 # No program that the configuration names, no question, no network.
 OPTIONS = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]

@@ -1,5 +1,4 @@
-"""The workspace's tree: walked from open folders, listed, compared. Part of the program that saves and restores a
-workspace, which runs in the sandbox as the tools' user: see sources.ts.
+"""The workspace's tree: walked from open folders, listed, compared.
 
 A listing maps each path to its value: `kind mode size mtime/ctime`, a NUL, a link's target. Paths and names are bytes.
 """
@@ -8,9 +7,12 @@ import os
 import stat
 import zlib
 
+from ..folder import enter, leave
+
 # File times advance by the kernel's tick, at most 10 ms: a second write within the same tick does not change them.
 TICK_NS = 20_000_000
 MAX_LOOKS = 3
+MAX_LISTING_BYTES = 256 << 20
 UNBOUNDED = {"entries": 1 << 60, "listingBytes": 1 << 60, "pathBytes": 1 << 60, "fileBytes": 1 << 60, "bytes": 1 << 60}
 
 

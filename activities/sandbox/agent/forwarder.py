@@ -1,11 +1,15 @@
 """Gives the tools of a sandbox without a network a proxy at 127.0.0.1: each connection is passed on to the socket that the egress
-proxy has for this sandbox. Part of the supervisor: see sources.ts.
+proxy has for this sandbox.
 """
 
 import os
 import re
 import signal
 import socket
+
+from egress.splice import splice
+
+from .child import keep_only
 
 EGRESS_FOLDER = "/run/longhaul"
 # The usual port for proxies, because of squid.

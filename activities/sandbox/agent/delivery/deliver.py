@@ -13,6 +13,9 @@ import stat
 import sys
 import tempfile
 
+from .repository import Trouble, drop_locks, git, git_is_running, names, text
+from .work import Item, ahead, at_remotes, contains, elsewhere, existing, head_of, references
+
 MAX_FILE_BYTES = 10 * 1024 * 1024
 MAX_NAMED = 20
 POINTER = b"version https://git-lfs.github.com/spec/v1\n"
@@ -76,7 +79,7 @@ def lost_of_lfs(paths):
 
 
 def not_restored():
-    """Tracked files that a restore could not bring back (agent/tracked.py), which the index passes over. One that is there again,
+    """Tracked files that a restore could not bring back (agent/workspace/tracked.py), which the index passes over. One that is there again,
     made anew, is no longer passed over. @returns those that are not there"""
     marker = os.path.join(git("rev-parse", "--git-dir").stdout.strip(), NOT_RESTORED)
     try:
@@ -226,8 +229,7 @@ def left_over(left, items):
     ]
 
 
-def main():
-    order = json.load(sys.stdin)
+def deliver(order):
     at_end = order.get("commit")
     refuse_other_place()
     if not git_is_running():
@@ -273,8 +275,13 @@ def main():
     return answer
 
 
-try:
-    said = main()
-except Trouble as trouble:
-    said = {"trouble": str(trouble)}
-print(json.dumps(said))
+def main():
+    try:
+        answer = deliver(json.load(sys.stdin))
+    except Trouble as trouble:
+        answer = {"trouble": str(trouble)}
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,13 @@
-"""Packs what changed since an earlier listing. Part of the program that saves and restores a workspace: sources.ts."""
+"""Packs what changed since an earlier listing."""
 
 import errno
 import os
 import stat
 import zlib
+
+from ..folder import widen
+from .survey import GONE, Survey
+from .tree import MAX_LISTING_BYTES, Folders, Lost, fields, is_same, read_listing, tree_order, value_of, written_listing
 
 # A file renamed between listing and packing would be missing under its new name, so the save is repeated, at most this often.
 MAX_ROUNDS = 3

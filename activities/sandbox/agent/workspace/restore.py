@@ -1,33 +1,34 @@
-"""Restores the workspace to a save. Last part of the program that saves and restores a workspace: see sources.ts."""
+"""Restores the workspace to a save."""
 
 import errno
-import json
 import os
 import re
-import sys
 import time
 import zlib
 
-MAX_LISTING_BYTES = 256 << 20
+from ..folder import FOLDER, enter
+from .save import BLOCK, MAX_REPORTED, MAX_ROUNDS
+from .survey import Survey
+from .tracked import bring_back
+from .tree import (
+    MAX_LISTING_BYTES,
+    TICK_NS,
+    UNBOUNDED,
+    Folders,
+    Lost,
+    fields,
+    is_same,
+    make_folder,
+    read_listing,
+    tree_order,
+    uncertain,
+    written_listing,
+)
+
 CHUNK = 1 << 18
 STAGE = ".longhaul-restore-"
 # A lock of a git that was at work when its files were saved. No git is at work in what is restored.
 LOCK = re.compile(rb"(^|/)\.git/.*\.lock$", re.S)
-
-
-class Part:
-    """One part of the standard input; never reads beyond it."""
-
-    def __init__(self, source, left):
-        self.source = source
-        self.left = left
-
-    def read(self, count=-1):
-        data = self.source.read(self.left if count < 0 else min(count, self.left))
-        self.left -= len(data)
-        if not data and count != 0 and self.left:
-            raise EOFError("the input ended too early")
-        return data
 
 
 class Unpacked:
@@ -53,21 +54,6 @@ class Unpacked:
         if self.left < 0:
             raise Lost("a pack holds more than was ever saved")
         return data
-
-
-class Parts:
-    """The parts that follow the order on the standard input, each after a line with its length."""
-
-    def __init__(self, source):
-        self.source = source
-
-    def next(self):
-        """The next part; None after the last."""
-        line = self.source.readline()
-        return Part(self.source, int(line)) if line else None
-
-    def read(self):
-        return self.next().read()
 
 
 def check(target):
@@ -255,17 +241,3 @@ def checkouts_in(entries):
 def as_restored(saved, now):
     """A file that differs from its save, such as an index that was marked, is to be saved again."""
     return now if not now.startswith(b"f") or fields(saved)[2:4] == fields(now)[2:4] else uncertain(now)
-
-
-def main():
-    source, out = sys.stdin.buffer, sys.stdout.buffer
-    order = json.loads(source.readline())
-    try:
-        answer = {"save": save, "restore": restore}[order["do"]](order, Parts(source), out.write)
-    except Lost as error:
-        answer = {"lost": str(error)}
-    out.flush()
-    sys.stderr.write(json.dumps(answer))
-
-
-main()

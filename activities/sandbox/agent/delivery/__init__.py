@@ -1,0 +1,1 @@
+"""The program that takes a session's work out of its repository."""

@@ -1,0 +1,1 @@
+"""The program that saves and restores a workspace."""
