@@ -39,14 +39,14 @@ export function joinedSecrets(...lists: readonly Made[]): Made {
  */
 export function createSanitizer(secrets: readonly string[], made: Made = () => secrets): Sanitizer {
   let known: readonly string[] = secrets;
-  let current = createMasker(secrets);
+  const own = createMasker(secrets);
   const masker = () => {
     const now = made();
     if (now !== known) {
       known = now;
-      current = createMasker([...secrets, ...now]);
+      own.learn(now);
     }
-    return current;
+    return own;
   };
   return {
     clean: (text) => masker().mask(cleanText(text)),

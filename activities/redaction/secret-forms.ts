@@ -17,17 +17,28 @@ const LINE_BYTES = 57;
  */
 export type Gap = "quotes" | "wrap" | "separators" | "columns";
 
-/**
- * A form is a row of units, each a list of alternatives; an alternative is a row of codes. Each code counts however the text
- * spells it (see `spelled-text.ts`).
- */
+/** A list of alternatives, each a row of codes. Each code counts however the text spells it (see `spelled-text.ts`). */
+export type FormUnit = readonly (readonly number[])[];
+
+/** A form is a row of units. A secret has dozens of forms, and a text begins like one of them now and then. */
 export interface SecretForm {
-  readonly units: readonly (readonly (readonly number[])[])[];
+  /** The first two units, by which its beginning is found. */
+  readonly heads: readonly FormUnit[];
+  /** All of them, made when a text first begins like it. */
+  readonly units: () => readonly FormUnit[];
   readonly gap: Gap;
   /** How many units the rows of a dump keep together; 1 by default. */
   readonly cell?: number;
   /** Whether it is the middle of a secret in a row that may have all of its characters once more. */
   readonly inRows?: true;
+}
+
+function formOf<Part>(
+  parts: readonly Part[],
+  unitOf: (part: Part, index: number) => FormUnit,
+  kind: Omit<SecretForm, "heads" | "units">,
+): SecretForm {
+  return { heads: parts.slice(0, 2).map(unitOf), units: () => parts.map(unitOf), ...kind };
 }
 
 /** All forms of all secrets. `clean` is what text went through before it is searched. */
@@ -66,14 +77,14 @@ function formsOf(value: string, cleaned: string): SecretForm[] {
   return [
     ...[...texts].map(textForm),
     ...[...texts].map((text) => textForm(Array.from(text).toReversed().join(""))),
-    ...[bytes, ...new Set(escaped)].map((text): SecretForm => {
-      return { units: Array.from(Buffer.from(text).toString("hex"), eitherCase), gap: "separators", cell: 2 };
-    }),
-    { units: decimalUnits(bytes), gap: "separators" },
-    { units: Array.from(bytes, (byte) => [codes(byte.toString(8).padStart(3, "0"))]), gap: "separators" },
+    ...[bytes, ...new Set(escaped)].map((text) =>
+      formOf(Array.from(Buffer.from(text).toString("hex")), eitherCase, { gap: "separators", cell: 2 }),
+    ),
+    decimalForm([...bytes]),
+    formOf([...bytes], (byte) => [codes(byte.toString(8).padStart(3, "0"))], { gap: "separators" }),
     ...dumpForms(bytes),
-    ...[...encoded].map((text): SecretForm => ({ units: Array.from(text, base64Unit), gap: "wrap" })),
-    ...[...base32].map((text): SecretForm => ({ units: Array.from(text, eitherCase), gap: "wrap" })),
+    ...[...encoded].map((text) => formOf(Array.from(text), base64Unit, { gap: "wrap" })),
+    ...[...base32].map((text) => formOf(Array.from(text), eitherCase, { gap: "wrap" })),
   ];
 }
 
@@ -90,13 +101,14 @@ function textForm(value: string): SecretForm {
   const text = withoutOpening(value);
   // How many backslashes stand for one depends on how often the text was escaped, so a run of them is one unit.
   const points = Array.from(text.replace(/\\+/g, "\\"));
-  const units = points.map((point) => {
-    const code = point.codePointAt(0) ?? 0;
-    if (code < 0x80) return [[code]];
-    const halves = Array.from({ length: point.length }, (_half, at) => point.charCodeAt(at));
-    return [...(point.length > 1 ? [[code]] : []), halves, [...Buffer.from(point)]];
-  });
-  return { units, gap: "quotes" };
+  return formOf(points, pointUnit, { gap: "quotes" });
+}
+
+function pointUnit(point: string): number[][] {
+  const code = point.codePointAt(0) ?? 0;
+  if (code < 0x80) return [[code]];
+  const halves = Array.from({ length: point.length }, (_half, at) => point.charCodeAt(at));
+  return [...(point.length > 1 ? [[code]] : []), halves, [...Buffer.from(point)]];
 }
 
 const codes = (text: string): number[] => Array.from(text, (char) => char.charCodeAt(0));
@@ -106,10 +118,10 @@ function eitherCase(char: string): number[][] {
 }
 
 /** A list of bytes in decimal: each but the last ends with a separator, which the gap may lengthen. */
-function decimalUnits(bytes: Buffer): number[][][] {
-  return Array.from(bytes, (byte, index) =>
-    (index === bytes.length - 1 ? [""] : [",", " ", "\n"]).map((end) => codes(`${byte}${end}`)),
-  );
+function decimalForm(bytes: readonly number[]): SecretForm {
+  const unitOf = (byte: number, index: number) =>
+    (index === bytes.length - 1 ? [""] : [",", " ", "\n"]).map((end) => codes(`${byte}${end}`));
+  return formOf(bytes, unitOf, { gap: "separators" });
 }
 
 /** What `od -c` and `od -a` write for characters that cannot be seen. */
@@ -127,29 +139,29 @@ const isCharacter = (byte: number): boolean => byte >= 0x20 && byte < 0x7f;
  */
 function dumpForms(bytes: Buffer): SecretForm[] {
   const words = (size: number, radix: number, digits: number): SecretForm[] =>
-    Array.from({ length: size }, (_none, before): SecretForm => {
-      const units = Array.from({ length: Math.floor((bytes.length - before) / size) }, (_word, at) => {
-        const word = bytes
-          .readUIntLE(before + at * size, size)
-          .toString(radix)
-          .padStart(digits, "0");
-        return [...new Set([word, word.toUpperCase()])].map(codes);
-      });
-      return { units, gap: "columns", inRows: true };
-    }).filter(({ units }) => units.length * size >= MIN_ENCODED_CHARS / 2);
-  const columns = Array.from(bytes, (byte, at) => {
+    Array.from({ length: size }, (_none, before) => {
+      const count = Math.floor((bytes.length - before) / size);
+      return Array.from({ length: count }, (_word, at) => before + at * size);
+    })
+      .filter((places) => places.length * size >= MIN_ENCODED_CHARS / 2)
+      .map((places) => formOf(places, wordAt(size, radix, digits), { gap: "columns", inRows: true }));
+  const wordAt = (size: number, radix: number, digits: number) => (place: number) => {
+    const word = bytes.readUIntLE(place, size).toString(radix).padStart(digits, "0");
+    return [...new Set([word, word.toUpperCase()])].map(codes);
+  };
+  const column = (byte: number, at: number) => {
     const octal = byte.toString(8).padStart(3, "0");
     const cells = OD_NAMES[byte] ?? [isCharacter(byte) ? String.fromCharCode(byte) : octal];
     const next = bytes[at + 1];
     const ends = next === undefined ? [""] : [isCharacter(next) || OD_NAMES[next] ? "  " : " ", "\n"];
     return cells.flatMap((cell) => ends.map((end) => codes(cell + end)));
-  });
+  };
   return [
     ...words(2, 16, 4),
     ...words(4, 16, 8),
     ...words(2, 8, 6),
-    { units: Array.from(bytes, (byte) => [codes(byte.toString(2).padStart(8, "0"))]), gap: "columns" },
-    { units: columns, gap: "columns" },
+    formOf([...bytes], (byte) => [codes(byte.toString(2).padStart(8, "0"))], { gap: "columns" }),
+    formOf([...bytes], column, { gap: "columns" }),
   ];
 }
 

@@ -10,6 +10,8 @@ import { TOKEN_RULES } from "./token-rules.ts";
 export const MASK = "[masked]";
 
 export interface Masker {
+  /** Masks these secrets too, from now on, in streams that have begun as well. Costs nothing for those that it has. */
+  learn(secrets: readonly string[]): void;
   mask(text: string): string;
   /** As `mask`, with a mark of one's own in the place of a secret of so many characters. */
   replace(text: string, mark: (chars: number) => string): string;
@@ -24,11 +26,20 @@ export interface Masker {
  * token. Time is linear in the text's length.
  *
  * @param rules what a vendor's token looks like
+ * @param formsOf the forms of secrets
  */
-export function createMasker(secrets: readonly string[], rules = TOKEN_RULES): Masker {
-  const starts = createStarts(secretForms(secrets, cleanText), rules);
+export function createMasker(secrets: readonly string[], rules = TOKEN_RULES, formsOf = secretForms): Masker {
+  const starts = createStarts(rules);
+  const known = new Set<string>();
+  const learn = (more: readonly string[]) => {
+    const fresh = [...new Set(more)].filter((secret) => !known.has(secret));
+    for (const secret of fresh) known.add(secret);
+    starts.add(formsOf(fresh, cleanText));
+  };
+  learn(secrets);
   const scanWhole = (text: string) => scanSecrets(starts, { text, before: "", covered: 0, whole: true });
   return {
+    learn,
     mask: (text) => shown(text, scanWhole(text)),
     replace: (text, mark) => shown(text, scanWhole(text), mark),
     stream: () => new MaskedStream(starts),

@@ -1,5 +1,5 @@
 /** Whether a secret's form or a token begins at a place in a text that may continue. Pure. */
-import type { Gap, SecretForm } from "./secret-forms.ts";
+import type { FormUnit, Gap, SecretForm } from "./secret-forms.ts";
 import { endOfRow, hasRows, nextRow } from "./dump-rows.ts";
 import { isLead, LEAD_CHARS, type Reading, type SpelledText } from "./spelled-text.ts";
 import type { Run, TokenRule } from "./token-rules.ts";
@@ -52,6 +52,8 @@ const ORDINARY = ofEach(ordinary);
 
 /** A form compiled for matching. */
 export interface Pattern {
+  /** The first two units. */
+  readonly heads: readonly Unit[];
   readonly units: readonly Unit[];
   readonly gap: Gap;
   readonly cell: number;
@@ -71,7 +73,7 @@ interface Unit {
 /** Equal units share one object: a long secret has many of them. */
 export function createCompiler(): (form: SecretForm) => Pattern {
   const known = new Map<string, Unit>();
-  const compile = (alternatives: SecretForm["units"][number]): Unit => {
+  const compile = (alternatives: FormUnit): Unit => {
     const key = alternatives.join("|");
     const unit = known.get(key) ?? {
       alternatives,
@@ -82,7 +84,18 @@ export function createCompiler(): (form: SecretForm) => Pattern {
     known.set(key, unit);
     return unit;
   };
-  return ({ units, gap, cell = 1, inRows = false }) => ({ units: units.map(compile), gap, cell, inRows });
+  return ({ heads, units, gap, cell = 1, inRows = false }) => {
+    let made: readonly Unit[] | undefined;
+    return {
+      heads: heads.map(compile),
+      get units() {
+        return (made ??= units().map(compile));
+      },
+      gap,
+      cell,
+      inRows,
+    };
+  };
 }
 
 /**

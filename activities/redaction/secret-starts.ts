@@ -6,6 +6,8 @@ import { isLead, LEAD_CHARS, spellingStarts, type SpelledText } from "./spelled-
 import { TOKEN_RULES, type TokenRule } from "./token-rules.ts";
 
 export interface SecretStarts {
+  /** More forms to look for, from now on. */
+  add(forms: readonly SecretForm[]): void;
   /** The first place at or after `from` where a secret may begin; the text's length if there is none. */
   next(text: string, from: number): number;
   patternsAt(spelled: SpelledText, at: number): readonly Pattern[];
@@ -19,7 +21,7 @@ interface Candidates {
 
 const NONE: Candidates = { patterns: [], rules: [] };
 
-export function createStarts(forms: readonly SecretForm[], rules = TOKEN_RULES): SecretStarts {
+export function createStarts(rules = TOKEN_RULES): SecretStarts {
   const lists: Candidates[] = [NONE];
   const pairs = new Uint16Array(256 * 256);
   const firsts = new Uint16Array(256);
@@ -34,17 +36,8 @@ export function createStarts(forms: readonly SecretForm[], rules = TOKEN_RULES):
       put(listOf(firsts, place));
   };
   const compile = createCompiler();
-  const spelledStarts = new Map<number, readonly Pattern[]>();
+  const spelledStarts = new Map<number, Pattern[]>();
   const spelledNext = new SpelledNext();
-  for (const form of forms) {
-    const pattern = compile(form);
-    add(startsOf(form), (list) => list.patterns.push(pattern));
-    spelledNext.add(pattern);
-    for (const code of new Set(form.units[0]?.map(([first]) => first ?? 0)))
-      spelledStarts.set(code, [...(spelledStarts.get(code) ?? []), pattern]);
-  }
-  // Which character a spelling stands for is read only where one may begin that a form begins with.
-  if (forms.length > 0) add(spellingStarts(new Set(spelledStarts.keys())), () => {});
   for (const rule of rules) add(startsOfRule(rule), (list) => list.rules.push(rule));
 
   const candidates = (text: string, at: number): Candidates => {
@@ -53,6 +46,17 @@ export function createStarts(forms: readonly SecretForm[], rules = TOKEN_RULES):
     return lists[index ?? 0] ?? NONE;
   };
   return {
+    add(forms) {
+      for (const form of forms) {
+        const pattern = compile(form);
+        add(startsOf(form), (list) => list.patterns.push(pattern));
+        spelledNext.add(pattern);
+        for (const code of new Set(form.heads[0]?.map(([first]) => first ?? 0)))
+          put(spelledStarts, code, pattern);
+      }
+      // Which character a spelling stands for is read only where one may begin that a form begins with.
+      if (forms.length > 0) add(spellingStarts(new Set(spelledStarts.keys())), () => {});
+    },
     next(text, from) {
       if (from >= text.length) return text.length;
       let first = bucket(text.charCodeAt(from));
@@ -70,12 +74,9 @@ export function createStarts(forms: readonly SecretForm[], rules = TOKEN_RULES):
         return isLead(text.charCodeAt(at + 1))
           ? spelledNext.after(spelled, at)
           : candidates(text, at).patterns;
-      const found: (readonly Pattern[])[] = [];
-      for (const { value } of spelled.read(at)) {
-        const patterns = spelledStarts.get(value);
-        if (patterns !== undefined && !found.includes(patterns)) found.push(patterns);
-      }
-      return found.length < 2 ? (found[0] ?? NONE.patterns) : [...new Set(found.flat())];
+      let found = NONE.patterns as readonly Pattern[];
+      for (const { value } of spelled.read(at)) found = joined(found, spelledStarts.get(value));
+      return found;
     },
     rulesAt: (text, at) => candidates(text, at).rules,
   };
@@ -96,7 +97,7 @@ class SpelledNext {
   readonly #isAny = new Uint8Array(128 * 128);
 
   add(pattern: Pattern): void {
-    const [head, next] = pattern.units;
+    const [head, next] = pattern.heads;
     for (const [first = 0, second] of head?.alternatives ?? []) {
       // A plus may stand for a blank.
       const firsts = first === BLANK ? [BLANK, PLUS] : [first];
@@ -169,8 +170,8 @@ function placeOf(first: string, second: string): number {
 }
 
 /** The two characters with which a form may begin, but for spelled ones. A blank may be a plus. */
-function startsOf({ units, gap }: SecretForm): (readonly [string, string])[] {
-  const [head = [], next = []] = units;
+function startsOf({ heads, gap }: SecretForm): (readonly [string, string])[] {
+  const [head = [], next = []] = heads;
   const afterHead = [...GAP_STARTS[gap], ...next.flatMap(([first = 0]) => charsOf(first))];
   return head.flatMap(([first = 0, second]) =>
     charsOf(first).flatMap((char) =>
