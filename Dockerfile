@@ -12,13 +12,14 @@ RUN npm ci --omit=dev --no-audit --no-fund --ignore-scripts && npm cache clean -
 
 COPY activities activities
 COPY workflows workflows
+COPY temporal temporal
 COPY worker worker
 COPY scripts scripts
 
 # The workflow bundle is built here, so that no container has to build it when it starts. Files that a strict umask kept to
 # their owner become readable; node_modules already is, and changed as a whole it would be in the image twice (380 MB).
 RUN node --import ./scripts/quick-start.mjs scripts/build-bundle.ts \
-  && chmod -R a+rX package.json activities workflows worker scripts node_modules/.cache
+  && chmod -R a+rX package.json activities workflows temporal worker scripts node_modules/.cache
 
 USER node
 CMD ["node", "--import", "./scripts/quick-start.mjs", "worker/main.ts"]

@@ -18,7 +18,7 @@ import {
   encodedFailuresPath,
   payloadConverterPath,
   workflowPayloadConverterPath,
-} from "./connect/data-converter.ts";
+} from "../temporal/data-converter.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
 /** A file; or the code itself, if no file could be written. */

@@ -14,9 +14,9 @@ import { DEFAULT_IMAGE, imageNamed } from "../activities/config/default-image.ts
 import { imageSchema } from "../activities/config/sandbox-settings.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
-import { WrongSettings } from "./connect/wrong-settings.ts";
-import { codecKeysOf, type CodecKey } from "./connect/codec.ts";
-import { checkSurroundings, ServiceMissing } from "./connect/service-missing.ts";
+import { WrongSettings } from "../temporal/wrong-settings.ts";
+import { codecKeysOf, type CodecKey } from "../temporal/codec.ts";
+import { checkSurroundings, ServiceMissing } from "../temporal/service-missing.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
 
 /** A wrong value is answered with the form of a right one, and an example of it. */

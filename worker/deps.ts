@@ -12,12 +12,12 @@ import { resolveRun } from "../activities/config/resolve-run.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { withAttached } from "../activities/sandbox/docker/attached.ts";
 import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
-import { noticeSender } from "./connect/send-notice.ts";
-import { temporalClient } from "./connect/temporal-client.ts";
-import { temporalRuns } from "./connect/session-runs.ts";
+import { noticeSender } from "../temporal/send-notice.ts";
+import { temporalClient } from "../temporal/temporal-client.ts";
+import { temporalRuns } from "../temporal/session-runs.ts";
 import { hearAnnouncements } from "../activities/store/announcements.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
-import { mayNotMigrate } from "./connect/postgres-missing.ts";
+import { mayNotMigrate } from "../temporal/postgres-missing.ts";
 import { createNotifier } from "../activities/store/events.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
@@ -25,7 +25,7 @@ import type { WorkerConfig } from "./config.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
 import type { Logger } from "./logger.ts";
 import { loadOwnTools } from "./load-own-tools.ts";
-import { hasSearchAttributes } from "./search-attributes.ts";
+import { hasSearchAttributes } from "../temporal/search-attributes.ts";
 
 export interface BoundDeps {
   readonly deps: AgentDeps;

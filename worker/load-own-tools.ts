@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { oneLine } from "../activities/tools/paths.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 import { ownToolsOf, type OwnTools } from "../activities/tools/own/own-tools.ts";
-import { ServiceMissing } from "./connect/service-missing.ts";
+import { ServiceMissing } from "../temporal/service-missing.ts";
 
 /** @throws ServiceMissing (exit code 4) if the file cannot be loaded, or has something that is not a tool */
 export async function loadOwnTools(path: string): Promise<OwnTools> {

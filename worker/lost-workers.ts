@@ -10,9 +10,9 @@ import type { NativeConnection } from "@temporalio/worker";
 import type { Store } from "../activities/store/db.ts";
 import { activeSessionIds } from "../activities/store/sessions.ts";
 import type { LostWorker, WorkerLease } from "../activities/store/worker-lease.ts";
-import type { CodecKey } from "./connect/codec.ts";
-import { temporalClient } from "./connect/temporal-client.ts";
-import { isNotFound, whereFound } from "./connect/where-found.ts";
+import type { CodecKey } from "../temporal/codec.ts";
+import { temporalClient } from "../temporal/temporal-client.ts";
+import { isNotFound, whereFound } from "../temporal/where-found.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 

@@ -1,7 +1,7 @@
 /** The worker as a process: what compose, `npm start` and a cluster run. Exit codes as the client's: 0, 1, 2, 4. */
 import { isQueryError, reasonOf } from "../activities/contract/reason-of.ts";
 import { type WorkerConfig, readWorkerConfig } from "./config.ts";
-import { ServiceMissing } from "./connect/service-missing.ts";
+import { ServiceMissing } from "../temporal/service-missing.ts";
 import { runWorker } from "./run-worker.ts";
 
 async function main(): Promise<number> {

@@ -5,7 +5,7 @@ import { issueTexts } from "../activities/config/issue-text.ts";
 import { operatorPolicySchema, type OperatorPolicy } from "../activities/config/operator-policy.ts";
 import type { OperatorProvider } from "../activities/config/operator-providers.ts";
 import type { ProviderConfig } from "../activities/config/model-target.ts";
-import { WrongSettings } from "./connect/wrong-settings.ts";
+import { WrongSettings } from "../temporal/wrong-settings.ts";
 
 /** @throws WrongSettings that names each wrong key: a worker without its policy does not start */
 export function readPolicy(path: string): OperatorPolicy {

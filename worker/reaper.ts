@@ -21,10 +21,10 @@ import { withSandboxLock } from "../activities/store/session-locks.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { retain } from "./retention.ts";
 import { removeDeleted, removeDeletedRelays, removeDeletedSetUps } from "./clean-deleted.ts";
-import type { CodecKey } from "./connect/codec.ts";
-import { askAgainIfGone } from "./connect/ask-again.ts";
-import { listedAsRunning } from "./connect/list-runs.ts";
-import { temporalClient } from "./connect/temporal-client.ts";
+import type { CodecKey } from "../temporal/codec.ts";
+import { askAgainIfGone } from "../temporal/ask-again.ts";
+import { listedAsRunning } from "../temporal/list-runs.ts";
+import { temporalClient } from "../temporal/temporal-client.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 

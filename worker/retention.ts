@@ -10,8 +10,8 @@ import {
   dropUnstarted,
   endedLongAgo,
 } from "../activities/store/retention.ts";
-import { forgetHistories } from "./connect/forget-histories.ts";
-import { describedRun } from "./connect/described-run.ts";
+import { forgetHistories } from "../temporal/forget-histories.ts";
+import { describedRun } from "../temporal/described-run.ts";
 import type { Logger } from "./logger.ts";
 
 /** Sessions per round: 7,200 a day with a round every 10 minutes, and no long transaction. Source: ours. */

@@ -2,7 +2,7 @@
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { findBatch } from "../../activities/store/batches.ts";
 import { findSession } from "../../activities/store/reading.ts";
-import { until } from "../../worker/connect/until.ts";
+import { until } from "../../temporal/until.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
 import { missing, notPossible } from "../console/errors.ts";

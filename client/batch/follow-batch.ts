@@ -1,7 +1,7 @@
 /** Shows a batch until it ends: a line for each item that ends, and the totals. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
-import { plainReason } from "../../worker/connect/plain-reason.ts";
+import { plainReason } from "../../temporal/plain-reason.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { ClientError } from "../console/errors.ts";

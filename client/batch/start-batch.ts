@@ -16,7 +16,7 @@ import {
 } from "../../activities/store/batches.ts";
 import type { SessionBatchInput } from "../../workflows/session-batch.ts";
 import type { Services } from "../connect/connection.ts";
-import { describedRun } from "../../worker/connect/described-run.ts";
+import { describedRun } from "../../temporal/described-run.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { settled } from "../connect/settled.ts";
 import { notPossible } from "../console/errors.ts";

@@ -1,6 +1,6 @@
 /** `longhaul codec-server`: decrypts payloads for Temporal's Web UI. */
 import type { Command } from "commander";
-import { codecKeysOf, createCodec } from "../../worker/connect/codec.ts";
+import { codecKeysOf, createCodec } from "../../temporal/codec.ts";
 import { type ExitCode, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { portNumber } from "../sessions/flag-values.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../activities/config/providers.ts";
 import { DEFAULT_MODEL } from "../../activities/config/default-model.ts";
 import { readSettings } from "../config/config.ts";
-import { withoutPassword } from "../../worker/connect/probe.ts";
+import { withoutPassword } from "../../temporal/probe.ts";
 import { tokens, table } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 

@@ -5,8 +5,8 @@ import {
   makeGrpcRetryInterceptor,
   type GrpcRetryOptions,
 } from "@temporalio/client";
-import type { TemporalConnection } from "../../worker/connect/temporal-connection.ts";
-import { isNamespaceMissing } from "../../worker/connect/namespace-missing.ts";
+import type { TemporalConnection } from "../../temporal/temporal-connection.ts";
+import { isNamespaceMissing } from "../../temporal/namespace-missing.ts";
 
 /** A starting server answers before its namespaces exist; exit code 4 must be reported within 10 s. */
 const NAMESPACE_TRIES = 2;

@@ -1,20 +1,20 @@
 /** The client's connections to Postgres and Temporal. Waits are bounded; a missing service gives exit code 4 and a fix. */
-import { trustNamedAuthorities } from "../../worker/connect/service-missing.ts";
+import { trustNamedAuthorities } from "../../temporal/service-missing.ts";
 import type { Client, Connection } from "@temporalio/client";
 import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
-import { withoutPassword } from "../../worker/connect/probe.ts";
-import { refusePooler } from "../../worker/connect/probe-pooler.ts";
-import { PATIENT, patiently } from "../../worker/connect/patience.ts";
-import { postgresMissing } from "../../worker/connect/postgres-missing.ts";
+import { withoutPassword } from "../../temporal/probe.ts";
+import { refusePooler } from "../../temporal/probe-pooler.ts";
+import { PATIENT, patiently } from "../../temporal/patience.ts";
+import { postgresMissing } from "../../temporal/postgres-missing.ts";
 import { placeOf, readPostgresAddress } from "../../activities/store/postgres-address.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { clientUser } from "../config/config.ts";
 import { findServices, settingOf, type LocalServices } from "../setup/services.ts";
-import { codecKeysOf } from "../../worker/connect/codec.ts";
-import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
+import { codecKeysOf } from "../../temporal/codec.ts";
+import { temporalConnection } from "../../temporal/temporal-connection.ts";
 import { usageError } from "../console/errors.ts";
-import { plainReason } from "../../worker/connect/plain-reason.ts";
+import { plainReason } from "../../temporal/plain-reason.ts";
 
 export interface Services {
   readonly store: Store;
@@ -118,7 +118,7 @@ function lazyTemporal(
     // Loading the SDK's client takes 0.2 s of CPU, which commands that need only Postgres avoid.
     const [{ connectTemporal }, { temporalClient }] = await Promise.all([
       import("./connect-temporal.ts"),
-      import("../../worker/connect/temporal-client.ts"),
+      import("../../temporal/temporal-client.ts"),
     ]);
     let pending: Promise<Connection> | undefined;
     try {

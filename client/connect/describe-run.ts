@@ -3,9 +3,9 @@ import type { Client } from "@temporalio/client";
 import { defaultPayloadConverter, WorkflowNotFoundError, type Payload } from "@temporalio/common";
 import { parseProgress } from "../../activities/contract/call-progress.ts";
 import type { Temporal } from "./connection.ts";
-import { describedRun, type DescribedRun } from "../../worker/connect/described-run.ts";
-import { decodePayloads } from "../../worker/connect/decode-payloads.ts";
-import { askWithin } from "../../worker/connect/with-timeout.ts";
+import { describedRun, type DescribedRun } from "../../temporal/described-run.ts";
+import { decodePayloads } from "../../temporal/decode-payloads.ts";
+import { askWithin } from "../../temporal/with-timeout.ts";
 import { troubleOf } from "./run-trouble.ts";
 import { given } from "../console/given.ts";
 

@@ -1,11 +1,11 @@
 /** Distinguishes errors of services that became unavailable from all other errors. */
 import { isNetworkCode, passes } from "../../activities/contract/passing.ts";
 import { isConnectionLost } from "../../activities/store/lost-connection.ts";
-import { isNamespaceMissing } from "../../worker/connect/namespace-missing.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
+import { isNamespaceMissing } from "../../temporal/namespace-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
+import { WrongSettings } from "../../temporal/wrong-settings.ts";
 import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
-import { plainReason } from "../../worker/connect/plain-reason.ts";
+import { plainReason } from "../../temporal/plain-reason.ts";
 
 /** Postgres: insufficient privilege; also used when a row policy refuses access. */
 const NOT_ALLOWED = "42501";

@@ -1,7 +1,7 @@
 /** Refuses to send a person's words in the clear to a session whose data in Temporal is encrypted. */
 import { ApplicationFailure } from "@temporalio/common";
-import { describedRun } from "../../worker/connect/described-run.ts";
-import { decodePayloads } from "../../worker/connect/decode-payloads.ts";
+import { describedRun } from "../../temporal/described-run.ts";
+import { decodePayloads } from "../../temporal/decode-payloads.ts";
 import { missing } from "../console/errors.ts";
 import type { Temporal } from "./connection.ts";
 

@@ -1,6 +1,6 @@
 /** What keeps a run from going on, from Temporal: our own rows may lack it, if writing rows is what fails. */
 import type { Client } from "@temporalio/client";
-import type { DescribedRun } from "../../worker/connect/described-run.ts";
+import type { DescribedRun } from "../../temporal/described-run.ts";
 import { oneLine } from "../console/format.ts";
 
 const WORKFLOW = "the workflow";

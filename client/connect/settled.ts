@@ -1,5 +1,5 @@
 /** Effects in Temporal whose answer may be lost: Temporal is asked what became of them. */
-import { plainReason } from "../../worker/connect/plain-reason.ts";
+import { plainReason } from "../../temporal/plain-reason.ts";
 import { ClientError, missing } from "../console/errors.ts";
 
 interface Effect<T> {

@@ -5,11 +5,11 @@ import { lastUsedStep } from "../../activities/store/missing-steps.ts";
 import { plural } from "../console/format.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import { openServices, type Services } from "./connection.ts";
-import { describedRun } from "../../worker/connect/described-run.ts";
-import { listRuns, type ListedRun } from "../../worker/connect/list-runs.ts";
+import { describedRun } from "../../temporal/described-run.ts";
+import { listRuns, type ListedRun } from "../../temporal/list-runs.ts";
 import { statusQuery } from "../../workflows/messages.ts";
 import { innermostReason } from "../../activities/contract/reason-of.ts";
-import { askWithin, withTimeout } from "../../worker/connect/with-timeout.ts";
+import { askWithin, withTimeout } from "../../temporal/with-timeout.ts";
 import type { Finding } from "../setup/sandbox-check.ts";
 
 /** Doctor ends within about 10 s, also in a large installation: more open sessions than this are not compared. Source: ours. */

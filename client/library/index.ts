@@ -7,7 +7,7 @@ import type { ConnectOptions, Longhaul } from "./types.ts";
 import { given } from "../console/given.ts";
 
 export { ClientError, NoSuchSession, type ExitCode } from "../console/errors.ts";
-export { ServiceMissing } from "../../worker/connect/service-missing.ts";
+export { ServiceMissing } from "../../temporal/service-missing.ts";
 export type { Answered } from "../sessions/send-answer.ts";
 export type { CancelledRun } from "../sessions/cancel-session.ts";
 export type { Interrupted } from "../sessions/interrupt-session.ts";

@@ -42,7 +42,7 @@ export function findRegistries(machine: PersonsMachine): FoundRegistries {
 /** The same addresses without names and passwords; invalid web addresses are omitted. */
 export function withoutCredentials(registries: Registries): FoundRegistries {
   const notes: string[] = [];
-  const kept = Object.entries(registries).map(([name, addresses = []]) => {
+  const kept = Object.entries(registries).map(([name, addresses]) => {
     const plain = addresses.flatMap((address) => {
       if (name === "go" && /^(direct|off)$/.test(address)) return [address];
       if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol)) return [];

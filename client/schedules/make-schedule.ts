@@ -5,7 +5,7 @@ import type { Client, ScheduleDescription } from "@temporalio/client";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { nearest } from "../../activities/contract/nearest.ts";
 import { createSchedule, findSchedule, removeSchedule } from "../../activities/store/schedules.ts";
-import { plainReason } from "../../worker/connect/plain-reason.ts";
+import { plainReason } from "../../temporal/plain-reason.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";

@@ -1,7 +1,7 @@
 /** Ends a session's run and waits for its clean-up. Follows only that run, whatever messages or retries follow. */
 import { databaseNow, readKept, type Kept } from "../../activities/store/stopped-step.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
-import { until } from "../../worker/connect/until.ts";
+import { until } from "../../temporal/until.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun, unlessGone, type RunDescription } from "../connect/describe-run.ts";
 import { missing, notPossible } from "../console/errors.ts";

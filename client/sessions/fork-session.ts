@@ -8,9 +8,9 @@ import { forkSession as copySession, isFork } from "../../activities/store/fork.
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
-import { acceptedGuidance } from "../../worker/connect/accepted-guidance.ts";
-import { readHistory } from "../../worker/connect/read-history.ts";
-import { describedRun } from "../../worker/connect/described-run.ts";
+import { acceptedGuidance } from "../../temporal/accepted-guidance.ts";
+import { readHistory } from "../../temporal/read-history.ts";
+import { describedRun } from "../../temporal/described-run.ts";
 import type { Services } from "../connect/connection.ts";
 import { settled } from "../connect/settled.ts";
 import { requireKey } from "../connect/require-key.ts";

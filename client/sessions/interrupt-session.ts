@@ -4,8 +4,8 @@ import { databaseNow, readKept, type Kept } from "../../activities/store/stopped
 import { senderOf } from "../../activities/contract/person-name.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { readWaiting } from "../../activities/store/waiting-messages.ts";
-import { until } from "../../worker/connect/until.ts";
-import { askWithin } from "../../worker/connect/with-timeout.ts";
+import { until } from "../../temporal/until.ts";
+import { askWithin } from "../../temporal/with-timeout.ts";
 import { interruptSignal, statusQuery, type SessionView } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";

@@ -1,7 +1,7 @@
 /** Finds in Temporal's histories where a session requested a step from its model: the point that a reset goes back to. */
 import { WorkflowNotFoundError, type Client } from "@temporalio/client";
 import { optionalTsToMs } from "@temporalio/common/lib/time.js";
-import { readHistory, type History } from "../../worker/connect/read-history.ts";
+import { readHistory, type History } from "../../temporal/read-history.ts";
 
 export interface ResetPoint {
   readonly runId: string;

@@ -11,9 +11,9 @@ import {
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
-import { askAgainIfGone } from "../../worker/connect/ask-again.ts";
-import { until } from "../../worker/connect/until.ts";
-import { askWithin } from "../../worker/connect/with-timeout.ts";
+import { askAgainIfGone } from "../../temporal/ask-again.ts";
+import { until } from "../../temporal/until.ts";
+import { askWithin } from "../../temporal/with-timeout.ts";
 import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";

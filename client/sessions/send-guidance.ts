@@ -19,13 +19,13 @@ import {
   type QueuedReply,
 } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
-import { acceptedGuidance } from "../../worker/connect/accepted-guidance.ts";
-import { describedRun } from "../../worker/connect/described-run.ts";
-import { readHistory } from "../../worker/connect/read-history.ts";
+import { acceptedGuidance } from "../../temporal/accepted-guidance.ts";
+import { describedRun } from "../../temporal/described-run.ts";
+import { readHistory } from "../../temporal/read-history.ts";
 import type { Services } from "../connect/connection.ts";
 import { settled } from "../connect/settled.ts";
 import { requireKey } from "../connect/require-key.ts";
-import { askWithin } from "../../worker/connect/with-timeout.ts";
+import { askWithin } from "../../temporal/with-timeout.ts";
 import { notPossible } from "../console/errors.ts";
 import { attachedText, cleanAttachment, requireTextRoom, type Attachment } from "./attachments.ts";
 import { idsOnly } from "../setup/services.ts";

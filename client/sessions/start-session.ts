@@ -14,8 +14,8 @@ import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.t
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
 import { settled } from "../connect/settled.ts";
-import { mayNotMigrate } from "../../worker/connect/postgres-missing.ts";
-import { describedRun } from "../../worker/connect/described-run.ts";
+import { mayNotMigrate } from "../../temporal/postgres-missing.ts";
+import { describedRun } from "../../temporal/described-run.ts";
 import { findServices, idsOnly } from "../setup/services.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
 import { attachedText, cleanAttachment, type Attachment } from "./attachments.ts";

@@ -1,7 +1,7 @@
 /** A command's resources: the services, and its session. */
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { isSetupOff } from "../config/config.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { openServices, type Services } from "../connect/connection.ts";
 import { findServices, checkSettings } from "../setup/services.ts";
 import { findByReference, notFound } from "../lookup/find-by-reference.ts";

@@ -4,7 +4,7 @@ import { senderOf } from "../../activities/contract/person-name.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { dropParked } from "../../activities/store/guidance.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
-import { askWithin, NoAnswer } from "../../worker/connect/with-timeout.ts";
+import { askWithin, NoAnswer } from "../../temporal/with-timeout.ts";
 import { withdrawMessageUpdate, type WithdrawnMessage } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { ClientError, exitCodes, missing, notPossible } from "../console/errors.ts";

@@ -1,7 +1,7 @@
 /** Sends one request to a Temporal server, over its own connection. */
 import type { Connection } from "@temporalio/client";
-import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { temporalConnection } from "../../temporal/temporal-connection.ts";
+import { withTimeout } from "../../temporal/with-timeout.ts";
 
 /** @throws Error if no server answers within `connectMs`; also throws whatever `ask` throws */
 export async function askTemporal<T>(

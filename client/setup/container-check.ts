@@ -3,7 +3,7 @@ import { type AttachedContainer, containerSchema } from "../../activities/config
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { lacksPython, usableContainer } from "../../activities/sandbox/docker/usable-container.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { withTimeout } from "../../temporal/with-timeout.ts";
 import { missing, usageError } from "../console/errors.ts";
 
 /** Source: requirement 1.2, anything missing is reported within 10 s. */

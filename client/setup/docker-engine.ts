@@ -1,9 +1,9 @@
 /** A Docker engine: the one configured or running, else, on Debian or Ubuntu with root, installed and started. */
 import { existsSync, readFileSync } from "node:fs";
-import { isPermissionDenied, probeDocker } from "../../worker/connect/probe.ts";
+import { isPermissionDenied, probeDocker } from "../../temporal/probe.ts";
 import { engineAddress, EngineSettingWrong } from "../../activities/sandbox/docker/engine-address.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { succeeds, until } from "../../worker/connect/until.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
+import { succeeds, until } from "../../temporal/until.ts";
 import { aptInstall } from "./apt.ts";
 import { childEnvironment } from "./environment.ts";
 import { findOnPath, run } from "./processes.ts";

@@ -6,7 +6,7 @@ import type { ModelChoice } from "../config/config.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { engineAddress } from "../../activities/sandbox/docker/engine-address.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
-import { withoutPassword } from "../../worker/connect/probe.ts";
+import { withoutPassword } from "../../temporal/probe.ts";
 import { describeDifference, isDifferent } from "./fingerprint.ts";
 import { modelFinding } from "./model-check.ts";
 import { findOnPath } from "./processes.ts";

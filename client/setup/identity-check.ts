@@ -4,7 +4,7 @@ import { ModelError } from "../../activities/model/model.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { readPolicy } from "../../worker/read-policy.ts";
-import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
+import { WrongSettings } from "../../temporal/wrong-settings.ts";
 import type { Environment } from "../config/environment.ts";
 import type { Finding } from "./sandbox-check.ts";
 

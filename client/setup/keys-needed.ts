@@ -4,7 +4,7 @@ import type { ModelTarget } from "../../activities/config/model-target.ts";
 import { type Environment, missingVariables } from "../../activities/config/providers.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { listSessions, type SessionRow } from "../../activities/store/reading.ts";
-import { withoutPassword } from "../../worker/connect/probe.ts";
+import { withoutPassword } from "../../temporal/probe.ts";
 import { inWords, listNames } from "../console/format.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";

@@ -3,7 +3,7 @@ import type { ModelTarget, Provider } from "../../activities/config/model-target
 import type { ModelFacts } from "../../activities/config/models.ts";
 import { moreRoom, type ServedWindow, tooLittle } from "../../activities/config/window-notes.ts";
 import { type Environment, missingVariables } from "../../activities/config/providers.ts";
-import { withoutPassword } from "../../worker/connect/probe.ts";
+import { withoutPassword } from "../../temporal/probe.ts";
 import type { ModelChoice } from "../config/config.ts";
 import { listNames } from "../console/format.ts";
 import type { Finding } from "./sandbox-check.ts";

@@ -3,7 +3,7 @@ import { chownSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { run } from "./processes.ts";
 import type { Say } from "./progress.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 
 export interface Owner {
   /** Wraps a command so that it runs as the owner. */

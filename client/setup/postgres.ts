@@ -7,12 +7,12 @@ import { pathToFileURL } from "node:url";
 import { postgresOwner } from "./postgres-owner.ts";
 import { ensureRoleAndDatabase, WORKER_ROLE } from "./postgres-role.ts";
 import { PRIVATE_FILE } from "./private-folder.ts";
-import { probePostgres } from "../../worker/connect/probe-postgres.ts";
-import { within } from "../../worker/connect/patience.ts";
+import { probePostgres } from "../../temporal/probe-postgres.ts";
+import { within } from "../../temporal/patience.ts";
 import { birthOf, freePort, run } from "./processes.ts";
-import { succeeds } from "../../worker/connect/until.ts";
+import { succeeds } from "../../temporal/until.ts";
 import { slowly } from "./progress.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { answersWhileAlive, logOf, startService } from "./start-service.ts";
 import { readState, remember, type SetUp } from "./state.ts";
 

@@ -6,7 +6,7 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { childEnvironment } from "./environment.ts";
-import { until } from "../../worker/connect/until.ts";
+import { until } from "../../temporal/until.ts";
 import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
 
 const execute = promisify(execFile);

@@ -1,6 +1,6 @@
 /** Settings that protect everyone who uses the local worker: no worker without them takes its place unasked. */
 import { createHash } from "node:crypto";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 import type { Environment } from "../config/environment.ts";
 import { inWords } from "../console/format.ts";
 import type { RunningService } from "./state.ts";

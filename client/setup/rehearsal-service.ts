@@ -24,7 +24,7 @@ export async function ensureRehearsal({ home, ports, say }: SetUp): Promise<stri
     name: "rehearsal",
     title: "Rehearsal model",
     command: process.execPath,
-    args: [fileURLToPath(new URL("../../worker/rehearsal/main.ts", import.meta.url))],
+    args: [fileURLToPath(new URL("../../examples/rehearsal/main.ts", import.meta.url))],
     env: { ...childEnvironment("rehearsal"), LONGHAUL_REHEARSAL_PORT: String(port) },
     address,
     probe: () => probe(address),

@@ -8,7 +8,7 @@ import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import { runcOf, type Runc } from "../../activities/sandbox/docker/known-escapes.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { withTimeout } from "../../temporal/with-timeout.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 export interface Finding {

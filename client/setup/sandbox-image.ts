@@ -6,7 +6,7 @@ import { DEFAULT_IMAGE, FULL_IMAGE } from "../../activities/config/default-image
 import { type Say, slowly } from "./progress.ts";
 import { registriesOfMachine } from "../registries/registries-of-machine.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { given } from "../console/given.ts";
 

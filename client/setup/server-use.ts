@@ -1,7 +1,7 @@
 /** Who uses a Temporal server: what `down` reports before it ends one. */
 import type { Connection } from "@temporalio/client";
-import { type ListedRun, listRuns } from "../../worker/connect/list-runs.ts";
-import { temporalClient } from "../../worker/connect/temporal-client.ts";
+import { type ListedRun, listRuns } from "../../temporal/list-runs.ts";
+import { temporalClient } from "../../temporal/temporal-client.ts";
 import { askTemporal } from "./ask-temporal.ts";
 import { pollersOf } from "./task-queue.ts";
 import { listNames, present } from "../console/format.ts";

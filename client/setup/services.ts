@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_IMAGE, imageNamed } from "../../activities/config/default-image.ts";
-import { probePostgres } from "../../worker/connect/probe-postgres.ts";
-import { dockerHasImage } from "../../worker/connect/probe.ts";
+import { probePostgres } from "../../temporal/probe-postgres.ts";
+import { dockerHasImage } from "../../temporal/probe.ts";
 import { PostgresAddressWrong, readPostgresAddress } from "../../activities/store/postgres-address.ts";
-import { PATIENT } from "../../worker/connect/patience.ts";
+import { PATIENT } from "../../temporal/patience.ts";
 import { clientUser } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
 import { given } from "../console/given.ts";

@@ -1,7 +1,7 @@
 /** Starts a program as a service of this machine and waits until it answers. */
 import { join } from "node:path";
-import { succeeds, until } from "../../worker/connect/until.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { succeeds, until } from "../../temporal/until.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { endProcess, isAlive, launch, tail, type Launch, type ProcessMark } from "./processes.ts";
 import { remember, type RunningService, type ServiceName } from "./state.ts";
 

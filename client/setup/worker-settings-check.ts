@@ -1,6 +1,6 @@
 /** Whether a worker would start with this shell's settings. It reads them, the policy file included, exactly as this does. */
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { WrongSettings } from "../../worker/connect/wrong-settings.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
+import { WrongSettings } from "../../temporal/wrong-settings.ts";
 import type { Environment } from "../config/environment.ts";
 import { oneLine } from "../console/format.ts";
 import type { Finding } from "./sandbox-check.ts";

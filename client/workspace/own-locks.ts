@@ -15,7 +15,7 @@ import {
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { notPossible } from "../console/errors.ts";
-import { until } from "../../worker/connect/until.ts";
+import { until } from "../../temporal/until.ts";
 import type { Checkout } from "./persons-git.ts";
 
 /** A lock, and what is in it while it is held. */

@@ -9,7 +9,7 @@ import { runcOf } from "../../activities/sandbox/docker/known-escapes.ts";
 import { listeningPorts, runningSandbox } from "../../activities/sandbox/docker/sandbox-ports.ts";
 import { keptName } from "../../activities/sandbox/docker/set-up-images.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
-import { probeDocker } from "../../worker/connect/probe.ts";
+import { probeDocker } from "../../temporal/probe.ts";
 import { composedRules, startSocketProxy, type SocketProxy } from "../support/docker-socket-proxy.ts";
 import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-sandboxes.ts";
 

@@ -1,7 +1,7 @@
 /** What a real server's refusals are called. */
 import { expect, inject, it } from "vitest";
-import { probePostgres } from "../../worker/connect/probe-postgres.ts";
-import { postgresMissing } from "../../worker/connect/postgres-missing.ts";
+import { probePostgres } from "../../temporal/probe-postgres.ts";
+import { postgresMissing } from "../../temporal/postgres-missing.ts";
 
 const server = new URL(inject("databaseServer"));
 const at = (change: (url: URL) => void) => {

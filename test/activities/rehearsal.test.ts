@@ -2,9 +2,9 @@ import { expect, it } from "vitest";
 import type { Message } from "../../activities/contract/message.ts";
 import { toolSpecs } from "../../activities/tools/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
-import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
-import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";
-import { serveRehearsal } from "../../worker/rehearsal/server.ts";
+import { FLASHCARDS } from "../../examples/rehearsal/flashcards/script.ts";
+import { createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
+import { serveRehearsal } from "../../examples/rehearsal/server.ts";
 import { assistant, modelRequest, toolResult, user } from "../support/model-request.ts";
 
 it("the rehearsal's own server streams the script's steps to our model adapter, and counts tokens, reasoning and cache", async () => {

@@ -15,12 +15,12 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "client/setup/model-servers.ts": "reads by readJson",
   "client/setup/rehearsal-service.ts": "drops the body",
   "client/setup/temporal-download.ts": "counts packed and unpacked bytes",
-  "worker/connect/send-notice.ts": "drops the body",
-  "worker/rehearsal/server.ts": "requests of our own worker on loopback",
+  "temporal/send-notice.ts": "drops the body",
+  "examples/rehearsal/server.ts": "requests of our own worker on loopback",
 };
 
 test("nothing reads a body of others whole but the one module that stops at a limit", () => {
-  const readers = sources(/^(activities|worker|client)\/.*\.ts$/)
+  const readers = sources(/^(activities|temporal|worker|client|examples)\/.*\.ts$/)
     .filter(({ path }) => !/flashcards|^client\/serve\/page\//.test(path))
     .filter(({ text }) => {
       const code = text.replaceAll(/\/\*[^]*?\*\/|\/\/.*/g, "");

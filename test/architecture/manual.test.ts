@@ -20,7 +20,7 @@ describe("the manual", () => {
   test("names the variables that client and worker read, and no others", () => {
     // The first three are set for a child of our own, never by a person; the last one is the code of an error.
     const internal = ["LONGHAUL_SUPERVISOR", "LONGHAUL_RELAY", "LONGHAUL_CALL", "EAI_AGAIN"];
-    const read = sources(/^(worker|client)\/.*\.ts$/).flatMap(({ text }) => [
+    const read = sources(/^(temporal|worker|client|examples)\/.*\.ts$/).flatMap(({ text }) => [
       ...(text.match(/\bLONGHAUL_[A-Z_]+\b/g) ?? []),
       ...(text.match(/^ {2}[A-Z]+_[A-Z_]+(?=:)/gm) ?? []).map((name) => name.trim()),
     ]);
@@ -96,7 +96,7 @@ describe("the manual", () => {
 
   test("tells to run no name that a registry could answer with somebody else's code", () => {
     const own = sources(
-      /^[^/]+\.md$|^docs\/|^(client|worker|activities|workflows|scripts|adapters)\/.*\.(ts|mjs|js|html|md|sh)$/,
+      /^[^/]+\.md$|^docs\/|^(client|worker|activities|workflows|temporal|examples|scripts|adapters)\/.*\.(ts|mjs|js|html|md|sh)$/,
     );
     const risky =
       /\b(?:npx|npm (?:exec|x|i|install|create|init)|pnpm dlx|yarn dlx|bunx|pipx? (?:install|run)|uvx)(?: -\S+)* longhaul\b/;

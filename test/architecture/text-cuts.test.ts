@@ -8,7 +8,7 @@ const BY_COUNT =
 const NO_TEXT = /(?:^|\w{2}s|\bfound|\]\)?|\.digest\("\w+"\)|\.toSorted\(.*\))\.slice\([^()]*\)$/;
 
 test("text is cut on code points, by the functions of one file", () => {
-  const found = sources(/^(activities|workflows|client|worker)\/.*\.ts$/)
+  const found = sources(/^(activities|workflows|temporal|examples|client|worker)\/.*\.ts$/)
     .filter(({ path }) => path !== "activities/contract/cut-text.ts")
     .flatMap(({ path, text }) =>
       text

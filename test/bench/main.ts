@@ -1,7 +1,7 @@
 /** `npm run bench`: the figures of requirement 9, each against its goal, from one run. The table goes to standard output. */
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { measureAnswers } from "./groups/answers.ts";
 import { measureCancel } from "./groups/cancel.ts";
 import { measureContext } from "./groups/context.ts";

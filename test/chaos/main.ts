@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { deploy, FAULT_ACTIONS } from "./faults.ts";
 import { checkAll, findLeaks, removeLeft } from "./findings.ts";
 import { readOptions, type SoakOptions, USAGE } from "./options.ts";

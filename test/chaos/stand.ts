@@ -10,7 +10,7 @@ import { ownStand } from "../support/own-stand.ts";
 import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
 import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
 import { startPostgresTemporal } from "../support/temporal-server/start.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { startSharedModel, type SharedModel } from "../support/shared-model.ts";
 import { createWorkers, type Workers } from "./workers.ts";
 

@@ -13,7 +13,7 @@ import { sendAnswer } from "../../client/sessions/send-answer.ts";
 import { sentNotes } from "../../client/sessions/sent-notes.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { requireSession } from "../../client/sessions/with-session.ts";
-import { temporalClient } from "../../worker/connect/temporal-client.ts";
+import { temporalClient } from "../../temporal/temporal-client.ts";
 import { clientServices } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";

@@ -4,7 +4,7 @@ import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { expect, it, onTestFinished } from "vitest";
 import { findResetPoint } from "../../client/sessions/reset-point.ts";
 import { serveCodec } from "../../client/serve/codec-server.ts";
-import { codecKeysOf, createCodec } from "../../worker/connect/codec.ts";
+import { codecKeysOf, createCodec } from "../../temporal/codec.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { untilWaiting } from "../support/questions.ts";

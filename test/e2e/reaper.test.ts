@@ -12,7 +12,7 @@ import { sandboxName, createOptions } from "../../activities/sandbox/docker/prof
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { sandboxSpec, type SandboxSpec } from "../../activities/sandbox/spec.ts";
-import { listedAsRunning } from "../../worker/connect/list-runs.ts";
+import { listedAsRunning } from "../../temporal/list-runs.ts";
 import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";

@@ -5,8 +5,8 @@
 import { expect, it } from "vitest";
 import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
 import { readEvents } from "../../activities/store/events.ts";
-import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
-import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";
+import { FLASHCARDS } from "../../examples/rehearsal/flashcards/script.ts";
+import { createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
 import { answersOf, resultTexts, roundsOf, billsOf } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
 

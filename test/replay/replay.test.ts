@@ -13,7 +13,7 @@ import {
 } from "@temporalio/worker";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
-import { dataConverter, payloadConverterPath } from "../../worker/connect/data-converter.ts";
+import { dataConverter, payloadConverterPath } from "../../temporal/data-converter.ts";
 import { readable, recordedHistories, type RecordedHistory } from "../support/history-fixture.ts";
 import { workflowSinks } from "../../worker/worker-options.ts";
 

@@ -3,8 +3,8 @@ import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from "@temp
 import { historyFromJSON } from "@temporalio/common/lib/proto-utils.js";
 import { beforeAll, expect, it } from "vitest";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
-import { dataConverter } from "../../worker/connect/data-converter.ts";
-import { originOf } from "../../worker/connect/reset-origin.ts";
+import { dataConverter } from "../../temporal/data-converter.ts";
+import { originOf } from "../../temporal/reset-origin.ts";
 import { workflowSinks } from "../../worker/worker-options.ts";
 import { recordedHistories } from "../support/history-fixture.ts";
 import { resetsOf } from "../support/reset-histories.ts";

@@ -14,7 +14,7 @@ import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createMcp } from "../../activities/mcp/load-mcp.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
-import { temporalRuns } from "../../worker/connect/session-runs.ts";
+import { temporalRuns } from "../../temporal/session-runs.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
 import { createNotifier } from "../../activities/store/events.ts";
 import { createSession } from "../../activities/store/sessions.ts";

@@ -7,8 +7,8 @@ import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
-import { codecKeysOf } from "../../worker/connect/codec.ts";
-import { temporalClient } from "../../worker/connect/temporal-client.ts";
+import { codecKeysOf } from "../../temporal/codec.ts";
+import { temporalClient } from "../../temporal/temporal-client.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "./agent-harness.ts";

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Dockerode from "dockerode";
-import { probeDocker } from "../../worker/connect/probe.ts";
+import { probeDocker } from "../../temporal/probe.ts";
 import { findOnPath, run } from "../../client/setup/processes.ts";
 import { ownProcess } from "./own-process.ts";
 

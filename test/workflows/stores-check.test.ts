@@ -9,7 +9,7 @@ import { createSession } from "../../activities/store/sessions.ts";
 import { openServices } from "../../client/connect/connection.ts";
 import { locksFinding } from "../../client/connect/locks-check.ts";
 import { storesFinding } from "../../client/connect/stores-check.ts";
-import { temporalClient } from "../../worker/connect/temporal-client.ts";
+import { temporalClient } from "../../temporal/temporal-client.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { directConfig } from "../support/direct-agent.ts";
 import { eventually } from "../support/eventually.ts";

@@ -22,7 +22,7 @@ import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { Logger } from "pino";
 import type { Metric, Telemetry } from "../../activities/runtime/telemetry/telemetry.ts";
-import { withTimeout } from "../connect/with-timeout.ts";
+import { withTimeout } from "../../temporal/with-timeout.ts";
 import { countLosses } from "./lossy-exporter.ts";
 import type { TelemetrySettings } from "./settings.ts";
 

@@ -132,11 +132,10 @@ export function runSpan(at: Place, run: RunFactsOfSpan): Span {
     },
     events: run.events
       .filter(({ type }) => type !== "session:ended")
-      .map(({ type, at: when, id }) => ({
-        name: type,
-        atMs: when.getTime(),
-        attributes: id === null ? {} : { "longhaul.question": id },
-      })),
+      .map(({ type, at: when, id }) => {
+        const attributes: Attributes = id === null ? {} : { "longhaul.question": id };
+        return { name: type, atMs: when.getTime(), attributes };
+      }),
     links: before === undefined ? [] : [{ traceId: before.traceId, spanId: before.rootId }],
     ...(run.error === undefined ? {} : { error: run.error }),
   };

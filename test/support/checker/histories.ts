@@ -2,7 +2,7 @@
 import type { Client } from "@temporalio/client";
 import { Worker } from "@temporalio/worker";
 import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
-import { dataConverter } from "../../../worker/connect/data-converter.ts";
+import { dataConverter } from "../../../temporal/data-converter.ts";
 import { isEmptyMessage } from "../../../activities/contract/guidance-limits.ts";
 import { idOf, partsOf } from "../../../activities/contract/guidance-items.ts";
 import { quietRuntime } from "../quiet-runtime.ts";

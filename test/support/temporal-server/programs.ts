@@ -5,7 +5,7 @@ import { childEnvironment } from "../../../client/setup/environment.ts";
 import { findOnPath, run } from "../../../client/setup/processes.ts";
 import { type Say, slowly } from "../../../client/setup/progress.ts";
 import { cacheFolder } from "../../../client/setup/temporal-binary.ts";
-import { ServiceMissing } from "../../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../../temporal/service-missing.ts";
 import { reasonOf } from "../../../activities/contract/reason-of.ts";
 
 /** The version in docker-compose.yml: a unit test compares them. */

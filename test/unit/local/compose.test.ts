@@ -8,7 +8,7 @@ import { providerVariables } from "../../../activities/config/providers.ts";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { DYNAMIC_CONFIG } from "../../../client/setup/temporal.ts";
-import { SEARCH_ATTRIBUTES } from "../../../worker/search-attributes.ts";
+import { SEARCH_ATTRIBUTES } from "../../../temporal/search-attributes.ts";
 import { composedRules } from "../../support/docker-socket-proxy.ts";
 
 const project = fileURLToPath(new URL("../../..", import.meta.url));

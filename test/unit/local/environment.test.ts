@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { childEnvironment, type Purpose } from "../../../client/setup/environment.ts";
 import { makePrivate } from "../../../client/setup/private-folder.ts";
 import { isAlive, launch, run } from "../../../client/setup/processes.ts";
-import { until } from "../../../worker/connect/until.ts";
+import { until } from "../../../temporal/until.ts";
 import { sources } from "../../architecture/sources.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 

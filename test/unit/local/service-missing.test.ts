@@ -4,7 +4,7 @@ import { chmodSync, chownSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { readWorkerConfig } from "../../../worker/config.ts";
-import { dockerMissing, isPermissionDenied, probeDocker } from "../../../worker/connect/probe.ts";
+import { dockerMissing, isPermissionDenied, probeDocker } from "../../../temporal/probe.ts";
 import { listen } from "../../support/listen.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 

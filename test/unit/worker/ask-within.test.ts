@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { askWithin, NoAnswer } from "../../../worker/connect/with-timeout.ts";
+import { askWithin, NoAnswer } from "../../../temporal/with-timeout.ts";
 
 /** A client that shows the signal of its last request. */
 function client() {

@@ -4,8 +4,8 @@ import { randomBytes } from "node:crypto";
 import type { ApplicationFailure, Payload } from "@temporalio/common";
 import { secretsOf } from "../../../activities/redaction/secret-values.ts";
 import { serveCodec } from "../../../client/serve/codec-server.ts";
-import { codecKeysOf, createCodec } from "../../../worker/connect/codec.ts";
-import { payloadConverter } from "../../../worker/connect/payload-guard.ts";
+import { codecKeysOf, createCodec } from "../../../temporal/codec.ts";
+import { payloadConverter } from "../../../temporal/payload-guard.ts";
 
 const [OLD, NEW] = [randomBytes(32).toString("base64"), randomBytes(32).toString("base64")];
 const keys = (setting: string) => codecKeysOf(setting);

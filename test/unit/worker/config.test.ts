@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { providerConfigSchema } from "../../../activities/config/model-target.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
-import { ServiceMissing } from "../../../worker/connect/service-missing.ts";
+import { ServiceMissing } from "../../../temporal/service-missing.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 const DATABASE_URL = "postgres://longhaul:p%40ss-word-1@127.0.0.1:5432/longhaul";

@@ -1,6 +1,6 @@
 import { ApplicationFailure, defaultPayloadConverter } from "@temporalio/common";
 import { expect, test } from "vitest";
-import { MAX_PAYLOAD_BYTES, payloadConverter } from "../../../worker/connect/payload-guard.ts";
+import { MAX_PAYLOAD_BYTES, payloadConverter } from "../../../temporal/payload-guard.ts";
 
 /** JSON of a string is the string and two quotes. */
 const ofBytes = (bytes: number) => "x".repeat(bytes - 2);

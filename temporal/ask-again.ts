@@ -1,8 +1,8 @@
 /** Runs that wait for answers to questions that Postgres does not have: it was restored from an older copy. */
 import type { Client } from "@temporalio/client";
-import type { Queryable } from "../../activities/store/db.ts";
-import { openQuestions } from "../../activities/store/questions.ts";
-import { askAgainSignal, statusQuery } from "../../workflows/messages.ts";
+import type { Queryable } from "../activities/store/db.ts";
+import { openQuestions } from "../activities/store/questions.ts";
+import { askAgainSignal, statusQuery } from "../workflows/messages.ts";
 import { askWithin } from "./with-timeout.ts";
 
 const QUERY_MS = 5_000;

@@ -9,10 +9,10 @@ import type {
   CompactionFacts,
   ModelStepFacts,
   OpenedSession,
-} from "../../activities/contract/activities.ts";
-import type { SettledQuestion } from "../../activities/contract/questions.ts";
-import type { Place, RunOrigin } from "../../activities/contract/session-runs.ts";
-import type { ToolFacts } from "../../activities/contract/tool-facts.ts";
+} from "../activities/contract/activities.ts";
+import type { SettledQuestion } from "../activities/contract/questions.ts";
+import type { Place, RunOrigin } from "../activities/contract/session-runs.ts";
+import type { ToolFacts } from "../activities/contract/tool-facts.ts";
 
 type Event = NonNullable<History["events"]>[number];
 

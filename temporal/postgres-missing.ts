@@ -1,7 +1,7 @@
 /** Why Postgres could not be used, as a typed failure: silent, refusing, or unknown to this machine. Pure. */
-import { PostgresAddressWrong, readPostgresAddress } from "../../activities/store/postgres-address.ts";
-import { innermostReason } from "../../activities/contract/reason-of.ts";
-import { SchemaUnusable } from "../../activities/store/migrate.ts";
+import { PostgresAddressWrong, readPostgresAddress } from "../activities/store/postgres-address.ts";
+import { innermostReason } from "../activities/contract/reason-of.ts";
+import { SchemaUnusable } from "../activities/store/migrate.ts";
 import { plainReason } from "./plain-reason.ts";
 import { poolerRefusal } from "./probe-pooler.ts";
 import { ServiceMissing } from "./service-missing.ts";

@@ -6,9 +6,9 @@ import { listRuns } from "./list-runs.ts";
 import { readHistory } from "./read-history.ts";
 import { originOf, placeAfter } from "./reset-origin.ts";
 import { whereFound } from "./where-found.ts";
-import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
-import type { Guidance } from "../../activities/contract/guidance.ts";
-import type { SessionRuns, UnkeptRuns } from "../../activities/contract/session-runs.ts";
+import { cleanDeep } from "../activities/redaction/clean-deep.ts";
+import type { Guidance } from "../activities/contract/guidance.ts";
+import type { SessionRuns, UnkeptRuns } from "../activities/contract/session-runs.ts";
 
 /** Timeout for all requests of one call, in ms. Source: shorter than the minute that the quick activities have. */
 const ANSWER_MS = 45_000;

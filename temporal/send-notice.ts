@@ -1,6 +1,6 @@
 /** Posts notices to the operator's address. */
-import { isNetworkTrouble, passes } from "../../activities/contract/passing.ts";
-import type { SendNotice } from "../../activities/runtime/notices.ts";
+import { isNetworkTrouble, passes } from "../activities/contract/passing.ts";
+import type { SendNotice } from "../activities/runtime/notices.ts";
 
 /** Timeout of a request; a silent address is tried again later. */
 const TIMEOUT_MS = 10_000;

@@ -1,8 +1,8 @@
 /** Looks, at the worker's start, at what git needs of this machine: sessions on repositories would find out one by one. */
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
-import type { GitAccess } from "../../activities/git/git-access.ts";
+import { reasonOf } from "../activities/contract/reason-of.ts";
+import type { GitAccess } from "../activities/git/git-access.ts";
 import { ServiceMissing, surroundingsMissing } from "./service-missing.ts";
 
 /** @throws ServiceMissing if the folder for repositories cannot be written to, or a file of certificate authorities cannot be read */

@@ -1,6 +1,6 @@
 /** Detects a pooler in front of Postgres that may give each transaction another connection. */
 import pg from "pg";
-import { readPostgresAddress } from "../../activities/store/postgres-address.ts";
+import { readPostgresAddress } from "../activities/store/postgres-address.ts";
 import { ServiceMissing } from "./service-missing.ts";
 
 /** A client's identity. Postgres reports its backend's process; a pooler reports its own number. */

@@ -1,6 +1,5 @@
 /** Our search attributes, registered if the namespace lacks them and the server allows it. */
-import type { NativeConnection } from "@temporalio/worker";
-import type { Logger } from "./logger.ts";
+import type { Connection } from "@temporalio/client";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
 export const SEARCH_ATTRIBUTES = [
@@ -24,9 +23,9 @@ const typeOf = (type: unknown): number | undefined => (type === undefined ? unde
 
 /** @returns false if they are not there and could not be added: a workflow task that used one would fail */
 export async function hasSearchAttributes(
-  { operatorService }: Pick<NativeConnection, "operatorService">,
+  { operatorService }: Pick<Connection, "operatorService">,
   namespace: string,
-  logger: Pick<Logger, "warn">,
+  logger: { warn(fields: { readonly reason: string }, text: string): void },
 ): Promise<boolean> {
   try {
     const { customAttributes } = await operatorService.listSearchAttributes({ namespace });

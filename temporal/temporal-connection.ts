@@ -2,7 +2,7 @@
 import type { ConnectionOptions } from "@temporalio/client";
 import { loadClientConnectConfig } from "@temporalio/envconfig";
 import type { NativeConnectionOptions } from "@temporalio/worker";
-import { ProxyUnusable, temporalProxy, type TemporalProxy } from "../../activities/process/proxies.ts";
+import { ProxyUnusable, temporalProxy, type TemporalProxy } from "../activities/process/proxies.ts";
 import type { Place } from "./patience.ts";
 import { proxyMissing } from "./service-missing.ts";
 

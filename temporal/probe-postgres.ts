@@ -1,7 +1,7 @@
 /** Checks whether Postgres answers, and whether a worker could keep its tables there. */
 import pg from "pg";
-import { lookAtTables } from "../../activities/store/migrate.ts";
-import { placeOf, readPostgresAddress } from "../../activities/store/postgres-address.ts";
+import { lookAtTables } from "../activities/store/migrate.ts";
+import { placeOf, readPostgresAddress } from "../activities/store/postgres-address.ts";
 import { patiently, PROBE_MS, within, type Patience } from "./patience.ts";
 import { mayNotMigrate, postgresMissing } from "./postgres-missing.ts";
 import { withoutPassword } from "./probe.ts";

@@ -1,5 +1,5 @@
-import { AuthoritiesUnusable, trustAuthorities } from "../../activities/process/authorities.ts";
-import { ProxyUnusable, readProxies } from "../../activities/process/proxies.ts";
+import { AuthoritiesUnusable, trustAuthorities } from "../activities/process/authorities.ts";
+import { ProxyUnusable, readProxies } from "../activities/process/proxies.ts";
 
 /** A missing service, described as the client prints it before it ends with exit code 4. */
 export interface MissingService {

@@ -1,6 +1,6 @@
 /** Sessions' runs as Temporal lists them, without decoding what they carry: it may be encrypted with keys that we lack. */
 import type { Client } from "@temporalio/client";
-import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { WORKFLOW_TYPE } from "../workflows/messages.ts";
 import { millisecondsOf, statusName, type RunStatus } from "./described-run.ts";
 
 /** The server's own limit. */

@@ -5,7 +5,7 @@
  * cancel gets through. Results of our own activities still throw.
  */
 import type { Payload, PayloadConverter } from "@temporalio/common";
-import { Undecodable } from "../../activities/contract/undecodable.ts";
+import { Undecodable } from "../activities/contract/undecodable.ts";
 import { payloadConverter as guarded } from "./payload-guard.ts";
 
 class WorkflowConverter implements PayloadConverter {

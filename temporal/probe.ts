@@ -7,13 +7,13 @@ import {
   engineAddress,
   EngineSettingWrong,
   type EngineAddress,
-} from "../../activities/sandbox/docker/engine-address.ts";
+} from "../activities/sandbox/docker/engine-address.ts";
 import { ServiceMissing } from "./service-missing.ts";
 import { lacksNamespace } from "./namespace-missing.ts";
-import { theirWords } from "../../activities/contract/reason-of.ts";
+import { theirWords } from "../activities/contract/reason-of.ts";
 import { withTimeout } from "./with-timeout.ts";
 import { patiently, PROBE_MS, within, type Patience } from "./patience.ts";
-import { readPostgresAddress } from "../../activities/store/postgres-address.ts";
+import { readPostgresAddress } from "../activities/store/postgres-address.ts";
 import { plainReason } from "./plain-reason.ts";
 
 /** Of an answer of the engine: an image with many labels has some 100 KB. */
@@ -165,7 +165,7 @@ export async function dockerHasImage(tag: string): Promise<boolean> {
  */
 async function ask({ client }: EngineAddress, path: string, timeoutMs: number): Promise<unknown> {
   if (client.protocol !== "ssh") return JSON.parse(await get(client, path, timeoutMs));
-  const { connectDocker } = await import("../../activities/sandbox/docker/connect-docker.ts");
+  const { connectDocker } = await import("../activities/sandbox/docker/connect-docker.ts");
   const modem = connectDocker(client, timeoutMs).modem as {
     dial(request: object, answered: (error: unknown, answer?: unknown) => void): void;
   };
