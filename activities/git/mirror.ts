@@ -5,7 +5,7 @@ import { exists, folderOf, makeWhole } from "./folders.ts";
 import { inTurn } from "../sandbox/shared-work.ts";
 import { boundedFetch, type FetchCall } from "./bounded-fetch.ts";
 import type { GitAccess } from "./git-access.ts";
-import { isInUse, removeDeadLocks } from "./dead-locks.ts";
+import { atWork, isInUse } from "./dead-locks.ts";
 import { lsRemote, troubleOf } from "./remote.ts";
 import { git, GitFailed, runGit } from "./run-git.ts";
 
@@ -38,7 +38,7 @@ export async function updateMirror(
     try {
       if (!(await exists(folder))) await cloneWhole(access, folder, { url, ...call });
       else if (wants === undefined || !(await hasCommit(access, folder, wants)))
-        await refresh(access, folder, { url, ...call });
+        await atWork(folder, () => refresh(access, folder, { url, ...call }));
       // Marks it as used: see unused.ts.
       const now = new Date();
       await utimes(folder, now, now);
@@ -51,7 +51,6 @@ export async function updateMirror(
 
 async function refresh(access: GitAccess, folder: string, call: Omit<FetchCall, "cwd">) {
   const { url, signal } = call;
-  await removeDeadLocks(folder);
   const fetched = await boundedFetch(access, fetchCommand(url), { ...call, cwd: folder });
   if (fetched.code === 0 && !DAMAGE.test(fetched.err)) return;
   const { kind } = troubleOf(url, fetched);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { exists, folderOf, makeWhole } from "./folders.ts";
 import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
-import { removeDeadLocks } from "./dead-locks.ts";
+import { atWork } from "./dead-locks.ts";
 import { formatOf, hasCommit } from "./mirror.ts";
 import { gitReason } from "./git-reason.ts";
 import { troubleOf } from "./remote.ts";
@@ -38,13 +38,11 @@ export async function openRelay(
 ): Promise<Relay> {
   const folder = join(access.folder, "relays", `${folderOf(sessionId)}.git`);
   return inTurn(folder, async () => {
-    if (await exists(folder)) await removeDeadLocks(folder);
-    else {
+    if (!(await exists(folder)))
       await makeWhole(folder, async (path) => {
         await git(access, ["init", "--quiet", "--bare", ...formatOf(commit), path]);
         await writeFile(join(path, "objects", "info", "alternates"), `${join(mirror, "objects")}\n`);
       });
-    }
     return { folder, access };
   });
 }
@@ -66,15 +64,17 @@ export async function receive(
   },
 ): Promise<Received> {
   const { access, folder } = relay;
-  return inTurn(folder, async () => {
-    if (await hasCommit(access, folder, want.head)) return keep(relay, want.head);
-    const known =
-      want.base !== undefined && (await hasCommit(access, folder, want.base)) ? want.base : undefined;
-    const first = await take(relay, sandbox, { ...want, base: known });
-    // A shallow history, or one that was rewritten below the base, needs more than the commits after it.
-    const needsMore = known !== undefined && first.lacks === true;
-    return needsMore ? take(relay, sandbox, { ...want, base: undefined }) : first;
-  });
+  return inTurn(folder, () =>
+    atWork(folder, async () => {
+      if (await hasCommit(access, folder, want.head)) return keep(relay, want.head);
+      const known =
+        want.base !== undefined && (await hasCommit(access, folder, want.base)) ? want.base : undefined;
+      const first = await take(relay, sandbox, { ...want, base: known });
+      // A shallow history, or one that was rewritten below the base, needs more than the commits after it.
+      const needsMore = known !== undefined && first.lacks === true;
+      return needsMore ? take(relay, sandbox, { ...want, base: undefined }) : first;
+    }),
+  );
 }
 
 async function take(
