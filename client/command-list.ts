@@ -10,7 +10,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "start [task...]",
     about: "start a task and print its session id alone on stdout",
-    load: async () => (await import("./commands/start.ts")).startCommand,
+    load: async () => (await import("./commands/run.ts")).startCommand,
   },
   {
     usage: "say <id> <message...>",
@@ -26,7 +26,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "unsay <id> [message-id]",
     about: "take back a message that the agent has not read yet, or all of them",
-    load: async () => (await import("./commands/unsay.ts")).unsayCommand,
+    load: async () => (await import("./commands/queue.ts")).unsayCommand,
   },
   {
     usage: "batch <file> [name]",
@@ -48,12 +48,12 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "answer <id> [question] [text...]",
     about: "answer a session's question, or allow or refuse a call that waits for approval",
-    load: async () => (await import("./commands/answer.ts")).answerCommand,
+    load: async () => (await import("./commands/questions.ts")).answerCommand,
   },
   {
     usage: "resume <id> [message...]",
     about: "continue a session that has ended; like say, with a default message",
-    load: async () => (await import("./commands/resume.ts")).resumeCommand,
+    load: async () => (await import("./commands/say.ts")).resumeCommand,
   },
   {
     usage: "interrupt <id> [message...]",
@@ -101,7 +101,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "undo-compaction <id>",
     about: "undo the newest compaction round: the messages it replaced are in view again",
-    load: async () => (await import("./commands/undo-compaction.ts")).undoCompactionCommand,
+    load: async () => (await import("./commands/compact.ts")).undoCompactionCommand,
   },
   {
     usage: "retry <id>",
@@ -157,12 +157,12 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "push <id>",
     about: "push the work of a session on a repository after it has ended",
-    load: async () => (await import("./commands/push.ts")).pushCommand,
+    load: async () => (await import("./commands/deliver.ts")).pushCommand,
   },
   {
     usage: "pr <id>",
     about: "push the work, and open its pull request or update it",
-    load: async () => (await import("./commands/pr.ts")).pullRequestCommand,
+    load: async () => (await import("./commands/deliver.ts")).pullRequestCommand,
   },
   {
     usage: "ports <id>",
@@ -172,7 +172,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "forward <id> <port>",
     about: "open a port of this machine that leads to a server in a session's sandbox; Ctrl-C closes it",
-    load: async () => (await import("./commands/forward.ts")).forwardCommand,
+    load: async () => (await import("./commands/ports.ts")).forwardCommand,
   },
   {
     usage: "serve",
@@ -187,17 +187,17 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "worker",
     about: "run a worker in the foreground until it is stopped",
-    load: async () => (await import("./commands/worker.ts")).workerCommand,
+    load: async () => (await import("./commands/local-services.ts")).workerCommand,
   },
   {
     usage: "up",
     about: "bring up local services and a worker in the foreground; Ctrl-C ends them",
-    load: async () => (await import("./commands/up.ts")).upCommand,
+    load: async () => (await import("./commands/local-services.ts")).upCommand,
   },
   {
     usage: "down",
     about: "stop the local worker and services that longhaul started; data is kept",
-    load: async () => (await import("./commands/down.ts")).downCommand,
+    load: async () => (await import("./commands/local-services.ts")).downCommand,
   },
   {
     usage: "database client <name>",

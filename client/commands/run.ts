@@ -1,4 +1,4 @@
-/** `longhaul run TASK`: set-up if needed, starts the session, watches it, and pulls its files at the end. */
+/** `longhaul run` and `start`: a new session, watched or not. */
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { isSetupOff } from "../config/config.ts";
@@ -15,6 +15,7 @@ import {
 import type { FollowEnd } from "../watch/follow.ts";
 import { present } from "../console/format.ts";
 
+/** `longhaul run TASK`: set-up if needed, starts the session, watches it, and pulls its files at the end. */
 export function runCommand(command: Command, output: Output) {
   withRunFlags(command)
     .argument("[task...]", "what to do; - reads it from stdin")
@@ -87,4 +88,30 @@ async function closingLines(
   if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
   lines.push(...pullNotes(pulled, folder, `longhaul pull ${id} ${id} --git`));
   return [...lines, `Files (${pulled.files}) are in ${folder}`];
+}
+
+/** `longhaul start TASK`: set-up if needed, then the start; prints the id. */
+export function startCommand(command: Command, output: Output) {
+  withRunFlags(command)
+    .argument("[task...]", "what to do; - reads it from stdin")
+    .option("--json", "print one JSON document instead of the id");
+  return async (words: readonly string[], flags: RunFlags) => {
+    const { start, config } = await prepareStart(words, flags, output.note);
+    if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
+    // Wrong usage is reported before the drivers are loaded.
+    const [{ withPreparedServices }, { startSession }] = await Promise.all([
+      import("../sessions/with-session.ts"),
+      import("../sessions/start-session.ts"),
+    ]);
+    const say = (line: string) => output.note(`${line}\n`);
+    await withPreparedServices({ ...flags, image: config.run.sandbox.image }, say, async (services) => {
+      const { id, attached } = await startSession(services, start);
+      const ui = services.uiUrl(id);
+      if (flags.json === true)
+        output.json({ id, workflowId: id, attached, model: start.config.model, ui: ui ?? null });
+      else output.result(`${id}\n`);
+      if (ui !== undefined) output.note(`Web UI: ${ui}\n`);
+      output.note(`Watch it: longhaul watch ${id}\n`);
+    });
+  };
 }

@@ -1,7 +1,7 @@
-/** `longhaul say ID MESSAGE`: guides a session that runs; one that has ended resumes with it. */
+/** `longhaul say` and `resume`: a message for a session that runs or has ended. */
 import type { Command } from "commander";
 import { switchModel } from "../../activities/store/session-settings.ts";
-import { usageError } from "../console/errors.ts";
+import { usageError, notPossible } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { notShown, readAttachments } from "../sessions/attachments.ts";
 import { collect } from "../sessions/flag-values.ts";
@@ -11,6 +11,7 @@ import { settingsOf } from "../sessions/settings-of.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
 import { sentNotes } from "../sessions/sent-notes.ts";
+import { hasEnded } from "../sessions/start-session.ts";
 
 interface SayFlags {
   readonly image?: readonly string[];
@@ -21,6 +22,7 @@ interface SayFlags {
   readonly json?: boolean;
 }
 
+/** `longhaul say ID MESSAGE`: guides a session that runs; one that has ended resumes with it. */
 export function sayCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
@@ -59,6 +61,27 @@ export function sayCommand(command: Command, output: Output) {
       else if (sent.queued) output.result(`queued, position ${sent.position}\n`);
       else output.result("already sent: a message with the same id is delivered once\n");
       for (const line of await sentNotes(services, sessionId, sent)) output.note(`${line}\n`);
+    });
+  };
+}
+
+const CONTINUE = "Continue where you left off.";
+
+/** `longhaul resume ID [MESSAGE]`: continues a session that has ended; as `say`, with a default message. */
+export function resumeCommand(command: Command, output: Output) {
+  command
+    .argument("<id>", SESSION)
+    .argument("[message...]", `what to say; default: ${CONTINUE}`)
+    .option("--json", "one JSON document");
+  return async (reference: string, words: readonly string[], flags: { readonly json?: boolean }) => {
+    const text = words.length === 0 ? CONTINUE : await readMessage(words, processStdin());
+    await withWorkingSession(reference, async (services, row) => {
+      const { id } = row;
+      if (!hasEnded(row))
+        throw notPossible(`${id} has not ended (${row.status}).`, `Guide it: longhaul say ${id} "…"`);
+      const sent = await sendGuidance(services, row, { id: undefined, text, attachments: [] });
+      if (flags.json === true) output.json({ id, ...sent });
+      for (const line of await sentNotes(services, id, sent)) output.note(`${line}\n`);
     });
   };
 }

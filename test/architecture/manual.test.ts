@@ -117,7 +117,7 @@ describe("the manual", () => {
   test("names every exit code, as the help does", () => {
     const page = textOf("docs/commands.md");
     expect(Object.values(exitCodes).filter((code) => !page.includes(`\n| ${code} | `))).toEqual([]);
-    const [help = ""] = textOf("client/program.ts").match(/(?<=Exit codes:)[^]*?(?=Settings)/) ?? [];
+    const [help = ""] = textOf("client/main.ts").match(/(?<=Exit codes:)[^]*?(?=Settings)/) ?? [];
     expect(Object.values(exitCodes).filter((code) => !new RegExp(`\\b${code} [a-z]`).test(help))).toEqual([]);
   });
 
