@@ -1,7 +1,7 @@
 /** Why Postgres could not be used, as a typed failure: silent, refusing, or unknown to this machine. Pure. */
 import { PostgresAddressWrong, readPostgresAddress } from "../activities/store/postgres-address.ts";
 import { innermostReason } from "../activities/contract/reason-of.ts";
-import { SchemaUnusable } from "../activities/store/migrate.ts";
+import { EarlierTables, SchemaUnusable } from "../activities/store/migrate.ts";
 import { plainReason } from "./plain-reason.ts";
 import { poolerRefusal } from "./probe-pooler.ts";
 import { ServiceMissing } from "./service-missing.ts";
@@ -60,6 +60,7 @@ export interface Asked {
 /** @returns WrongSettings for an address that cannot be used: nothing was asked */
 export function postgresMissing(error: unknown, { address, fix, isNamed }: Asked): Error {
   if (error instanceof ServiceMissing || error instanceof WrongSettings) return error;
+  if (error instanceof EarlierTables) return earlierTables(error, address);
   if (error instanceof PostgresAddressWrong)
     return new WrongSettings(`DATABASE_URL cannot be used: ${error.message}.`);
   const refusal = poolerRefusal(error, address);
@@ -94,8 +95,12 @@ function troubleOf(error: unknown): Trouble | undefined {
 /** SQLSTATE: insufficient privilege. */
 const NOT_ALLOWED = "42501";
 
-/** A schema in which the role of the worker or client cannot bring the tables up to date; undefined for any other error. */
+/**
+ * A schema in which the role of the worker or client cannot bring the tables up to date, or that has tables of an earlier build;
+ * undefined for any other error.
+ */
 export function mayNotMigrate(error: unknown, url: string): ServiceMissing | undefined {
+  if (error instanceof EarlierTables) return earlierTables(error, readPostgresAddress(url).shown);
   const isSchema = error instanceof SchemaUnusable;
   if (!isSchema && (!(error instanceof Error) || !("code" in error) || error.code !== NOT_ALLOWED))
     return undefined;
@@ -109,5 +114,15 @@ export function mayNotMigrate(error: unknown, url: string): ServiceMissing | und
       ? error.fix
       : "As a superuser, or as the owner of what the reason names: ALTER TABLE NAME OWNER TO the worker's role; the same for functions and views.",
     cause: error,
+  });
+}
+
+function earlierTables(cause: EarlierTables, address: string): ServiceMissing {
+  return new ServiceMissing({
+    service: "Postgres",
+    address,
+    problem: `has tables of a build before 0.1.0 at ${address}, which this one cannot read; nothing in them was changed`,
+    fix: "Export what you need with the checkout that made them (`npm run longhaul -- export ID`) and end it with `npm run longhaul -- down`; then set them aside: rename the folder .longhaul, or name an empty database in DATABASE_URL.",
+    cause,
   });
 }

@@ -43,9 +43,7 @@ export function serversOf({ deps, session }: StepContext, calls: readonly ToolCa
   const tools = sessionTools(deps.tools, session);
   const found = calls.flatMap(({ toolName }) => {
     const tool = tools.get(toolName);
-    return tool?.server === undefined
-      ? []
-      : [[toolName, { server: tool.server, isReadOnly: tool.readOnly }] as const];
+    return tool?.server === undefined ? [] : [[toolName, tool.server] as const];
   });
   return found.length === 0 ? undefined : new Map(found);
 }

@@ -55,7 +55,7 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
       and id ~ '${idPatterns.chosen}' and id !~* '${idPatterns.derived}'`,
   },
   // Workers use these rows to find the sandbox that they trust.
-  boxes: { grants: "select, update (saves_begun)", rows: ofSession("boxes") },
+  sandboxes: { grants: "select, update (saves_begun)", rows: ofSession("sandboxes") },
   model_calls: { grants: READ, rows: ofSession("model_calls") },
   // Checkpoints that a worker reads on behalf of a session must belong to the same owner.
   checkpoints: {

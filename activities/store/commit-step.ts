@@ -23,7 +23,7 @@ export interface StoredAnswer {
   readonly meta: MessageMeta;
   readonly calls: readonly ToolCallPart[];
   /** The servers of calls to MCP tools, by the tool's name. */
-  readonly servers?: ReadonlyMap<string, { readonly server: string; readonly isReadOnly: boolean }>;
+  readonly servers?: ReadonlyMap<string, string>;
   readonly bill: ModelCallRow;
   readonly events: readonly NewEvent[];
 }
@@ -41,9 +41,9 @@ with run as (
   insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, meta, token_count)
   select $1, c.first, c.first, $5, $6, 'assistant', 'assistant', 'answer', $7::json, $8::json, $9 from c
 ), ledger as (
-  insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, mcp_server, read_only)
+  insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, mcp_server)
   select $1, $5, $6, t.place - 1, t.call->>'id', t.call->>'name', c.first + t.place,
-    t.call->>'server', (t.call->>'isReadOnly')::boolean
+    t.call->>'server'
   from c, json_array_elements($3::json) with ordinality as t(call, place)
 ), bill as (
   insert into model_calls (session_id, epoch, step, attempt, purpose, model, status, finish, estimated_input, estimate_pure,
@@ -76,7 +76,7 @@ export async function commitAnswer(pool: pg.Pool, answer: StoredAnswer): Promise
         answer.calls.map((call) => ({
           id: call.toolCallId,
           name: cutChars(call.toolName, 100),
-          ...answer.servers?.get(call.toolName),
+          server: answer.servers?.get(call.toolName),
         })),
       ),
       JSON.stringify(answer.events.map(({ type, data }) => ({ type, data }))),

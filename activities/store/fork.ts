@@ -99,8 +99,8 @@ async function copyConversation(tx: Transaction, { from, to, beforeStep }: Fork)
       select ${outputHandle("c")} from tool_calls c where session_id = ${to})`);
   // So that a reset of the new session can deliver the copied messages again.
   await tx.execute(sql`
-    insert into guidance (session_id, id, parts, queued_at, said_by, delivered_sequence)
-    select ${to}, id, parts, queued_at, said_by, delivered_sequence from guidance where session_id = ${from}
+    insert into guidance (session_id, id, parts, queued_at, author, delivered_sequence)
+    select ${to}, id, parts, queued_at, author, delivered_sequence from guidance where session_id = ${from}
     and delivered_sequence in (select sequence from stored_messages where session_id = ${to}) order by ordinal`);
 }
 

@@ -28,7 +28,7 @@ const rowOf = (sessionId: string, { id, parts, queuedAt, by }: Guidance) => ({
   id,
   parts,
   queuedAt,
-  saidBy: by ?? null,
+  author: by ?? null,
 });
 
 /** Parked messages that were not delivered, oldest first, at most `limit`. */
@@ -39,11 +39,11 @@ export async function parkedGuidance(db: Queryable, sessionId: string, limit: nu
     .where(isParked(sessionId))
     .orderBy(asc(guidance.ordinal))
     .limit(limit);
-  return rows.map(({ id, parts, queuedAt, saidBy }) => ({
+  return rows.map(({ id, parts, queuedAt, author }) => ({
     id,
     parts: parts as UserPart[],
     queuedAt,
-    ...(saidBy === null ? {} : { by: saidBy }),
+    ...(author === null ? {} : { by: author }),
   }));
 }
 

@@ -61,16 +61,16 @@ export async function keepCatalogue(
   catalogue: Omit<McpCatalogue, "found">,
 ): Promise<boolean> {
   const { server, tools, failed } = catalogue;
-  const taken =
+  const listed =
     failed === undefined
       ? { era: catalogue.era, tools, digest: catalogue.digest }
       : { era: FAILED, tools: [], digest: failed };
   const rows = await db
     .insert(mcpCatalogues)
-    .values({ sessionId: session.id, server, epoch: session.epoch, ...taken })
+    .values({ sessionId: session.id, server, epoch: session.epoch, ...listed })
     .onConflictDoUpdate({
       target: [mcpCatalogues.sessionId, mcpCatalogues.server],
-      set: { ...taken, takenAt: sql`now()` },
+      set: listed,
       setWhere: eq(mcpCatalogues.era, DUE),
     })
     .returning({ server: mcpCatalogues.server });
@@ -114,7 +114,6 @@ export async function takeNext(db: Queryable, sessionId: string, servers: readon
       era: sql`${next}->>'era'`,
       tools: sql`${next}->'tools'`,
       digest: sql`${next}->>'digest'`,
-      takenAt: sql`now()`,
       next: null,
     })
     .where(

@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
-import type pg from "pg";
+import pg from "pg";
 import { applyClientRights, quoted } from "./client-rights.ts";
 import { allowSilence } from "./silence.ts";
 
@@ -22,10 +22,15 @@ export class SchemaUnusable extends Error {
   }
 }
 
+/** The schema has tables of a build before the first release, whose rows this one does not read. Nothing in them is changed. */
+export class EarlierTables extends Error {
+  override readonly name = "EarlierTables";
+}
+
 /**
  * Several processes may call it at once: an advisory lock on one connection lets them in one after the other. Also grants clients'
  * roles their rights on new tables. Idempotent.
- * @throws SchemaUnusable
+ * @throws SchemaUnusable, EarlierTables
  */
 export async function migrateStore(store: { readonly pool: pg.Pool }): Promise<void> {
   const client = await store.pool.connect();
@@ -71,25 +76,53 @@ async function applyMigrations(client: pg.PoolClient): Promise<void> {
 /**
  * What `migrateStore` would do, without doing it.
  * @returns the schema, and how many migrations it lacks
- * @throws SchemaUnusable
+ * @throws SchemaUnusable, EarlierTables
  */
 export async function lookAtTables(client: pg.ClientBase): Promise<{ schema: string; lacking: number }> {
   const { place, missing } = await missingMigrations(client);
   return { schema: place.schema, lacking: missing.length };
 }
 
-/** @throws SchemaUnusable, also if there are some and the role may not make them */
+/** @throws SchemaUnusable, also if there are some and the role may not make them; EarlierTables */
 async function missingMigrations(client: pg.ClientBase) {
   const place = await placeOf(client);
   const table = `${quoted(place.schema)}.longhaul_migrations`;
-  const { rows } = place.isKnown
-    ? await client.query<{ at: string | null }>(`select max(created_at) as at from ${table}`)
-    : { rows: [] };
-  const last = Number(rows[0]?.at ?? -1);
-  const migrationsFolder = fileURLToPath(new URL("./migrations", import.meta.url));
-  const missing = readMigrationFiles({ migrationsFolder }).filter((one) => one.folderMillis > last);
+  const all = readMigrations();
+  const applied = place.isKnown ? await appliedMigrations(client, table) : [];
+  if (areEarlier(applied, all)) throw new EarlierTables(`the schema ${place.schema} has them`);
+  const last = Math.max(-1, ...applied.map(({ at }) => Number(at)));
+  const missing = all.filter((one) => one.folderMillis > last);
   if (missing.length > 0 && !place.mayCreate) throw mayNotCreate(place);
   return { place, table, missing };
+}
+
+const readMigrations = () =>
+  readMigrationFiles({ migrationsFolder: fileURLToPath(new URL("./migrations", import.meta.url)) });
+
+interface Applied {
+  readonly hash: string;
+  /** ms since 1970, as text. */
+  readonly at: string;
+}
+
+const appliedMigrations = async (client: Pick<pg.Pool, "query">, table: string): Promise<Applied[]> =>
+  (await client.query<Applied>(`select hash, created_at as at from ${table}`)).rows;
+
+/** Every database of ours begins with our first migration, which nobody edits. */
+const areEarlier = (applied: readonly Applied[], [first]: readonly { readonly hash: string }[]): boolean =>
+  applied.length > 0 && !applied.some(({ hash }) => hash === first?.hash);
+
+/**
+ * For a client, which does not migrate: a database without tables, and any other that a worker has made, passes.
+ * @throws EarlierTables
+ */
+export async function refuseEarlierTables(client: Pick<pg.Pool, "query">): Promise<void> {
+  const applied = await appliedMigrations(client, "longhaul_migrations").catch((error: unknown) => {
+    // No tables yet, or a role that an operator created by hand: the first query says so.
+    if (error instanceof pg.DatabaseError && (error.code === "42P01" || error.code === "42501")) return [];
+    throw error;
+  });
+  if (areEarlier(applied, readMigrations())) throw new EarlierTables("the database has them");
 }
 
 /** Migrations are written for `public`, as the library generates them. Whatever they name by its schema is in the chosen one. */

@@ -42,7 +42,7 @@ export async function sandboxOwners(db: Queryable, ids: readonly string[]): Prom
   }>(sql`
     select asked.id, b.volume, s.id is null as gone, d.id is not null as deleted
     from unnest(${sql.param([...ids])}::text[]) with ordinality as asked(id, place)
-    left join sessions s on s.id = asked.id left join boxes b on b.session_id = asked.id
+    left join sessions s on s.id = asked.id left join sandboxes b on b.session_id = asked.id
     left join deleted_sessions d on d.id = asked.id order by asked.place`);
   return rows.map(({ id, volume, gone: isGone, deleted: isDeleted }) => ({
     id,

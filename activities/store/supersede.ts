@@ -113,13 +113,13 @@ async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Stan
   const begun = sql`(not ${STAYS} and ${isOpen(at, sql`index`)})`;
   if (at.phase === "tools") {
     await tx.execute(sql`with again as (
-        select step, index, call_id, name, mcp_server, read_only, row_number() over (order by index) as place, count(*) over () as total
+        select step, index, call_id, name, mcp_server, row_number() over (order by index) as place, count(*) over () as total
         from tool_calls where session_id = ${id} and superseded_epoch is null and step = ${at.step} and ${begun}
       ), c as (
         update cursors set message_sequence = message_sequence + (select count(*) from again) where session_id = ${id} returning message_sequence
       )
-      insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, mcp_server, read_only)
-      select ${id}, ${epoch}, step, index, call_id, name, c.message_sequence - total + place, mcp_server, read_only from again, c`);
+      insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, mcp_server)
+      select ${id}, ${epoch}, step, index, call_id, name, c.message_sequence - total + place, mcp_server from again, c`);
   }
   const { rowCount } =
     await tx.execute(sql`update tool_calls set superseded_epoch = ${epoch}, superseded_by = array_append(superseded_by, ${epoch})

@@ -1,6 +1,7 @@
 /** The client's connections to Postgres and Temporal. Waits are bounded; a missing service gives exit code 4 and a fix. */
 import { trustNamedAuthorities } from "../../temporal/service-missing.ts";
 import type { Client, Connection } from "@temporalio/client";
+import { refuseEarlierTables } from "../../activities/store/migrate.ts";
 import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../temporal/probe.ts";
@@ -91,6 +92,7 @@ async function openOwnStore(
         const client = await opened.pool.connect();
         try {
           await refusePooler(client, url, address.shown, timeoutMs);
+          await refuseEarlierTables(client);
         } finally {
           client.release();
         }

@@ -1,6 +1,7 @@
 /** How all commands start this machine's services. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { probeTables } from "../../temporal/probe-postgres.ts";
 import { isDifferent } from "./fingerprint.ts";
 import { followWorker } from "./follow-worker.ts";
 import { reportingWhatStays } from "./interrupted.ts";
@@ -40,6 +41,8 @@ export interface LocalOptions {
 export function prepare(options: LocalOptions): Promise<LocalServices> {
   return reportingWhatStays(options, async () => {
     const services = await bringUp({ ...options, need: ALL });
+    // Tables that a worker could not use are told here, and not only in its log.
+    await probeTables(services.databaseUrl);
     const lacking = await lackingKeys({
       services,
       environment: environmentOf(services),

@@ -1,13 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { drizzle } from "drizzle-orm/node-postgres";
-import { migrate } from "drizzle-orm/node-postgres/migrator";
+import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { migrateStore, openStore, type Store } from "../../activities/store/db.ts";
-import { loadView } from "../../activities/store/load-view.ts";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
+import { openServices } from "../../client/connect/connection.ts";
+import { findServices } from "../../client/setup/services.ts";
+import { mayNotMigrate } from "../../temporal/postgres-missing.ts";
+import { probeTables } from "../../temporal/probe-postgres.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { dropDatabase, onServer } from "../support/services.ts";
 
@@ -31,23 +30,31 @@ async function withStore<T>(use: (store: Store) => Promise<T>): Promise<T> {
   }
 }
 
-/** The tables as they were after so many migrations. */
-async function migrateTo(store: Store, count: number): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), "migrations-"));
-  try {
-    await cp(new URL("../../activities/store/migrations", import.meta.url), folder, { recursive: true });
-    const path = join(folder, "meta", "_journal.json");
-    const journal = JSON.parse(await readFile(path, "utf8")) as { readonly entries: readonly unknown[] };
-    await writeFile(path, JSON.stringify({ ...journal, entries: journal.entries.slice(0, count) }));
-    await migrate(drizzle(store.pool), {
-      migrationsFolder: folder,
-      migrationsTable: "longhaul_migrations",
-      migrationsSchema: "public",
-    });
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+/** As the builds before the first release left it: their migrations, hashes and times, and a table of theirs with a row. */
+async function ofEarlierBuild(): Promise<void> {
+  const lines = await readFile(new URL("../fixtures/migrations-before-0.1.0.txt", import.meta.url), "utf8");
+  const entries = lines
+    .trim()
+    .split("\n")
+    .map((line) => line.split(" "));
+  await onServer(url, async (client) => {
+    await client.query(
+      "create table longhaul_migrations (id serial primary key, hash text, created_at bigint)",
+    );
+    for (const entry of entries)
+      await client.query("insert into longhaul_migrations (hash, created_at) values ($1, $2)", entry);
+    await client.query("create table boxes (session_id text); insert into boxes values ('s')");
+  });
 }
+
+/** Every table with its rows. */
+const content = () =>
+  onServer(url, async (client) => {
+    const { rows } = await client.query<{ xml: string }>(
+      "select schema_to_xml('public', true, false, '')::text as xml",
+    );
+    return rows[0]?.xml;
+  });
 
 const applied = () =>
   onServer(url, async (client) => {
@@ -68,45 +75,44 @@ describe("the tables", () => {
   });
 
   it("are not changed by half if a migration fails, and whole once its cause is gone [R23]", async () => {
-    await onServer(url, (client) => client.query("create table boxes (in_the_way int)"));
+    await onServer(url, (client) => client.query("create table sandboxes (in_the_way int)"));
     await withStore(async (store) => {
       await expect(migrateStore(store)).rejects.toThrow();
       const { rows } = await store.pool.query("select tablename from pg_tables where schemaname = 'public'");
       expect(rows.map((row: { tablename: string }) => row.tablename).toSorted()).not.toContain("sessions");
-      await store.pool.query("drop table boxes");
+      await store.pool.query("drop table sandboxes");
       await migrateStore(store);
     });
     expect((await applied()).length).toBeGreaterThan(0);
   });
 
-  it("keep what rounds had marked row by row: in force, undone and superseded", async () => {
-    await withStore(async (store) => {
-      await migrateTo(store, 4);
-      await store.pool.query(`insert into messages
-        (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count, is_compacted, compacted_round, superseded_epoch)
-        select 's', sequence, coalesce(place, sequence), 1, sequence, slot, role, kind, '[{"type":"text","text":"Hm."}]', 3, round is not null, round, gone
-        from (values
-          (1, null::float8, 'user', 'user', 'task', null::int, null::int),
-          (2, null, 'assistant', 'assistant', 'answer', 1, null),
-          (3, null, 'assistant', 'assistant', 'answer', 1, null),
-          (4, null, 'assistant', 'assistant', 'answer', null, null),
-          (5, 3.5, 'summary:1', 'assistant', 'summary', null, null),
-          (6, 4.5, 'summary:2', 'assistant', 'summary', 2, null),
-          (7, null, 'assistant', 'assistant', 'answer', null, 2),
-          (8, 7.5, 'summary:3', 'assistant', 'summary', null, 2)
-        ) as rows(sequence, place, slot, role, kind, round, gone)`);
-      await store.pool.query(`insert into compaction_events
-        (session_id, epoch, step, round, trigger, strategy, status, attempts, tokens_before, tokens_after, duration_ms, superseded_epoch)
-        select 's', 1, 4, round, 'threshold', 'reactive-overflow', status, '[]', 9, 5, 1, gone
-        from (values (1, 'compacted', null::int), (2, 'undone', null), (3, 'compacted', 2), (4, 'failed', null)) as rounds(round, status, gone)`);
-      await migrateStore(store);
-      const { rows } = await store.pool.query<{ sequence: string; round: number | null; marked: boolean }>(
-        `select sequence, compacted_round as round, is_compacted as marked from messages where session_id = 's' order by sequence`,
+  it("of an earlier build are refused in one line by worker, client and doctor, and stay as they are", async () => {
+    await ofEarlierBuild();
+    const before = await content();
+    const told = async (doing: Promise<unknown>) =>
+      doing.then(
+        () => "nothing",
+        (error: unknown) => (mayNotMigrate(error, url) ?? (error as Error)).message,
       );
-      const marks = rows.map(({ round, marked }) => (marked ? round : null));
-      expect(marks).toEqual([null, 1, 1, null, null, 2, null, null]);
-      expect((await loadView(store.db, "s")).map(({ sequence }) => sequence)).toEqual([1, 5, 4]);
-    });
+    const services = { ...findServices(), databaseUrl: url };
+    const all = await Promise.all([
+      told(withStore(migrateStore)),
+      told(openServices(services)),
+      told(probeTables(url)),
+    ]);
+    const [line] = all;
+    expect(line.replace(/ at \S+,/, " at HERE,")).toBe(
+      "Postgres has tables of a build before 0.1.0 at HERE, which this one cannot read; nothing in them was changed. Export what you need with the checkout that made them (`npm run longhaul -- export ID`) and end it with `npm run longhaul -- down`; then set them aside: rename the folder .longhaul, or name an empty database in DATABASE_URL.",
+    );
+    expect(new Set(all.map((one) => one.replace(/ at \S+,/, ""))).size).toBe(1);
+    expect(await content()).toBe(before);
+  });
+
+  it("that no worker has made yet are no reason for a client to refuse", async () => {
+    const services = { ...findServices(), databaseUrl: url };
+    await (await openServices(services)).close();
+    await withStore(migrateStore);
+    await (await openServices(services)).close();
   });
 
   it("may be looked through again and again while a worker writes [R23]", async () => {

@@ -124,10 +124,10 @@ it("what the address or the role sets for a connection stays", async () => {
 
 it("a migration that fails leaves no connection behind that still has the lock or a transaction", async () => {
   const { url } = await ownDatabase("conditions");
-  await asOwner(url, "create table boxes (in_the_way int)");
+  await asOwner(url, "create table sandboxes (in_the_way int)");
   const store = openStore({ url, maxConnections: 1 });
   onTestFinished(() => store.close());
-  await expect(migrateStore(store)).rejects.toThrow("boxes");
+  await expect(migrateStore(store)).rejects.toThrow("sandboxes");
   expect(store.pool.totalCount).toBe(0);
 });
 

@@ -161,7 +161,7 @@ it("who opens a sandbox locks the session before its sandbox, as who saves one d
     return rows.length > 0;
   });
   await client.query("set local lock_timeout = '2s'");
-  await client.query("update boxes set saved_step = 0 where session_id = $1", [agent.id]);
+  await client.query("update sandboxes set saved_step = 0 where session_id = $1", [agent.id]);
   await client.query("commit");
   await opening;
   const [row] = await database.store.db.select().from(sandboxes).where(eq(sandboxes.sessionId, agent.id));

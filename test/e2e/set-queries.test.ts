@@ -103,7 +103,7 @@ const LARGE = [
   "events",
   "stored_messages",
   "model_calls",
-  "boxes",
+  "sandboxes",
   "compaction_events",
   "cursors",
 ];
@@ -145,7 +145,7 @@ async function seed(count: number): Promise<void> {
       case when n % 10 = 0 then 'alice' else 'bob' end from ${all}`);
   await db.execute(sql`insert into cursors (session_id, message_sequence, event_seq)
     select 'seeded-' || n, 5, 9 from ${all}`);
-  await db.execute(sql`insert into boxes (session_id, host, volume, container, boot)
+  await db.execute(sql`insert into sandboxes (session_id, host, volume, container, boot)
     select 'seeded-' || n, 'here', 'v', 'c', 'b' from ${all}`);
   await db.execute(sql`insert into events (session_id, seq, epoch, step, attempt, type, data)
     select 'seeded-' || n, step * 3, 1, step, 1, 'step:started', '{}' from ${all}, ${steps}`);

@@ -1,3 +1,11 @@
+-- The first migration, from which a database is recognised as one of ours: an earlier build's is refused.
+CREATE TABLE "blob_uses" (
+	"session_id" text NOT NULL,
+	"sha256" text NOT NULL,
+	"kept_at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "blob_uses_session_id_sha256_pk" PRIMARY KEY("session_id","sha256")
+);
+--> statement-breakpoint
 CREATE TABLE "blobs" (
 	"sha256" text PRIMARY KEY NOT NULL,
 	"media_type" text NOT NULL,
@@ -14,29 +22,9 @@ CREATE TABLE "checkpoints" (
 	"manifest" "bytea" NOT NULL,
 	"pack" "bytea" NOT NULL,
 	"superseded_epoch" integer,
+	"superseded_by" integer[],
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "checkpoints_session_epoch_step_key" UNIQUE("session_id","epoch","step")
-);
---> statement-breakpoint
-CREATE TABLE "compaction_events" (
-	"id" bigserial PRIMARY KEY NOT NULL,
-	"session_id" text NOT NULL,
-	"epoch" integer NOT NULL,
-	"step" integer NOT NULL,
-	"round" integer NOT NULL,
-	"trigger" text NOT NULL,
-	"strategy" text NOT NULL,
-	"status" text NOT NULL,
-	"reason" text,
-	"attempts" json NOT NULL,
-	"tokens_before" integer NOT NULL,
-	"tokens_after" integer NOT NULL,
-	"from_sequence" bigint,
-	"to_sequence" bigint,
-	"summary_content" text,
-	"duration_ms" integer NOT NULL,
-	"superseded_epoch" integer,
-	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "cursors" (
@@ -45,50 +33,16 @@ CREATE TABLE "cursors" (
 	"event_seq" bigint DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "events" (
-	"session_id" text NOT NULL,
-	"seq" bigint NOT NULL,
-	"epoch" integer NOT NULL,
-	"step" integer NOT NULL,
-	"attempt" integer NOT NULL,
-	"type" text NOT NULL,
-	"data" json NOT NULL,
-	"at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "events_session_id_seq_pk" PRIMARY KEY("session_id","seq")
-);
---> statement-breakpoint
 CREATE TABLE "guidance" (
 	"session_id" text NOT NULL,
 	"id" text NOT NULL,
 	"ordinal" bigserial NOT NULL,
 	"parts" json NOT NULL,
 	"queued_at" text NOT NULL,
+	"author" text,
 	"delivered_sequence" bigint,
+	"dropped" boolean DEFAULT false NOT NULL,
 	CONSTRAINT "guidance_session_id_id_pk" PRIMARY KEY("session_id","id")
-);
---> statement-breakpoint
-CREATE TABLE "messages" (
-	"id" bigserial PRIMARY KEY NOT NULL,
-	"session_id" text NOT NULL,
-	"sequence" bigint NOT NULL,
-	"position" double precision NOT NULL,
-	"epoch" integer NOT NULL,
-	"step" integer NOT NULL,
-	"slot" text NOT NULL,
-	"role" text NOT NULL,
-	"kind" text NOT NULL,
-	"content" json NOT NULL,
-	"meta" json,
-	"token_count" integer NOT NULL,
-	"is_compacted" boolean DEFAULT false NOT NULL,
-	"compacted_round" integer,
-	"compacted_at" timestamp with time zone,
-	"pruned_step" integer,
-	"superseded_epoch" integer,
-	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "messages_session_sequence_key" UNIQUE("session_id","sequence"),
-	CONSTRAINT "messages_session_epoch_step_slot_key" UNIQUE("session_id","epoch","step","slot"),
-	CONSTRAINT "messages_role_check" CHECK ("messages"."role" in ('user','assistant','tool'))
 );
 --> statement-breakpoint
 CREATE TABLE "model_calls" (
@@ -106,10 +60,12 @@ CREATE TABLE "model_calls" (
 	"estimate_pure" boolean NOT NULL,
 	"input_tokens" integer,
 	"cached_tokens" integer,
+	"cache_write_tokens" integer,
 	"output_tokens" integer,
 	"reasoning_tokens" integer,
 	"first_token_ms" integer,
 	"duration_ms" integer,
+	"cost_usd" double precision,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );
 --> statement-breakpoint
@@ -120,6 +76,9 @@ CREATE TABLE "runs" (
 	"epoch" integer NOT NULL,
 	"chain" text NOT NULL,
 	"start_step" integer NOT NULL,
+	"parent_epoch" integer,
+	"previous" text,
+	"forked_from" text,
 	"started_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "runs_session_id_run_id_pk" PRIMARY KEY("session_id","run_id")
 );
@@ -135,24 +94,19 @@ CREATE TABLE "sessions" (
 	"instructions" text,
 	"epoch" integer DEFAULT 1 NOT NULL,
 	"run_id" text,
+	"namespace" text,
 	"container" text,
 	"host" text,
 	"restore_workspace" boolean DEFAULT false NOT NULL,
 	"result" text,
 	"error" json,
+	"parent_id" text,
+	"parent_call" text,
+	"parent_epoch" integer,
+	"depth" integer DEFAULT 0 NOT NULL,
+	"access" text,
+	"owner" text,
 	CONSTRAINT "sessions_status_check" CHECK ("sessions"."status" in ('active','waiting','completed','failed','cancelled','max_steps'))
-);
---> statement-breakpoint
-CREATE TABLE "stream_chunks" (
-	"session_id" text NOT NULL,
-	"seq" bigint NOT NULL,
-	"epoch" integer NOT NULL,
-	"step" integer NOT NULL,
-	"attempt" integer NOT NULL,
-	"chunk_type" text NOT NULL,
-	"text" text NOT NULL,
-	"at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "stream_chunks_session_id_seq_pk" PRIMARY KEY("session_id","seq")
 );
 --> statement-breakpoint
 CREATE TABLE "token_ratios" (
@@ -174,10 +128,15 @@ CREATE TABLE "tool_calls" (
 	"fence" integer DEFAULT 0 NOT NULL,
 	"container" text,
 	"exit_code" integer,
+	"streams" json,
 	"truncated" boolean DEFAULT false NOT NULL,
 	"started_at" timestamp with time zone,
 	"finished_at" timestamp with time zone,
+	"mcp_server" text,
+	"mcp_state" text,
+	"mcp_task" text,
 	"superseded_epoch" integer,
+	"superseded_by" integer[],
 	CONSTRAINT "tool_calls_session_id_epoch_step_index_pk" PRIMARY KEY("session_id","epoch","step","index"),
 	CONSTRAINT "tool_calls_session_sequence_key" UNIQUE("session_id","sequence"),
 	CONSTRAINT "tool_calls_status_check" CHECK ("tool_calls"."status" in ('pending','running','completed','error','interrupted','unknown'))
@@ -192,10 +151,404 @@ CREATE TABLE "tool_outputs" (
 	CONSTRAINT "tool_outputs_session_id_handle_part_pk" PRIMARY KEY("session_id","handle","part")
 );
 --> statement-breakpoint
+CREATE TABLE "sandboxes" (
+	"session_id" text PRIMARY KEY NOT NULL,
+	"host" text NOT NULL,
+	"volume" text NOT NULL,
+	"container" text NOT NULL,
+	"boot" text NOT NULL,
+	"image" text,
+	"task_queue" text,
+	"saved_step" integer,
+	"closed_run" text,
+	"saves_begun" integer DEFAULT 0 NOT NULL,
+	"left_out" json DEFAULT '[]'::json NOT NULL,
+	"notice" text
+);
+--> statement-breakpoint
+CREATE TABLE "events" (
+	"session_id" text NOT NULL,
+	"seq" bigint NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"attempt" integer NOT NULL,
+	"type" text NOT NULL,
+	"data" json NOT NULL,
+	"at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "events_session_id_seq_pk" PRIMARY KEY("session_id","seq")
+);
+--> statement-breakpoint
+CREATE TABLE "stream_chunks" (
+	"session_id" text NOT NULL,
+	"seq" bigint NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"attempt" integer NOT NULL,
+	"chunk_type" text NOT NULL,
+	"text" text NOT NULL,
+	"at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "stream_chunks_session_id_seq_pk" PRIMARY KEY("session_id","seq")
+);
+--> statement-breakpoint
+CREATE TABLE "compaction_events" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"session_id" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"round" integer NOT NULL,
+	"trigger" text NOT NULL,
+	"strategy" text NOT NULL,
+	"status" text NOT NULL,
+	"reason" text,
+	"attempts" json NOT NULL,
+	"tokens_before" integer NOT NULL,
+	"tokens_after" integer NOT NULL,
+	"from_sequence" bigint,
+	"to_sequence" bigint,
+	"summary_content" text,
+	"replaced" "int8multirange",
+	"duration_ms" integer NOT NULL,
+	"superseded_epoch" integer,
+	"superseded_by" integer[],
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "stored_messages" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"session_id" text NOT NULL,
+	"sequence" bigint NOT NULL,
+	"position" double precision NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"slot" text NOT NULL,
+	"role" text NOT NULL,
+	"kind" text NOT NULL,
+	"content" json NOT NULL,
+	"meta" json,
+	"token_count" integer NOT NULL,
+	"pruned_step" integer,
+	"superseded_epoch" integer,
+	"superseded_by" integer[],
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "stored_messages_session_sequence_key" UNIQUE("session_id","sequence"),
+	CONSTRAINT "stored_messages_session_epoch_step_slot_key" UNIQUE("session_id","epoch","step","slot"),
+	CONSTRAINT "stored_messages_role_check" CHECK ("stored_messages"."role" in ('system','user','assistant','tool'))
+);
+--> statement-breakpoint
+CREATE TABLE "view_marks" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"session_id" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"kind" text NOT NULL,
+	"round" integer,
+	"round_epoch" integer,
+	"sequences" "int8multirange" NOT NULL,
+	"request_id" text,
+	"superseded_epoch" integer,
+	"superseded_by" integer[],
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "workers" (
+	"id" serial PRIMARY KEY NOT NULL,
+	"identity" text NOT NULL,
+	"namespace" text NOT NULL,
+	"started_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"ended_at" timestamp with time zone,
+	"sessions" text[] DEFAULT '{}' NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "publications" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"session_id" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"kind" text NOT NULL,
+	"ref" text NOT NULL,
+	"commit" text NOT NULL,
+	"url" text,
+	"status" text NOT NULL,
+	"reason" text,
+	"run_id" text,
+	"at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "publications_session_kind_ref_commit_key" UNIQUE("session_id","kind","ref","commit")
+);
+--> statement-breakpoint
+CREATE TABLE "repositories" (
+	"session_id" text PRIMARY KEY NOT NULL,
+	"url" text NOT NULL,
+	"ref" text,
+	"base_commit" text NOT NULL,
+	"branch" text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "egress_rules" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"session_id" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"domain" text NOT NULL,
+	"by" text NOT NULL,
+	"superseded_epoch" integer,
+	"superseded_by" integer[],
+	"at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "egress_rules_session_epoch_domain_key" UNIQUE("session_id","epoch","domain")
+);
+--> statement-breakpoint
+CREATE TABLE "permission_grants" (
+	"id" bigserial PRIMARY KEY NOT NULL,
+	"session_id" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"tool" text NOT NULL,
+	"match" text,
+	"granted_by" text,
+	"granted_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"superseded_epoch" integer,
+	"superseded_by" integer[]
+);
+--> statement-breakpoint
+CREATE TABLE "questions" (
+	"session_id" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"id" text NOT NULL,
+	"step" integer NOT NULL,
+	"call_index" integer,
+	"kind" text NOT NULL,
+	"text" text NOT NULL,
+	"options" json,
+	"default_text" text,
+	"input_hash" text,
+	"asked_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"expires_at" timestamp with time zone,
+	"status" text DEFAULT 'open' NOT NULL,
+	"answer" text,
+	"answered_by" text,
+	"answered_at" timestamp with time zone,
+	"superseded_from" text,
+	"superseded_by" integer[],
+	CONSTRAINT "questions_session_id_epoch_id_pk" PRIMARY KEY("session_id","epoch","id"),
+	CONSTRAINT "questions_kind_check" CHECK ("questions"."kind" in ('ask','approval','mcp','budget','egress','plan')),
+	CONSTRAINT "questions_status_check" CHECK ("questions"."status" in ('open','answered','defaulted','declined','withdrawn','superseded'))
+);
+--> statement-breakpoint
+CREATE TABLE "mcp_catalogues" (
+	"session_id" text NOT NULL,
+	"server" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"era" text NOT NULL,
+	"tools" json NOT NULL,
+	"digest" text NOT NULL,
+	"found" json,
+	"next" json,
+	CONSTRAINT "mcp_catalogues_session_id_server_pk" PRIMARY KEY("session_id","server")
+);
+--> statement-breakpoint
+CREATE TABLE "mcp_credentials" (
+	"server" text NOT NULL,
+	"principal" text NOT NULL,
+	"sealed" "bytea" NOT NULL,
+	"key_id" text NOT NULL,
+	"expires_at" timestamp with time zone,
+	"version" integer DEFAULT 1 NOT NULL,
+	CONSTRAINT "mcp_credentials_server_principal_pk" PRIMARY KEY("server","principal")
+);
+--> statement-breakpoint
+CREATE TABLE "delegations" (
+	"session_id" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"call_index" integer NOT NULL,
+	"child_id" text NOT NULL,
+	"access" text NOT NULL,
+	"base_checkpoint" bigint,
+	"status" text DEFAULT 'open' NOT NULL,
+	"files" json,
+	"superseded_from" text,
+	"superseded_by" integer[],
+	CONSTRAINT "delegations_session_id_epoch_step_call_index_pk" PRIMARY KEY("session_id","epoch","step","call_index"),
+	CONSTRAINT "delegations_access_check" CHECK ("delegations"."access" in ('read','write')),
+	CONSTRAINT "delegations_status_check" CHECK ("delegations"."status" in ('open','applied','partly','failed','superseded'))
+);
+--> statement-breakpoint
+CREATE TABLE "batch_items" (
+	"batch_id" text NOT NULL,
+	"item_id" text NOT NULL,
+	"ordinal" integer NOT NULL,
+	"digest" text NOT NULL,
+	"session_id" text,
+	"start" json,
+	"manifest" "bytea",
+	"pack" "bytea",
+	"attempt" integer DEFAULT 0 NOT NULL,
+	"status" text DEFAULT 'pending' NOT NULL,
+	"failure" text,
+	CONSTRAINT "batch_items_batch_id_item_id_pk" PRIMARY KEY("batch_id","item_id"),
+	CONSTRAINT "batch_items_status_check" CHECK ("batch_items"."status" in ('pending','running','completed','failed','cancelled','max_steps'))
+);
+--> statement-breakpoint
+CREATE TABLE "batches" (
+	"id" text PRIMARY KEY NOT NULL,
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"ended_at" timestamp with time zone,
+	"owner" text,
+	"concurrency" integer NOT NULL,
+	"stop_after" integer,
+	"max_cost_usd" double precision,
+	"status" text DEFAULT 'running' NOT NULL,
+	CONSTRAINT "batches_status_check" CHECK ("batches"."status" in ('running','completed','failed','stopped','cancelled'))
+);
+--> statement-breakpoint
+CREATE TABLE "schedules" (
+	"name" text PRIMARY KEY NOT NULL,
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"owner" text,
+	"task" text NOT NULL,
+	"config" json NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "deleted_sessions" (
+	"id" text PRIMARY KEY NOT NULL,
+	"owner" text,
+	"deleted_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"deleted_by" text
+);
+--> statement-breakpoint
+CREATE TABLE "open_requests" (
+	"session_id" text PRIMARY KEY NOT NULL,
+	"id" bigserial NOT NULL,
+	"key" text NOT NULL,
+	"minute" bigint NOT NULL,
+	"tokens" bigint NOT NULL,
+	"expires_at" timestamp with time zone NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "rate_windows" (
+	"key" text NOT NULL,
+	"minute" bigint NOT NULL,
+	"requests" integer NOT NULL,
+	"tokens" bigint NOT NULL,
+	CONSTRAINT "rate_windows_key_minute_pk" PRIMARY KEY("key","minute")
+);
+--> statement-breakpoint
+CREATE TABLE "client_roles" (
+	"role" text PRIMARY KEY NOT NULL,
+	"owner" text NOT NULL
+);
+--> statement-breakpoint
 ALTER TABLE "cursors" ADD CONSTRAINT "cursors_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runs" ADD CONSTRAINT "runs_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-CREATE UNIQUE INDEX "compaction_events_round_key" ON "compaction_events" USING btree ("session_id","epoch","round") WHERE status <> 'failed';--> statement-breakpoint
-CREATE INDEX "messages_view_idx" ON "messages" USING btree ("session_id","position") WHERE is_compacted = false and superseded_epoch is null;--> statement-breakpoint
+ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "public"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "blob_uses_blob_idx" ON "blob_uses" USING btree ("sha256");--> statement-breakpoint
+CREATE INDEX "checkpoints_parent_idx" ON "checkpoints" USING btree ("parent_id") WHERE parent_id is not null;--> statement-breakpoint
+CREATE INDEX "guidance_waiting_idx" ON "guidance" USING btree ("session_id","ordinal") WHERE delivered_sequence is null and not dropped;--> statement-breakpoint
 CREATE INDEX "model_calls_session_idx" ON "model_calls" USING btree ("session_id","step");--> statement-breakpoint
 CREATE INDEX "sessions_created_at_idx" ON "sessions" USING btree ("created_at");--> statement-breakpoint
-CREATE INDEX "tool_calls_call_id_idx" ON "tool_calls" USING btree ("session_id","call_id");
+CREATE INDEX "sessions_parent_idx" ON "sessions" USING btree ("parent_id") WHERE parent_id is not null;--> statement-breakpoint
+CREATE INDEX "sessions_ended_at_idx" ON "sessions" USING btree ("ended_at");--> statement-breakpoint
+CREATE INDEX "sessions_owner_idx" ON "sessions" USING btree ("owner","created_at");--> statement-breakpoint
+CREATE INDEX "tool_calls_call_id_idx" ON "tool_calls" USING btree ("session_id","call_id");--> statement-breakpoint
+CREATE INDEX "events_queued_idx" ON "events" USING btree ("session_id",(data->>'id')) WHERE type = 'message:queued';--> statement-breakpoint
+CREATE INDEX "compaction_events_session_idx" ON "compaction_events" USING btree ("session_id","id");--> statement-breakpoint
+CREATE UNIQUE INDEX "compaction_events_round_key" ON "compaction_events" USING btree ("session_id","epoch","round") WHERE status <> 'failed';--> statement-breakpoint
+CREATE INDEX "stored_messages_live_idx" ON "stored_messages" USING btree ("session_id","position") WHERE superseded_epoch is null;--> statement-breakpoint
+CREATE INDEX "stored_messages_user_idx" ON "stored_messages" USING btree ("session_id","position") WHERE superseded_epoch is null and role = 'user';--> statement-breakpoint
+CREATE INDEX "stored_messages_summary_idx" ON "stored_messages" USING btree ("session_id","position") WHERE superseded_epoch is null and kind = 'summary';--> statement-breakpoint
+CREATE INDEX "stored_messages_notes_idx" ON "stored_messages" USING btree ("session_id") WHERE superseded_epoch is null and role = 'tool' and meta is not null;--> statement-breakpoint
+CREATE INDEX "view_marks_session_idx" ON "view_marks" USING btree ("session_id");--> statement-breakpoint
+CREATE INDEX "questions_open_idx" ON "questions" USING btree ("asked_at") WHERE status = 'open';--> statement-breakpoint
+CREATE INDEX "delegations_child_idx" ON "delegations" USING btree ("child_id");--> statement-breakpoint
+CREATE INDEX "batch_items_session_idx" ON "batch_items" USING btree ("session_id");--> statement-breakpoint
+CREATE INDEX "open_requests_key_idx" ON "open_requests" USING btree ("key");--> statement-breakpoint
+CREATE VIEW "public"."messages" WITH (security_invoker = true) AS (select "stored_messages"."id", "stored_messages"."session_id", "stored_messages"."sequence", "stored_messages"."position", "stored_messages"."epoch", "stored_messages"."step", "stored_messages"."slot", "stored_messages"."role", "stored_messages"."kind", "stored_messages"."content", "stored_messages"."meta", "stored_messages"."token_count", "stored_messages"."pruned_step", "stored_messages"."superseded_epoch", "stored_messages"."created_at", "compaction_events"."id" is not null as "is_compacted", "compaction_events"."round" as "compacted_round", "compaction_events"."created_at" as "compacted_at", case when "stored_messages"."pruned_step" is not null then (
+          select max(m.created_at) from view_marks m
+          where m.session_id = "stored_messages"."session_id" and m.kind = 'prune' and m.superseded_epoch is null
+            and m.step = "stored_messages"."pruned_step" and "stored_messages"."sequence" <@ m.sequences) end as "pruned_at" from "stored_messages" left join "compaction_events" on ("compaction_events"."session_id" = "stored_messages"."session_id" and "compaction_events"."superseded_epoch" is null and "stored_messages"."sequence" <@ "compaction_events"."replaced"));--> statement-breakpoint
+-- Blobs belong to no session. Who knows a SHA-256 has the bytes or a message that names them; nobody can list them.
+CREATE FUNCTION "longhaul_blobs"("hashes" text[]) RETURNS TABLE ("sha256" text, "bytes" bytea)
+  LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp
+  AS $$ select b.sha256, b.bytes from blobs b where b.sha256 = any($1) $$;--> statement-breakpoint
+-- The name is counted here: nobody can put other bytes under it.
+CREATE FUNCTION "longhaul_save_blob"("media_type" text, "bytes" bytea) RETURNS text
+  LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp
+  AS $$ insert into blobs (sha256, media_type, bytes) values (encode(sha256($2), 'hex'), $1, $2)
+    on conflict (sha256) do update set created_at = now() returning sha256 $$;--> statement-breakpoint
+REVOKE ALL ON FUNCTION "longhaul_blobs"(text[]), "longhaul_save_blob"(text, bytea) FROM PUBLIC;--> statement-breakpoint
+-- As who calls them: what that role cannot see is not there. For policies, in which a table cannot ask for its own rows.
+CREATE FUNCTION "longhaul_sees_session"(text) RETURNS boolean LANGUAGE sql STABLE SET search_path = public, pg_temp
+  AS $$ select exists (select 1 from sessions where id = $1) $$;--> statement-breakpoint
+-- Volatile, so that it sees what the statement that asks has inserted.
+CREATE FUNCTION "longhaul_sees_checkpoint"(bigint) RETURNS boolean LANGUAGE sql VOLATILE SET search_path = public, pg_temp
+  AS $$ select exists (select 1 from checkpoints where id = $1) $$;--> statement-breakpoint
+-- The id of a delegate's session follows from its parent's call, and no other session has such an id. The id of a batch's item
+-- is kept for its session. Runs as the tables' owner, because a client's role does not see other persons' rows.
+CREATE FUNCTION "longhaul_own_id"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+begin
+  if new.parent_id is null then
+    if new.id ~* '[.]s[0-9]+c[0-9]+(e[0-9]+)?$' then
+      raise exception 'session %: only the session of a delegate can have this id', new.id using errcode = 'check_violation';
+    end if;
+    if exists (select 1 from batch_items i join batches b on b.id = i.batch_id where i.session_id = new.id and i.start is not null
+        and (b.owner is distinct from new.owner or i.start->>'task' is distinct from new.task)) then
+      -- As if the session existed.
+      return null;
+    end if;
+  elsif new.id is distinct from
+      new.parent_id || '.' || regexp_replace(new.parent_call, '^(e[0-9]+)?(s[0-9]+c[0-9]+)$', '\2\1')
+    or not exists (select 1 from sessions p where p.id = new.parent_id and p.owner is not distinct from new.owner) then
+    raise exception 'session %: it is not the delegate of a call of %', new.id, new.parent_id using errcode = 'check_violation';
+  end if;
+  return new;
+end $$;--> statement-breakpoint
+CREATE TRIGGER "longhaul_own_id" BEFORE INSERT ON "sessions" FOR EACH ROW EXECUTE FUNCTION longhaul_own_id();--> statement-breakpoint
+-- The ids among these that cannot be an item's: of sessions, other persons' too, and of other items.
+CREATE FUNCTION "longhaul_taken"(ids text[], batch text, item text) RETURNS SETOF text
+  LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  select id from sessions where id = any(ids)
+  union select session_id from batch_items
+    where session_id = any(ids) and (batch_id, item_id) is distinct from (batch, item)
+  union select id from unnest(ids) id where id ~* '[.]s[0-9]+c[0-9]+(e[0-9]+)?$' $$;--> statement-breakpoint
+-- A right to delete would be one to lock the whole table.
+CREATE FUNCTION "longhaul_remove_schedule"(text) RETURNS boolean
+  LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+  with gone as (delete from schedules where name = $1 and (owner = (select owner from client_roles where role = session_user)
+    or not exists (select 1 from client_roles where role = session_user)) returning 1)
+  select exists (select 1 from gone) $$;--> statement-breakpoint
+REVOKE ALL ON FUNCTION "longhaul_taken"(text[], text, text), "longhaul_remove_schedule"(text) FROM PUBLIC;
+--> statement-breakpoint
+-- Runs as the tables' owner, as clients' roles only read that table. The argument is the column that may name blobs.
+CREATE FUNCTION "longhaul_note_blobs"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+declare words text;
+begin
+  execute format('select ($1).%I::text', tg_argv[0]) into words using new;
+  insert into blob_uses (session_id, sha256)
+    select distinct new.session_id, named[1] from regexp_matches(words, '@blob:([0-9a-f]{64})', 'g') as named
+    on conflict do nothing;
+  return null;
+end $$;--> statement-breakpoint
+CREATE TRIGGER "stored_messages_blobs" AFTER INSERT OR UPDATE OF content ON "stored_messages" FOR EACH ROW
+  WHEN (new.content::text like '%@blob:%') EXECUTE FUNCTION longhaul_note_blobs('content');--> statement-breakpoint
+CREATE TRIGGER "guidance_blobs" AFTER INSERT OR UPDATE OF parts ON "guidance" FOR EACH ROW
+  WHEN (new.parts::text like '%@blob:%') EXECUTE FUNCTION longhaul_note_blobs('parts');--> statement-breakpoint
+CREATE TRIGGER "batch_items_blobs" AFTER INSERT OR UPDATE OF start ON "batch_items" FOR EACH ROW
+  WHEN (new.session_id is not null and new.start::text like '%@blob:%') EXECUTE FUNCTION longhaul_note_blobs('start');--> statement-breakpoint
+-- A blob and its use at once: whoever removes unused blobs sees both or neither.
+-- A client's role keeps files for its own sessions only: those of its owner, and ids that no other person's session or item has.
+CREATE FUNCTION "longhaul_keep_blob"("session" text, "media_type" text, "bytes" bytea) RETURNS text
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+declare mine text;
+begin
+  select c.owner into mine from client_roles c where c.role = session_user;
+  if found and (
+    exists (select 1 from sessions s where s.id = $1 and s.owner is distinct from mine)
+    or exists (select 1 from batch_items i join batches b on b.id = i.batch_id
+      where i.session_id = $1 and b.owner is distinct from mine)
+    or ($1 ~* '[.]s[0-9]+c[0-9]+(e[0-9]+)?$' and not exists (select 1 from sessions s where s.id = $1)))
+  then
+    raise exception 'session %: it is not a session of %', $1, mine using errcode = 'insufficient_privilege';
+  end if;
+  insert into blob_uses (session_id, sha256) values ($1, encode(sha256($3), 'hex')) on conflict do nothing;
+  return longhaul_save_blob($2, $3);
+end $$;--> statement-breakpoint
+REVOKE ALL ON FUNCTION "longhaul_keep_blob"(text, text, bytea), "longhaul_note_blobs"() FROM PUBLIC;

@@ -39,7 +39,7 @@ export const sessions = pgTable(
     epoch: integer().notNull().default(1),
     /** The newest run; writes of any other are refused. */
     runId: text("run_id"),
-    /** Temporal's namespace; null if an older version started it. */
+    /** Temporal's namespace; null until a run has claimed it. */
     namespace: text(),
     /** Container and host, once there. */
     container: text(),
@@ -132,9 +132,8 @@ export const toolCalls = pgTable(
     truncated: boolean().notNull().default(false),
     startedAt: at("started_at"),
     finishedAt: at("finished_at"),
-    /** For a call to an MCP server: the server, whether the call may be repeated, and where the server keeps its state. */
+    /** For a call to an MCP server: the server, and where it keeps its state. */
     mcpServer: text("mcp_server"),
-    isReadOnly: boolean("read_only"),
     mcpState: text("mcp_state"),
     /** Id of the server's task for the call, with which any worker can fetch the result. */
     mcpTask: text("mcp_task"),
@@ -241,8 +240,8 @@ export const guidance = pgTable(
     ordinal: bigserial({ mode: "number" }).notNull(),
     parts: json().notNull(),
     queuedAt: text("queued_at").notNull(),
-    /** Who said it, if the client reported it. */
-    saidBy: text("said_by"),
+    /** Who wrote it, if the client reported it. */
+    author: text(),
     /** The message that carries it, once delivered. */
     deliveredSequence: bigint("delivered_sequence", { mode: "number" }),
     /** A person went back to before it was sent, and did not want it delivered again. */

@@ -9,7 +9,6 @@ export const mcpCatalogues = pgTable(
     sessionId: text("session_id").notNull(),
     server: text().notNull(),
     epoch: integer().notNull(),
-    takenAt: at("taken_at").notNull().defaultNow(),
     /** Revision of the protocol that the server speaks. */
     era: text().notNull(),
     tools: json().notNull(),

@@ -41,22 +41,22 @@ export const storedMessages = pgTable(
     createdAt: at("created_at").notNull().defaultNow(),
   },
   (t) => [
-    unique("messages_session_sequence_key").on(t.sessionId, t.sequence),
-    unique("messages_session_epoch_step_slot_key").on(t.sessionId, t.epoch, t.step, t.slot),
-    index("messages_live_idx")
+    unique("stored_messages_session_sequence_key").on(t.sessionId, t.sequence),
+    unique("stored_messages_session_epoch_step_slot_key").on(t.sessionId, t.epoch, t.step, t.slot),
+    index("stored_messages_live_idx")
       .on(t.sessionId, t.position)
       .where(sql`superseded_epoch is null`),
-    index("messages_said_idx")
+    index("stored_messages_user_idx")
       .on(t.sessionId, t.position)
       .where(sql`superseded_epoch is null and role = 'user'`),
-    index("messages_summary_idx")
+    index("stored_messages_summary_idx")
       .on(t.sessionId, t.position)
       .where(sql`superseded_epoch is null and kind = 'summary'`),
     // Used when a folder's instructions are found, to check whether a result already contained them.
-    index("messages_notes_idx")
+    index("stored_messages_notes_idx")
       .on(t.sessionId)
       .where(sql`superseded_epoch is null and role = 'tool' and meta is not null`),
-    check("messages_role_check", sql`${t.role} in ('system','user','assistant','tool')`),
+    check("stored_messages_role_check", sql`${t.role} in ('system','user','assistant','tool')`),
   ],
 );
 

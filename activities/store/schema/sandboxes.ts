@@ -12,7 +12,7 @@ export interface LeftOutFile {
  * One row per session, written when its sandbox is open and contains its files: a sandbox that this row does not name is not
  * trusted to hold them.
  */
-export const sandboxes = pgTable("boxes", {
+export const sandboxes = pgTable("sandboxes", {
   sessionId: text("session_id").primaryKey(),
   /** Name of the Docker host, for people: it may change with every deploy. */
   host: text().notNull(),

@@ -34,7 +34,7 @@ export const parked = (id: string, deliveredSequence: number | null) => ({
   queuedAt: "",
   deliveredSequence,
   dropped: false,
-  saidBy: null,
+  author: null,
 });
 export const container = { kind: "container", name: "longhaul-sound" } as const;
 

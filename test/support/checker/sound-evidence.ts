@@ -79,7 +79,6 @@ export const callRow = (sequence: number, step: number, index: number, callId: s
   startedAt: at(sequence),
   finishedAt: at(sequence),
   mcpServer: null,
-  isReadOnly: null,
   mcpState: null,
   mcpTask: null,
   ...LIVE,

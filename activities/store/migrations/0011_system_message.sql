@@ -1,3 +1,0 @@
-ALTER TABLE "stored_messages" DROP CONSTRAINT "messages_role_check";--> statement-breakpoint
-CREATE INDEX "messages_notes_idx" ON "stored_messages" USING btree ("session_id") WHERE superseded_epoch is null and role = 'tool' and meta is not null;--> statement-breakpoint
-ALTER TABLE "stored_messages" ADD CONSTRAINT "messages_role_check" CHECK ("stored_messages"."role" in ('system','user','assistant','tool'));

@@ -1,1 +1,0 @@
-ALTER TABLE "workers" ADD COLUMN "sessions" text[] DEFAULT '{}' NOT NULL;
