@@ -1,4 +1,4 @@
-/** `npm run check`: types, lint, format and dead code. Reports which of them failed, and exits with 1 if one did. */
+/** `npm run check`: types, lint, format and dead code, of TypeScript and Python. Reports which of them failed, and exits with 1 if one did. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,13 +16,16 @@ const steps = {
   workflow: { name: "types of the workflow and pure folders", command: ["tsc", "-p", "workflows"] },
   lint: { name: "lint", command: ["oxlint"] },
   format: { name: "format", command: ["oxfmt", "--check"] },
+  python: { name: "types of the Python", command: ["node", "scripts/python.ts", "types"] },
+  pythonStyle: { name: "lint and format of the Python", command: ["node", "scripts/python.ts", "style"] },
   unused: { name: "unused files, exports and dependencies", command: ["knip"] },
 } as const satisfies Record<string, Step>;
 
 function run({ name, command: [program, ...args] }: Step): Promise<boolean> {
   const began = Date.now();
   return new Promise((resolve) => {
-    const child = spawn(join(project, "node_modules", ".bin", program), args, { cwd: project });
+    const path = program === "node" ? process.execPath : join(project, "node_modules", ".bin", program);
+    const child = spawn(path, args, { cwd: project });
     let output = "";
     for (const stream of [child.stdout, child.stderr])
       stream.on("data", (piece) => (output += String(piece)));
@@ -40,6 +43,7 @@ function run({ name, command: [program, ...args] }: Step): Promise<boolean> {
 const results = [
   ...(await Promise.all([run(steps.types), run(steps.format)])),
   ...(await Promise.all([run(steps.workflow), run(steps.lint)])),
-  await run(steps.unused),
+  ...(await Promise.all([run(steps.unused), run(steps.python)])),
+  await run(steps.pythonStyle),
 ];
 process.exitCode = results.every(Boolean) ? 0 : 1;

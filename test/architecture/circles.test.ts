@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { importsOf, sources } from "./sources.ts";
+import { circlesOf, importsOf, sources } from "./sources.ts";
 
 /** Files of the product with the files that each imports, types included. */
 const imports = new Map(
@@ -39,18 +39,3 @@ test("a circle is found", () => {
   ]);
   expect(circlesOf(graph)).toEqual([["a", "b", "c", "a"]]);
 });
-
-/** Depth first; one circle for each import that closes one. */
-function circlesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
-  const circles: string[][] = [];
-  const done = new Set<string>();
-  const visit = (file: string, way: readonly string[]): void => {
-    const met = way.indexOf(file);
-    if (met >= 0) circles.push([...way.slice(met), file]);
-    if (met >= 0 || done.has(file)) return;
-    for (const next of graph.get(file) ?? []) visit(next, [...way, file]);
-    done.add(file);
-  };
-  for (const file of graph.keys()) visit(file, []);
-  return circles;
-}

@@ -63,3 +63,18 @@ export function trespasses(packages: RegExp, allowed: RegExp): string[] {
         .map(({ to }) => `${source.path}: ${to}`),
     );
 }
+
+/** Depth first; one circle for each import that closes one. */
+export function circlesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const circles: string[][] = [];
+  const done = new Set<string>();
+  const visit = (file: string, way: readonly string[]): void => {
+    const met = way.indexOf(file);
+    if (met >= 0) circles.push([...way.slice(met), file]);
+    if (met >= 0 || done.has(file)) return;
+    for (const next of graph.get(file) ?? []) visit(next, [...way, file]);
+    done.add(file);
+  };
+  for (const file of graph.keys()) visit(file, []);
+  return circles;
+}

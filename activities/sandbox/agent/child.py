@@ -129,9 +129,9 @@ def run_program(program, env):
         sys.stdout.flush()
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else 1
-    except BaseException:
+    except BaseException as error:
         status = 1
-        sys.excepthook(*sys.exc_info())
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         try:
             sys.stdout.flush()

@@ -238,7 +238,8 @@ class Command:
         """Its first process has ended; the command has ended once its pipes are read."""
         if not self.started:
             # The closing of the child's link has not been handled yet.
-            self.child.collect()
+            if self.child is not None:
+                self.child.collect()
             if self.end:
                 return
         self.status = status

@@ -1,6 +1,8 @@
 """Hashes a Dockerfile's build context, or writes it as a tar to standard output. Runs as a command, with the tools' rights; links
 in the context are not followed. Input: {"do": "hash"|"tar", "dockerfile", "context"}."""
 
+from __future__ import annotations
+
 import hashlib
 import io
 import json
@@ -9,6 +11,10 @@ import re
 import stat
 import sys
 import tarfile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 WORKSPACE = "/workspace"
 MAX_PATHS = 300_000
@@ -180,7 +186,9 @@ def context(order):
     ignore = text_of(order["dockerfile"] + IGNORE)
     if ignore is None:
         ignore = text_of(os.path.join(os.path.relpath(root, WORKSPACE), IGNORE)) or ""
-    entries = {path: (status, None) for path, status in walk(root, rules_of(ignore))}
+    entries: dict[str, tuple[os.stat_result | None, bytes | None]] = {
+        path: (status, None) for path, status in walk(root, rules_of(ignore))
+    }
     if name.startswith("../"):
         name = OUTSIDE
         ignore += f"\n{OUTSIDE}\n"
@@ -215,8 +223,8 @@ class Whole:
     def __init__(self, file, size):
         self.file, self.left = file, size
 
-    def read(self, most):
-        most = min(most, self.left)
+    def read(self, most=-1):
+        most = self.left if most < 0 else min(most, self.left)
         piece = self.file.read(most)
         self.left -= most
         return piece.ljust(most, b"\0")
@@ -247,23 +255,22 @@ def main():
     order = json.load(sys.stdin)
     try:
         root, name, entries = context(order)
-        hashes = order["do"] == "hash"
-        out = Hash() if hashes else sys.stdout.buffer
+        hashed = Hash() if order["do"] == "hash" else None
+        out: Any = hashed or sys.stdout.buffer
         with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, errors="surrogateescape") as tar:
             for path, (status, data) in entries:
                 info = tar_info(path, root, status, data)
                 if info is None:
                     continue
-                if hashes:
+                if hashed:
                     # Modification times do not affect the image.
                     info.mtime = 0
                 tar.addfile(info, contents(root, path, info, data))
-        if hashes:
-            print(json.dumps({"hash": out.sum.hexdigest(), "dockerfile": name}))
+        if hashed:
+            print(json.dumps({"hash": hashed.sum.hexdigest(), "dockerfile": name}))
     except (Unable, OSError) as error:
         print(str(error), file=sys.stderr)
         sys.exit(1)
-
 
 
 if __name__ == "__main__":

@@ -105,6 +105,8 @@ class Disk:
         self.count()
 
     def tick(self):
+        if self.limit is None:
+            return
         self.look()
         now = time.monotonic()
         shrunk = loss(self.room_when_counted, self.room)
@@ -117,9 +119,8 @@ class Disk:
         if self.counting:
             if since > PATIENCE_SECONDS:
                 self.judge(self.seen, True)
-        elif since > self.count_seconds * REST_SHARE:
-            if over or shrunk > self.limit // NOTABLE_PART or since > recount:
-                self.count()
+        elif since > self.count_seconds * REST_SHARE and (over or shrunk > self.limit // NOTABLE_PART or since > recount):
+            self.count()
         if not alive and not self.counting:
             self.settle()
         self.ticking = alive or self.counting

@@ -1,5 +1,7 @@
 """Ends a command and all processes that it left."""
 
+from __future__ import annotations
+
 import os
 import signal
 import time
@@ -26,7 +28,7 @@ class Ending:
         self.begun = False
         self.swept = False
         # The process id of its first process, while that is not reaped.
-        self.leader = None
+        self.leader: int | None = None
         # Its processes, pid -> start time, as last found.
         self.known = {}
         self.sweeps = 0
@@ -49,7 +51,7 @@ class Ending:
             return
         if not self.begun:
             self.begin()
-        if self.leader is not None and not overdue and self.signal_group(0):
+        if not overdue and self.signal_group(0):
             self.again(POLL_SECONDS)
             return
         found, is_new = self.sweep()
@@ -80,6 +82,8 @@ class Ending:
 
     def signal_group(self, number):
         """False when the group is empty."""
+        if self.leader is None:
+            return False
         try:
             with as_tool():
                 os.killpg(self.leader, number)
@@ -93,8 +97,7 @@ class Ending:
         """Kills all its processes that are found. @returns them, and whether there are new ones among them"""
         before = self.known
         found = self.find_family()
-        if self.leader is not None:
-            self.signal_group(signal.SIGKILL)
+        self.signal_group(signal.SIGKILL)
         is_new = any(before.get(pid) != born for pid, born in found.items())
         # The first sweep always finds new processes.
         self.grown = self.grown + 1 if is_new and self.sweeps > 0 else 0

@@ -93,7 +93,7 @@ def walk(path, follow_last=True, make_folders=False):
             todo.append(part)
             links += 1
             if links > MAX_LINKS + len(todo) * 2:
-                raise OSError(errno.ELOOP, "")
+                raise OSError(errno.ELOOP, "") from None
             continue
         info = os.fstat(fd)
         if stat.S_ISLNK(info.st_mode) and (todo or follow_last):
@@ -204,9 +204,7 @@ def write_file(request):
     if mode is None:
         mode = stat.S_IMODE(info.st_mode) if info is not None else 0o644
     temporary = f".longhaul-{os.urandom(8).hex()}.tmp"
-    fd = os.open(
-        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=place.folder
-    )
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=place.folder)
     try:
         view = memoryview(data)
         while view:
@@ -290,7 +288,7 @@ def answer_file(request):
     except Refusal as error:
         reason, text = error.reason, str(error)
     except OSError as error:
-        reason, text = REASONS.get(error.errno, ("failed", error.strerror or str(error)))
+        reason, text = REASONS.get(error.errno or 0, ("failed", error.strerror or str(error)))
     except UnicodeEncodeError:
         reason, text = "failed", "the name cannot be written in bytes"
     return {"ok": False, "reason": reason, "message": f"{request['path']}: {text}"}

@@ -1,5 +1,7 @@
 """A command's input: given at its start, or fed to it in pieces while it runs."""
 
+from __future__ import annotations
+
 import os
 import selectors
 
@@ -10,7 +12,7 @@ class Input:
     def __init__(self, loop):
         self.loop = loop
         # Our end of the pipe; None if the command gets no input, and once the pipe is closed.
-        self.fd = None
+        self.fd: int | None = None
         self.flowing = False
         self.over = False
         # What is not written yet.
@@ -64,6 +66,8 @@ class Input:
             done()
 
     def feed(self):
+        if self.fd is None:
+            return
         try:
             self.rest = self.rest[os.write(self.fd, self.rest[:CHUNK]) :]
         except BlockingIOError:

@@ -2,6 +2,7 @@
 
 Input: for each object a line "oid size", then so many bytes.
 """
+
 import os
 import subprocess
 import sys
@@ -30,7 +31,6 @@ def main():
                 file.write(piece)
                 left -= len(piece)
         os.rename(part, os.path.join(place, oid))
-
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ class Finder:
 
     def find_spec(self, name, path=None, target=None):
         is_package = any(other.startswith(name + ".") for other in self.modules)
-        return ModuleSpec(name, self, is_package=is_package) if name in self.modules else None
+        # It has what a loader needs; the base class would be imported only for its name.
+        return ModuleSpec(name, self, is_package=is_package) if name in self.modules else None  # pyright: ignore[reportArgumentType]
 
     def create_module(self, spec):
         return None
@@ -30,11 +31,15 @@ def code_of(name, modules):
     return compile(found, name, "exec") if isinstance(found, str) else found
 
 
+def dotted(version):
+    return ".".join(map(str, version))
+
+
 def run(main, modules, foreign=()):
     """Runs the module `main` as an interpreter runs a script. @param foreign variables that are not ours, whatever the image's
     environment says @raises SystemExit if Python is too old"""
     if sys.version_info < OLDEST:
-        sys.exit("python3 is version %d.%d here, and Longhaul needs %d.%d or newer" % (*sys.version_info[:2], *OLDEST))
+        sys.exit(f"python3 is version {dotted(sys.version_info[:2])} here, and Longhaul needs {dotted(OLDEST)} or newer")
     for name in foreign:
         os.environ.pop(name, None)
     # Of the program that starts this one, which may be of another version.

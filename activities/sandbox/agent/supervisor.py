@@ -194,7 +194,6 @@ class Supervisor:
         command.kill("request", request["graceMs"])
         if command.end and not command.ending:
             waiter.finish()
-        return None
 
     def do_state(self, client, request):
         command = self.commands.get(request["id"])

@@ -4,6 +4,8 @@ Each folder is opened from its parent, so that no path is too long. Every entry 
 the number of entries that a count reads.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import stat
@@ -67,7 +69,7 @@ class Tally:
             return False
         deep = False
         # From the outermost to the innermost: the folder, the mode to restore, its folders still to visit.
-        opened = [(None, None, [place])]
+        opened: list[tuple[int | None, int | None, list[str]]] = [(None, None, [place])]
         try:
             while True:
                 folder, mode, todo = opened[-1]

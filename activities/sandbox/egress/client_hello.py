@@ -48,7 +48,7 @@ def hello_and_end(records):
     """The same, with the number of bytes of its records. @raises ValueError also if its last record has more than the hello"""
     fields, body = Fields(records), bytearray()
     while True:
-        if fields.more() and fields.data[fields.at] != HANDSHAKE or len(records) > MAX_HELLO_BYTES:
+        if (fields.more() and fields.data[fields.at] != HANDSHAKE) or len(records) > MAX_HELLO_BYTES:
             raise ValueError("this is no TLS client hello")
         try:
             fields.take(3)

@@ -1,5 +1,4 @@
-"""The proxy's sockets: in a volume one for each sandbox, in its own file system one for workers.
-"""
+"""The proxy's sockets: in a volume one for each sandbox, in its own file system one for workers."""
 
 import asyncio
 import json

@@ -1,5 +1,4 @@
-"""Decides which hosts a sandbox may reach: by name before the look-up, then by all addresses found. Opens no connections.
-"""
+"""Decides which hosts a sandbox may reach: by name before the look-up, then by all addresses found. Opens no connections."""
 
 import ipaddress
 import re

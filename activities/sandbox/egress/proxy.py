@@ -78,7 +78,7 @@ class Session:
         for key, (count, reported) in list(self.denials.items()):
             waited = reported is None or now - reported >= REPORT_SECONDS
             if count and (waited or everything):
-                due.append(dict(zip(("host", "port", "reason"), key), count=count))
+                due.append(dict(zip(("host", "port", "reason"), key, strict=True), count=count))
                 self.denials[key] = (0, now)
             elif waited and not count:
                 del self.denials[key]
@@ -168,11 +168,13 @@ class Proxy:
         method, target, _ = (*head.first, "", "")[:3]
         is_tunnel = method == "CONNECT"
         scheme, _, rest = target.partition("://")
+        origin = ""
         if is_tunnel:
             host, port = authority(target, 443)
         elif scheme.lower() == "http":
             place, slash, path = rest.partition("/")
             host, port = authority(place, 80)
+            origin = f"{slash or '/'}{path}"
         else:
             raise Malformed
         name = host
@@ -189,7 +191,7 @@ class Proxy:
             if is_tunnel:
                 await self.tunnel(session, name, port, (reader, writer), upstream)
             else:
-                await forward(head, f"{slash or '/'}{path}", name, port, (reader, writer), upstream)
+                await forward(head, origin, name, port, (reader, writer), upstream)
         except (Malformed, asyncio.LimitOverrunError, ValueError):
             # The answer may have begun, so an error cannot be sent: only close the connection.
             pass
@@ -200,7 +202,7 @@ class Proxy:
         """Looks the name up once and connects to the checked addresses: a second look-up could give others."""
         async with asyncio.timeout(CONNECT_SECONDS):
             found = await self.look_up(session, name, port)
-        addresses = list(dict.fromkeys(info[4][0] for info in found))
+        addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
         session.rules.check_addresses(name, port, addresses)
         trouble = None
         for address in addresses:
@@ -227,11 +229,13 @@ class Proxy:
                 head, data = await opening(reader, name)
         except Refused as refused:
             session.deny(name, port, refused.reason)
-            return writer.write(ALERT)
+            writer.write(ALERT)
+            return
         if head:
-            return await forward(head, head.first[1], name, port, sandbox, upstream)
+            await forward(head, head.first[1], name, port, sandbox, upstream)
+            return
         # What follows the hello waits: it could be a second one, for another server.
-        end = hello_and_end(data)[1]
+        _, end = hello_and_end(data) or (b"", len(data))
         upstream[1].write(data[:end])
         try:
             async with asyncio.timeout(HEAD_SECONDS):
@@ -241,7 +245,8 @@ class Proxy:
                 upstream[1].write(await again(reader, name, data[end:]) if is_again else data[end:])
         except Refused as refused:
             session.deny(name, port, refused.reason)
-            return writer.write(ALERT)
+            writer.write(ALERT)
+            return
         await splice(sandbox, upstream)
 
 

@@ -1,5 +1,4 @@
-"""How a tunnel begins: what its first bytes are, and that they name the server for which it was opened.
-"""
+"""How a tunnel begins: what its first bytes are, and that they name the server for which it was opened."""
 
 import re
 

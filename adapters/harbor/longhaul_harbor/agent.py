@@ -90,7 +90,8 @@ class LonghaulAgent(BaseAgent):
 
     async def _run(self, arguments: list[str], task: str) -> int:
         self.logs_dir.mkdir(parents=True, exist_ok=True)
-        with open(self.logs_dir / "events.jsonl", "wb") as events, open(self.logs_dir / "longhaul.log", "wb") as log:
+        # Opening takes no time: the files are on this machine's disk.
+        with open(self.logs_dir / "events.jsonl", "wb") as events, open(self.logs_dir / "longhaul.log", "wb") as log:  # noqa: ASYNC230
             process = await asyncio.create_subprocess_exec(
                 *self._command, *arguments, stdin=asyncio.subprocess.PIPE, stdout=events, stderr=log, env=self._environment()
             )

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 # Harbor kills the agent at its limit without notice, so the run's deadline is this much earlier.
 MARGIN_SECONDS = 60
@@ -52,7 +53,7 @@ def run_arguments(
     ]
 
 
-def totals_of(trajectory: dict) -> dict:
+def totals_of(trajectory: dict[str, Any]) -> dict[str, Any]:
     """The fields of Harbor's context that a trajectory gives."""
     metrics = trajectory.get("final_metrics", {})
     return {

@@ -9,6 +9,7 @@ import stat
 import sys
 import tempfile
 import unittest
+from typing import Any, cast
 
 HAS_HARBOR = importlib.util.find_spec("harbor") is not None
 # Path of a trajectory that Longhaul has written, which Harbor's validator then checks too.
@@ -83,7 +84,7 @@ class Agent(unittest.IsolatedAsyncioTestCase):
             async def exec(self, command, **_):
                 return ExecResult(return_code=return_code)
 
-        return Environment()
+        return cast(Any, Environment())
 
     def calls(self):
         return [json.loads(line) for line in (self.folder / "calls").read_text().splitlines()]
@@ -105,7 +106,7 @@ class Agent(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(run[run.index("--container") + 1], "trial-main-1")
         self.assertEqual(run[run.index("--deadline") + 1], "840s")
         self.assertEqual(run[run.index("--model") + 1], "openai/m")
-        self.assertEqual((context.n_input_tokens, context.metadata["status"]), (7, "completed"))
+        self.assertEqual((context.n_input_tokens, (context.metadata or {})["status"]), (7, "completed"))
         self.assertTrue(TrajectoryValidator().validate(self.folder / "logs" / "trajectory.json"))
 
     async def test_a_limit_leaves_work_to_judge_and_a_failure_is_an_error(self):
@@ -116,7 +117,8 @@ class Agent(unittest.IsolatedAsyncioTestCase):
 
     async def test_cancels_and_exports_when_the_harness_ends_it(self):
         running = asyncio.create_task(self.run_task("sleep"))
-        while not (self.folder / "calls").exists() or len(self.calls()) < 2:
+        # What it waits for is a file of another process.
+        while not (self.folder / "calls").exists() or len(self.calls()) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         running.cancel()
         with self.assertRaises(asyncio.CancelledError):
@@ -135,7 +137,7 @@ class Agent(unittest.IsolatedAsyncioTestCase):
         from harbor.utils.trajectory_validator import TrajectoryValidator
 
         validator = TrajectoryValidator()
-        self.assertTrue(validator.validate(pathlib.Path(TRAJECTORY)), validator.errors)
+        self.assertTrue(validator.validate(pathlib.Path(TRAJECTORY or "")), validator.errors)
 
 
 if __name__ == "__main__":

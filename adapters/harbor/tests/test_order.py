@@ -8,6 +8,7 @@ import unittest
 FOLDER = pathlib.Path(__file__).parent.parent / "longhaul_harbor"
 # Not imported through the package, which needs Harbor.
 spec = importlib.util.spec_from_file_location("order", FOLDER / "order.py")
+assert spec is not None and spec.loader is not None
 order = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(order)
 

@@ -5,6 +5,7 @@ Output: {head, ref, ahead, fresh, committed?, leftOut, leftOutCount, isElsewhere
 
 HEAD is delivered. If it has nothing and exactly one local branch is ahead, that branch is. All other work is named.
 """
+
 import json
 import os
 import re
@@ -119,7 +120,7 @@ def refuse_unfinished():
     folder = git("rev-parse", "--git-dir").stdout.strip()
     for mark in UNDER_WAY:
         if os.path.exists(os.path.join(folder, mark.encode())):
-            raise Trouble("a merge, rebase or bisect is not finished in the workspace (%s)" % mark)
+            raise Trouble(f"a merge, rebase or bisect is not finished in the workspace ({mark})")
     if names("ls-files", "-z", "--unmerged"):
         raise Trouble("a merge with conflicts is not finished in the workspace")
 
@@ -129,14 +130,14 @@ def refuse_other_place():
     try:
         top = git("rev-parse", "--show-toplevel").stdout.rstrip(b"\n")
     except Trouble as trouble:
-        raise Trouble("Git cannot use the repository in /workspace any more (%s)" % trouble)
+        raise Trouble(f"Git cannot use the repository in /workspace any more ({trouble})") from None
     if os.path.realpath(top) != os.path.realpath(os.getcwdb()):
-        raise Trouble("/workspace is no Git repository any more: Git takes %s for its top" % text(top))
+        raise Trouble(f"/workspace is no Git repository any more: Git takes {text(top)} for its top")
 
 
 def stage(order):
     """Stages the uncommitted files. @returns those that are left out: name -> (bytes, reason)"""
-    left = {name: (0, "submodule") for name in changed_submodules()}
+    left: dict[bytes, tuple[int, str]] = dict.fromkeys(changed_submodules(), (0, "submodule"))
     left.update((name, (0, "not-restored")) for name in not_restored())
     left.update((name, (size_of(name), "hidden")) for name in behind_flags())
     links = submodules()
@@ -174,10 +175,10 @@ def commit_staged(order):
         return None
     author, env = order["author"], {}
     for who in ("AUTHOR", "COMMITTER"):
-        env["GIT_%s_NAME" % who] = author["name"]
-        env["GIT_%s_EMAIL" % who] = author["email"]
+        env[f"GIT_{who}_NAME"] = author["name"]
+        env[f"GIT_{who}_EMAIL"] = author["email"]
         # The same commit again, if an attempt that is lost with its sandbox had pushed it.
-        env.update({"GIT_%s_DATE" % who: order["date"]} if "date" in order else {})
+        env.update({f"GIT_{who}_DATE": order["date"]} if "date" in order else {})
     git("commit", "-q", "--no-verify", "-F", "-", given=order["message"].encode(), env=env)
     return git("rev-parse", "HEAD").stdout.decode().strip()
 
@@ -224,9 +225,7 @@ def left_over(left, items):
         }
         for item in items
     ]
-    return entries + [
-        {"path": text(name), "bytes": size, "reason": reason} for name, (size, reason) in left.items()
-    ]
+    return entries + [{"path": text(name), "bytes": size, "reason": reason} for name, (size, reason) in left.items()]
 
 
 def deliver(order):
@@ -236,7 +235,9 @@ def deliver(order):
         drop_locks(git("rev-parse", "--git-common-dir").stdout.strip())
     head, committed, left, items = head_of(), None, {}, []
     base = order["base"].encode()
-    known = existing([base, *(commit.encode() for commit in order.get("known", [])), *(at_remotes() if order.get("remotes") else [])])
+    known = existing(
+        [base, *(commit.encode() for commit in order.get("known", [])), *(at_remotes() if order.get("remotes") else [])]
+    )
     if at_end and head is not None:
         refuse_unfinished()
         left = stage(order)
@@ -257,8 +258,8 @@ def deliver(order):
         pointers = [] if order.get("lfs") or beyond < 0 else of_lfs(order["base"], ref)
         if pointers:
             raise Trouble(
-                "%d files are kept by Git LFS, whose content is not pushed yet (%s): take them out of LFS, set git.lfs, or pull the work and push it"
-                % (len(pointers), text(pointers[0])[:200])
+                f"{len(pointers)} files are kept by Git LFS, whose content is not pushed yet ({text(pointers[0])[:200]}):"
+                " take them out of LFS, set git.lfs, or pull the work and push it"
             )
     entries = left_over(left, items)
     answer = {

@@ -18,13 +18,12 @@ def git(*args, ok=(0,), given=b"", env=None, folder=None):
     done = subprocess.run(
         ["git", *where, "--literal-pathspecs", *options, *args],
         input=given,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         env={**os.environ, **(env or {})},
     )
     if done.returncode not in ok:
         words = done.stderr.decode("utf-8", "replace")
-        raise Trouble("git %s: %s" % (args[0], cause_in(words) or "it ended with code %d" % done.returncode))
+        raise Trouble(f"git {args[0]}: {cause_in(words) or f'it ended with code {done.returncode}'}")
     return done
 
 
@@ -53,9 +52,9 @@ def git_is_running():
         return True
     for pid in pids:
         try:
-            with open("/proc/%s/comm" % pid, "rb") as comm:
+            with open(f"/proc/{pid}/comm", "rb") as comm:
                 name = comm.read().strip()
-            with open("/proc/%s/stat" % pid, "rb") as stat:
+            with open(f"/proc/{pid}/stat", "rb") as stat:
                 state = stat.read().rpartition(b")")[2].split()[0]
         except (OSError, IndexError):
             continue

@@ -103,7 +103,7 @@ def without_reference(known, everything):
     Commits that no reference names: a detached HEAD that was left. And, if `everything`, all that HEAD once was: a rebase leaves
     such commits too, so they count only if HEAD has nothing in their place.
     """
-    log = git("log", "-g", "-%d" % MAX_REFLOG, "--format=%H%x09%gs", "HEAD", "--", ok=(0, 128)).stdout
+    log = git("log", "-g", f"-{MAX_REFLOG}", "--format=%H%x09%gs", "HEAD", "--", ok=(0, 128)).stdout
     tips = []
     for line in log.splitlines():
         commit, _, how = line.partition(b"\t")

@@ -39,7 +39,11 @@ class Parts:
         return Part(self.source, int(line)) if line else None
 
     def read(self):
-        return self.next().read()
+        """@raises EOFError after the last part"""
+        part = self.next()
+        if part is None:
+            raise EOFError("the input ended too early")
+        return part.read()
 
 
 def main():

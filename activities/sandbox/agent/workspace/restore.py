@@ -75,7 +75,8 @@ def extract(part, wanted, target, stage, most):
 
     found, source = set(), Unpacked(part, most)
     try:
-        with tarfile.open(mode="r|", fileobj=source, encoding="utf-8", errors="surrogateescape") as tar:
+        # A stream is only read, whatever else the type asks for.
+        with tarfile.open(mode="r|", fileobj=source, encoding="utf-8", errors="surrogateescape") as tar:  # pyright: ignore[reportArgumentType, reportCallIssue]
             for member in tar:
                 # Otherwise tarfile would keep every header in memory.
                 tar.members = []
@@ -85,7 +86,7 @@ def extract(part, wanted, target, stage, most):
                 content = tar.extractfile(member)
                 fd = os.open(wanted[path], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=stage)
                 try:
-                    while data := content.read(CHUNK):
+                    while content and (data := content.read(CHUNK)):
                         write_all(fd, data)
                     set_facts(fd, target[path])
                 finally:

@@ -141,7 +141,7 @@ def save(order, parts, write):
         return report(survey, unchanged=True)
     # Not whole if files could not be read: only earlier packs have their content.
     whole = base is None or (order["whole"] and not kept)
-    have, pack = {} if whole else dict(base), Pack(write)
+    have, pack = {} if whole else dict(base or {}), Pack(write)
     for rounds in range(1, MAX_ROUNDS + 1):
         files = [path for path, value in survey.entries.items() if value.startswith(b"f") and path not in kept]
         first = len(survey.unread)

@@ -62,7 +62,9 @@ class Survey:
                 self.skip(path + b"/objects", 0, "repository")
         for own in set(self.repositories.values()):
             path = own + b"/objects/info/alternates"
-            if path in self.entries and any(is_outside(own + b"/objects", name) for name in lines_in(path, self.folders) if not name.startswith(b"#")):
+            if path in self.entries and any(
+                is_outside(own + b"/objects", name) for name in lines_in(path, self.folders) if not name.startswith(b"#")
+            ):
                 self.skip(path, 0, "repository")
 
     def walk(self):
@@ -210,7 +212,7 @@ class Survey:
                 # A path that is no longer a file is marked like a file that keeps changing.
                 if value and value.startswith(b"f"):
                     self.entries[path] = value
-                if not value or not value.startswith(b"f") or info.st_ctime_ns > stale_ns:
+                if info is None or not value or not value.startswith(b"f") or info.st_ctime_ns > stale_ns:
                     self.fresh.append(path)
         for path in self.fresh:
             self.entries[path] = uncertain(self.entries[path])

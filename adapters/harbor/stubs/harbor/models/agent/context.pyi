@@ -1,0 +1,5 @@
+from typing import Any
+
+class AgentContext:
+    n_input_tokens: int | None
+    metadata: dict[str, Any] | None

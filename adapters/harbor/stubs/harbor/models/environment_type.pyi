@@ -1,0 +1,4 @@
+from enum import Enum
+
+class EnvironmentType(str, Enum):
+    DOCKER = "docker"
