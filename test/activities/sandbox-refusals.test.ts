@@ -134,6 +134,41 @@ it.each([
   },
 );
 
+it("an image whose Python is too old is refused before a sandbox is made, with both versions", async () => {
+  const old = `${image}-old`;
+  // Python itself, but it takes itself for another version.
+  const pretend = `#!/bin/sh
+shift 3
+exec python3.real -I -S -c "import sys; sys.version_info = (3, 6, 15); exec(sys.argv[1])" "$@"`;
+  const base = await docker.createContainer({
+    Image: inject("sandboxImage"),
+    User: "0:0",
+    Entrypoint: [
+      "sh",
+      "-c",
+      `cd /usr/bin && mv python3 python3.real && printf '%s' "$PRETEND" > python3 && chmod 755 python3`,
+    ],
+    Env: [`PRETEND=${pretend}`],
+    Cmd: [],
+    WorkingDir: "/",
+  });
+  try {
+    await base.start();
+    await base.wait();
+    await base.commit({ repo: old });
+    await expect(sandboxes.host.refuseUnfit?.(sandboxes.spec({ image: old }))).rejects.toMatchObject({
+      type: "SandboxRefused",
+      nonRetryable: true,
+      message: expect.stringMatching(
+        /cannot be a sandbox: its python3 is version 3\.6 here, and Longhaul needs 3\.9 or newer; nothing was asked or run/,
+      ) as string,
+    });
+  } finally {
+    await base.remove({ force: true });
+    await docker.getImage(old).remove({ force: true });
+  }
+});
+
 it("an image that does not exist, or in which no Python runs, is refused before a sandbox is made", async () => {
   for (const [name, type] of [
     [image, "SandboxRefused"],

@@ -78,6 +78,9 @@ export const attachSource = programOf("agent.attach");
 /** Ends what a session left in such a container, and removes its files. */
 export const detachSource = programOf("agent.detach");
 
+/** Looks at an image before a sandbox is made of it. */
+export const imageSource = programOf("agent.image");
+
 /** Copies bytes between an exec stream and the supervisor. */
 export const relaySource = programOf("agent.relay");
 
@@ -104,6 +107,9 @@ export function pythonArguments(variable: string): string[] {
   const load = `main,modules,foreign=eval(os.environ.pop("${variable}"));exec(modules["${LOADER}"])`;
   return ["python3", "-I", "-S", "-c", `import os;${load};run(main,modules,foreign)`];
 }
+
+/** What a program of ours says, and nothing else, in a Python that is too old for it: agent/loader.py. */
+export const TOO_OLD = /python3 is version \S+ here, and Longhaul needs \S+ or newer/;
 
 /** The protocol's version; a sandbox with another one is refused. Equal to PROTOCOL in supervisor.py. */
 export const PROTOCOL = 1;

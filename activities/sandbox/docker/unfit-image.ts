@@ -6,16 +6,14 @@ import type Dockerode from "dockerode";
 import { fatal } from "../../contract/failures.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 import type { SandboxSpec } from "../spec.ts";
+import { imageSource, pythonArguments, TOO_OLD } from "../agent/sources.ts";
 import { cannotStart, imageMissing } from "./docker-errors.ts";
 import { EGRESS_FOLDER } from "./egress-place.ts";
 import { runOnce } from "./run-program.ts";
 
 /** Folders in which we mount, or in which the supervisor writes. */
 const FOLDERS = ["/tmp", "/var", "/var/lib", "/var/lib/longhaul", EGRESS_FOLDER];
-const LOOK = `import json, os
-what = lambda path: os.path.lexists(path) and not os.path.isdir(path)
-print(json.dumps({"link": os.path.islink("/workspace") and os.readlink("/workspace"),
-  "files": [path for path in ["/workspace", *${JSON.stringify(FOLDERS)}] if what(path)]}))`;
+const SOURCE_VARIABLE = "LONGHAUL_IMAGE";
 const NOT_RUN = /exec format error|executable file not found|no such file or directory/i;
 /** Images whose verdict is remembered, by their ids: what an id names never changes. */
 const MAX_KNOWN = 1_000;
@@ -50,8 +48,11 @@ export class ImageCheck {
     const said = await this.#look(image);
     if (said === undefined) return;
     if (NOT_RUN.test(said) && !said.startsWith("{")) throw await cannotStart(this.#docker, spec, undefined);
+    const tooOld = TOO_OLD.exec(said)?.[0];
+    if (tooOld !== undefined) throw unfit(spec, `its ${tooOld}; nothing was asked or run. Use another image`);
     const trouble = troubleIn(said);
-    if (trouble !== undefined) throw unfit(spec, trouble);
+    if (trouble !== undefined)
+      throw unfit(spec, `${trouble}, where a sandbox needs a folder; ${MAKE_IT_ONE}`);
     if (this.#fit.size >= MAX_KNOWN) this.#fit.clear();
     this.#fit.add(image);
   }
@@ -62,7 +63,8 @@ export class ImageCheck {
       return await runOnce(this.#docker, {
         Image: image,
         User: "65534:65534",
-        Entrypoint: ["python3", "-I", "-S", "-c", LOOK],
+        Entrypoint: pythonArguments(SOURCE_VARIABLE),
+        Env: [`${SOURCE_VARIABLE}=${imageSource}`, `LONGHAUL_FOLDERS=${JSON.stringify(FOLDERS)}`],
         NetworkDisabled: true,
         HostConfig: { NetworkMode: "none" },
       });
@@ -89,9 +91,11 @@ function read(said: string): { readonly link?: unknown; readonly files?: readonl
   }
 }
 
+const MAKE_IT_ONE =
+  "nothing was asked or run. In its Dockerfile, make it a folder (RUN rm -rf PATH && mkdir PATH), or use another image";
+
 const unfit = ({ image }: SandboxSpec, trouble: string): Error =>
   fatal(
     "SandboxRefused",
-    `the image ${image} cannot be a sandbox: ${trouble}, where a sandbox needs a folder; nothing was asked or run. ` +
-      "In its Dockerfile, make it a folder (RUN rm -rf PATH && mkdir PATH), or use another image: docs/sandbox.md lists what one needs",
+    `the image ${image} cannot be a sandbox: ${trouble}: docs/sandbox.md lists what one needs`,
   );

@@ -1,6 +1,7 @@
 /** Whether a session can work in a container that someone else owns. */
 import type Dockerode from "dockerode";
 import { reasonOf } from "../../contract/reason-of.ts";
+import { imageSource, pythonArguments } from "../agent/sources.ts";
 import { unless } from "./docker-errors.ts";
 import { SESSION_LABEL } from "./profile.ts";
 import { runInside } from "./run-program.ts";
@@ -30,7 +31,8 @@ export async function usableContainer(
 export async function lacksPython(docker: Dockerode, id: string): Promise<string | undefined> {
   try {
     const { answer, said } = await runInside(docker, id, {
-      argv: ["python3", "-I", "-S", "-c", "print('{}')"],
+      argv: pythonArguments("LONGHAUL_IMAGE"),
+      env: [`LONGHAUL_IMAGE=${imageSource}`, "LONGHAUL_FOLDERS=[]"],
     });
     return answer === undefined ? noPython(said) : undefined;
   } catch (error) {
