@@ -17,8 +17,8 @@ export function doctorCommand(command: Command, output: Output) {
       await Promise.all([
         import("../setup/doctor.ts"),
         import("../setup/model-check.ts"),
-        import("../setup/identity-check.ts"),
-        import("../setup/mcp-check.ts"),
+        import("../setup/model-check.ts"),
+        import("../setup/mcp-servers.ts"),
       ]);
     const [{ checks: found, settings }, server, locals, identities] = await Promise.all([
       diagnose({ sandbox, model: own.choice }),

@@ -1,13 +1,12 @@
 /** `longhaul mcp`: the configured MCP servers, and the tools of one of them. */
 import type { Command } from "commander";
-import type { McpFinding } from "../setup/mcp-check.ts";
-import type { LoginTarget } from "../setup/mcp-login.ts";
+import type { McpFinding, LoginTarget } from "../setup/mcp-servers.ts";
 import { withServices } from "../sessions/with-session.ts";
 import { clientSanitizer, readSettings } from "../config/config.ts";
 import { exitCodes, missing, usageError, type ExitCode } from "../console/errors.ts";
 import { oneLine, plural, tokens } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
-import type { Environment } from "../config/environment.ts";
+import type { Environment } from "../../activities/config/providers.ts";
 
 interface McpFlags {
   readonly config?: string;
@@ -23,7 +22,7 @@ export function mcpCommand(command: Command, output: Output) {
   return async (what: string, server: string | undefined, flags: McpFlags): Promise<ExitCode> => {
     const given = readSettings(flags);
     if (what === "list" && server === undefined) {
-      const { listMcpServers } = await import("../setup/mcp-check.ts");
+      const { listMcpServers } = await import("../setup/mcp-servers.ts");
       return showFindings(await listMcpServers(given.settings, given.environment), output, flags, false);
     }
     if (server === undefined || !["test", "login", "logout"].includes(what))
@@ -36,7 +35,7 @@ export function mcpCommand(command: Command, output: Output) {
         names.length === 0 ? "Name it under mcpServers in longhaul.yaml." : `It has: ${names.join(", ")}.`,
       );
     if (what === "test") {
-      const { checkMcpServer } = await import("../setup/mcp-check.ts");
+      const { checkMcpServer } = await import("../setup/mcp-servers.ts");
       return showFindings(
         [await checkMcpServer(server, given.settings, given.environment)],
         output,
@@ -55,7 +54,7 @@ export function mcpCommand(command: Command, output: Output) {
 }
 
 async function login(target: LoginTarget, environment: Environment, output: Output): Promise<ExitCode> {
-  const { loginToMcp } = await import("../setup/mcp-login.ts");
+  const { loginToMcp } = await import("../setup/mcp-servers.ts");
   const secret = environment["LONGHAUL_CREDENTIALS_KEY"] || undefined;
   try {
     await withServices(({ store }) =>
@@ -76,7 +75,7 @@ async function login(target: LoginTarget, environment: Environment, output: Outp
 }
 
 async function logout(target: LoginTarget, output: Output): Promise<ExitCode> {
-  const { logoutOfMcp } = await import("../setup/mcp-login.ts");
+  const { logoutOfMcp } = await import("../setup/mcp-servers.ts");
   const was = await withServices(({ store }) => logoutOfMcp(target, store));
   output.note(
     was

@@ -13,7 +13,7 @@ export function portsCommand(command: Command, output: Output) {
   command.argument("<id>", SESSION).option("--json", "one JSON document");
   return (reference: string, flags: { readonly json?: boolean }) =>
     withSession(reference, async ({ store }, row) => {
-      const { listeningPorts, sandboxHere } = await import("../setup/sandbox-ports.ts");
+      const { listeningPorts, sandboxHere } = await import("../setup/local-containers.ts");
       const ports = await listeningPorts(await sandboxHere(store, row.id));
       if (flags.json) return output.json(ports, 2);
       if (ports.length === 0) return output.note(`Nothing listens in the sandbox of ${row.id}.\n`);
@@ -33,7 +33,7 @@ export function forwardCommand(command: Command, output: Output) {
     .option("--port <n>", "the port of this machine; default: the same if it is free", portNumber(1));
   return (reference: string, port: number, flags: { readonly port?: number }) =>
     withSession(reference, async ({ store }, row): Promise<ExitCode> => {
-      const { forwardPort, sandboxHere } = await import("../setup/sandbox-ports.ts");
+      const { forwardPort, sandboxHere } = await import("../setup/local-containers.ts");
       const container = await sandboxHere(store, row.id);
       const say = (reason: string) =>
         output.note(`! port ${port} of ${row.id} did not answer: ${oneLine(reason, 200)}\n`);

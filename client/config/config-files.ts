@@ -5,7 +5,8 @@ import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { usageError } from "../console/errors.ts";
 import { parseConfigFile, placeOf, readConfig, type ConfigFile } from "./config-file.ts";
 import { wideningSettings } from "./config-rights.ts";
-import { setting, type Environment } from "./environment.ts";
+import type { Environment } from "../../activities/config/providers.ts";
+import { setting } from "./environment.ts";
 
 export const CONFIG_NAME = "longhaul.yaml";
 

@@ -17,7 +17,8 @@ import { resolveRun, type RunResolution } from "../../activities/config/resolve-
 import { keyNotes, missingVariables } from "../../activities/config/providers.ts";
 import { layered, type ConfigFile } from "./config-file.ts";
 import { CONFIG_NAME, readConfigFiles } from "./config-files.ts";
-import { setting, type Environment } from "./environment.ts";
+import type { Environment } from "../../activities/config/providers.ts";
+import { setting } from "./environment.ts";
 import { checkedName, namesByToken } from "./people.ts";
 import { withSharedSkills } from "./shared-skills.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";

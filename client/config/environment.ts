@@ -1,6 +1,5 @@
 /** Reads environment variables: an empty one counts as not set. */
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+import type { Environment } from "../../activities/config/providers.ts";
 
 export function setting(environment: Environment, name: string): string | undefined {
   const value = environment[name]?.trim();

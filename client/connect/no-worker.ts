@@ -1,7 +1,7 @@
 /** Checks whether a worker is available for a request. */
 import { hostname } from "node:os";
 import { birthOf } from "../setup/processes.ts";
-import { pollersOf, processOf } from "../setup/task-queue.ts";
+import { pollersOf, processOf } from "../setup/temporal-server.ts";
 import type { Output } from "../console/output.ts";
 import type { Services } from "./connection.ts";
 

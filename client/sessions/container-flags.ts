@@ -30,7 +30,7 @@ export async function containerFor(
     );
   if (workspaceDir !== undefined && !/^\/./.test(workspaceDir))
     throw usageError("--workspace-dir is an absolute folder of the container, below /.");
-  const { checkContainer } = await import("../setup/container-check.ts");
+  const { checkContainer } = await import("../setup/local-containers.ts");
   return checkContainer(container, workspaceDir);
 }
 

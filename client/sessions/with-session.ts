@@ -50,7 +50,7 @@ async function openWithWorker(reference?: string): Promise<Services> {
   if (isSetupOff()) return openServices(findServices(), say);
   const [{ lacksWorker, prepare }, { SettingMissing }] = await Promise.all([
     import("../setup/up.ts"),
-    import("../setup/protections.ts"),
+    import("../setup/state.ts"),
   ]);
   if (!(await lacksWorker())) return openOrBringBack();
   try {

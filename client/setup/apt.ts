@@ -1,6 +1,5 @@
-/** Installs packages of Debian or Ubuntu, with only the variables that a download needs. */
-import { childEnvironment } from "./environment.ts";
-import { run } from "./processes.ts";
+/** Debian's (or Ubuntu's) packages: installed with only the variables that a download needs, and where this machine gets them. */
+import { childEnvironment, run } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
 
 export const MAX_LOG_BYTES = 64 * 1024 * 1024;
@@ -17,3 +16,47 @@ export async function aptInstall(say: Say, what: string, packages: readonly stri
     await apt("install", "--no-install-recommends", ...packages);
   });
 }
+
+export interface AptSource {
+  readonly address: string;
+  /** Release, such as `bookworm`. */
+  readonly suite: string;
+  readonly components: readonly string[];
+  /** File with the keys that sign it. */
+  readonly keyring?: string;
+}
+
+/** The first source of `codename` itself (not its updates) in the texts of apt's source files. */
+export function findAptSource(texts: readonly string[], codename: string): AptSource | undefined {
+  return texts
+    .flatMap((text) => (/^Types:/m.test(text) ? parseStanzas(text) : parseLines(text)))
+    .find((source) => source.suite === codename && /^https?:\/\//.test(source.address));
+}
+
+/** `deb [signed-by=…] ADDRESS SUITE COMPONENT…` */
+function parseLines(text: string): AptSource[] {
+  return text.split("\n").flatMap((line) => {
+    const found =
+      /^\s*deb\s+(?:\[(?<options>[^\]]*)\]\s+)?(?<address>\S+)\s+(?<suite>\S+)\s+(?<rest>[^#]+)/.exec(line);
+    if (found?.groups === undefined) return [];
+    const { options = "", address = "", suite = "", rest = "" } = found.groups;
+    const keyring = /signed-by=(\S+)/.exec(options)?.[1];
+    return [{ address, suite, components: words(rest), ...(keyring === undefined ? {} : { keyring }) }];
+  });
+}
+
+/** Paragraphs of `Field: value`; a line that begins with a space continues the previous field. */
+function parseStanzas(text: string): AptSource[] {
+  const plain = text.replaceAll(/^#.*\n?/gm, "").replaceAll(/\n[ \t]+/g, " ");
+  return plain.split(/\n\s*\n/).flatMap((stanza) => {
+    const field = (name: string): string[] =>
+      words(new RegExp(`^${name}:(.*)$`, "im").exec(stanza)?.[1] ?? "");
+    const [address] = field("URIs");
+    const [keyring] = field("Signed-By");
+    if (address === undefined || !field("Types").includes("deb") || field("Enabled")[0] === "no") return [];
+    const known = keyring?.startsWith("/") === true ? { keyring } : {};
+    return field("Suites").map((suite) => ({ address, suite, components: field("Components"), ...known }));
+  });
+}
+
+const words = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");

@@ -5,8 +5,7 @@ import { engineAddress, EngineSettingWrong } from "../../activities/sandbox/dock
 import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { succeeds, until } from "../../temporal/until.ts";
 import { aptInstall } from "./apt.ts";
-import { childEnvironment } from "./environment.ts";
-import { findOnPath, run } from "./processes.ts";
+import { childEnvironment, findOnPath, run } from "./processes.ts";
 import type { Say } from "./progress.ts";
 import { startService } from "./start-service.ts";
 

@@ -7,15 +7,14 @@ import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { engineAddress } from "../../activities/sandbox/docker/engine-address.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import { withoutPassword } from "../../temporal/probe.ts";
-import { describeDifference, isDifferent } from "./fingerprint.ts";
+import { describeDifference, isDifferent, environmentOf, runningWorker } from "./worker-process.ts";
 import { modelFinding } from "./model-check.ts";
 import { findOnPath } from "./processes.ts";
-import { lostProtections, protectionMissing } from "./protections.ts";
+import { lostProtections, protectionMissing } from "./state.ts";
 import { type Check, requirementChecks } from "./requirements.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
 import { cacheFolder } from "./temporal-binary.ts";
 import { configuredTemporal } from "./temporal.ts";
-import { environmentOf, runningWorker } from "./worker-process.ts";
 
 interface Setting {
   readonly name: string;
@@ -85,7 +84,7 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
 async function versionsCheck({ temporalAddress }: LocalServices): Promise<Check[]> {
   const deployment = settingOf("LONGHAUL_DEPLOYMENT");
   if (deployment === undefined) return [];
-  const { versionsFinding } = await import("./versions-check.ts");
+  const { versionsFinding } = await import("./temporal-server.ts");
   return [{ name: "Versions", ...(await versionsFinding(temporalAddress, deployment)) }];
 }
 

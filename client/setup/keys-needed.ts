@@ -8,7 +8,7 @@ import { withoutPassword } from "../../temporal/probe.ts";
 import { inWords, listNames } from "../console/format.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
-import { SettingMissing } from "./protections.ts";
+import { SettingMissing } from "./state.ts";
 import type { LocalServices } from "./services.ts";
 
 /** How many sessions are checked, newest first. */

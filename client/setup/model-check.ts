@@ -8,6 +8,12 @@ import type { ModelChoice } from "../config/config.ts";
 import { listNames } from "../console/format.ts";
 import type { Finding } from "./sandbox-check.ts";
 import { askModel, findLocalServers, servedAs, type ServedModel, serverNote } from "./model-servers.ts";
+import { Identities } from "../../activities/model/identity/identities.ts";
+import { ModelError } from "../../activities/model/model.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
+import { secretsOf } from "../../activities/redaction/secret-values.ts";
+import { readPolicy } from "../../worker/read-policy.ts";
+import { WrongSettings } from "../../temporal/wrong-settings.ts";
 
 type Check = Finding & { readonly name: string };
 type Asked = Pick<
@@ -17,7 +23,7 @@ type Asked = Pick<
 
 const SERVER_MS = 3_000;
 
-/** The model in use, and whether its key is set. Pure. @param rehearsalUrl address of the rehearsal model */
+/** The model in use, and whether its key is set. @param rehearsalUrl address of the rehearsal model */
 export function modelFinding(
   { target, hints, isKeyElsewhere }: ModelChoice,
   environment: Environment,
@@ -118,7 +124,7 @@ function serverOf({ provider, api }: Asked, environment: Environment) {
 const isAlike = (one: string, other: string): boolean =>
   one.endsWith(`/${other}`) || other.endsWith(`/${one}`);
 
-/** Pure. */
+/** */
 export function serverFinding(
   { model, modelName = model, contextWindow, maxOutput, provider, noTools }: Asked,
   address: string,
@@ -178,4 +184,41 @@ export function serverFinding(
     found: window < contextWindow ? `${found}, but ${contextWindow} are assumed` : found,
     fix: little ?? more,
   };
+}
+
+const MAX_MS = 10_000;
+
+/** @param options for tests: where optional packages come from */
+export async function identityChecks(
+  environment: Environment = process.env,
+  options: { readonly load?: (name: string) => Promise<unknown> } = {},
+): Promise<Check[]> {
+  const identities = identitiesIn(environment, options);
+  if (identities === undefined) return [];
+  const { clean } = createSanitizer(secretsOf(environment), identities.issued);
+  identities.maskWith(clean);
+  return Promise.all(
+    identities.names.map(async (provider) => {
+      const name = `identity at ${provider}`;
+      try {
+        const who = await identities.of(provider)?.who(AbortSignal.timeout(MAX_MS));
+        return { name, ok: true, found: clean(who ?? "none") };
+      } catch (error) {
+        const found = error instanceof ModelError ? error.message : clean(String(error));
+        return { name, ok: false, found };
+      }
+    }),
+  );
+}
+
+/** Undefined without a policy file, or with a wrong one, which has its own check. */
+function identitiesIn(environment: Environment, options: object): Identities | undefined {
+  const file = environment["LONGHAUL_POLICY"];
+  if (!file) return undefined;
+  try {
+    return new Identities({ providers: readPolicy(file).providers ?? {}, environment, ...options });
+  } catch (error) {
+    if (error instanceof WrongSettings) return undefined;
+    throw error;
+  }
 }

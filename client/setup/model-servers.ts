@@ -171,7 +171,7 @@ export function servedAs(
   );
 }
 
-/** OpenAI's list of models; vLLM adds `max_model_len`, routers `context_length`. Pure. */
+/** OpenAI's list of models; vLLM adds `max_model_len`, routers `context_length`. */
 function modelsOf(list: unknown): ServedModel[] | undefined {
   const { data } = fieldsOf(list);
   if (!Array.isArray(data)) return undefined;

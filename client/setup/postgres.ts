@@ -4,12 +4,10 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { postgresOwner } from "./postgres-owner.ts";
-import { ensureRoleAndDatabase, WORKER_ROLE } from "./postgres-role.ts";
-import { PRIVATE_FILE } from "./private-folder.ts";
+import { postgresOwner, ensureRoleAndDatabase, WORKER_ROLE } from "./postgres-roles.ts";
+import { PRIVATE_FILE, birthOf, freePort, run } from "./processes.ts";
 import { probePostgres } from "../../temporal/probe-postgres.ts";
 import { within } from "../../temporal/patience.ts";
-import { birthOf, freePort, run } from "./processes.ts";
 import { succeeds } from "../../temporal/until.ts";
 import { slowly } from "./progress.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";

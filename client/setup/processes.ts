@@ -1,13 +1,23 @@
-/** Processes that outlive us: started detached, identified by pid and start time so that a recycled pid is never killed. */
+/** Processes that outlive us: started detached, with few variables and a private log, identified by pid and start time so that a recycled pid is never killed. */
 import { type ChildProcess, execFile, type ExecFileOptions, spawn } from "node:child_process";
-import { accessSync, closeSync, constants, fchmodSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  chmodSync,
+  lstatSync,
+  readdirSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { cutChars } from "../../activities/contract/cut-text.ts";
-import { childEnvironment } from "./environment.ts";
 import { until } from "../../temporal/until.ts";
-import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
+import type { Environment } from "../../activities/config/providers.ts";
 
 const execute = promisify(execFile);
 
@@ -212,4 +222,65 @@ export function tail(log: string, lines = 5): string {
   } catch {
     return "";
   }
+}
+
+/** The receivers: every process, those that fetch packages, the engine, our own programs, the worker. */
+export type Purpose = "service" | "installer" | "dockerd" | "rehearsal" | "worker";
+
+const ANY =
+  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TMP|TEMP|XDG_[A-Z_]+|LD_LIBRARY_PATH|SYSTEMROOT)$/i;
+/** A proxy's address may contain a password, which fetching programs need. */
+const NETWORK =
+  /^((https?|ftp|all|no)_proxy|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|NODE_USE_SYSTEM_CA|NODE_USE_ENV_PROXY|(CURL|REQUESTS)_CA_BUNDLE|GIT_SSL_CAINFO|PIP_CERT)$/i;
+const NODE = /^NODE_(OPTIONS|ENV|NO_WARNINGS|TLS_REJECT_UNAUTHORIZED)$/;
+
+/**
+ * Settings of the worker. A change to any of them starts a new worker, so settings of the client alone are not included.
+ * `PGSSLROOTCERT` and the like belong to the database client.
+ */
+export const WORKER_SETTINGS =
+  /^(OPENAI_|LONGHAUL_(?!(USER|CONFIG|DEBUG|NO_SETUP|NO_INSTALL|CODEC_TOKEN)$|SERVE_)|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_|PG[A-Z]+$|AZURE_OPENAI_BASE_URL$|[A-Z][A-Z0-9_]*_API_(KEY|TOKEN)$)/;
+
+const ALLOWED: Readonly<Record<Purpose, readonly RegExp[]>> = {
+  service: [ANY],
+  installer: [
+    ANY,
+    NETWORK,
+    /^(DEBIAN_FRONTEND|APT_CONFIG|CGO_ENABLED|GO[A-Z0-9]+|PIP_[A-Z_]+|npm_config_.+)$/i,
+  ],
+  dockerd: [ANY, NETWORK, /^(DOCKER_(RAMDISK|TMPDIR)|DOCKERD_[A-Z_]+|MOBY_[A-Z_]+)$/],
+  rehearsal: [ANY, NODE, /^LONGHAUL_REHEARSAL_/],
+  // The engine may be reached over ssh.
+  worker: [ANY, NETWORK, NODE, WORKER_SETTINGS, /^SSH_AUTH_SOCK$/],
+};
+
+/** The variables that a child process inherits: an allow-list per purpose, so that a key reaches only what needs it. */
+export function childEnvironment(
+  purpose: Purpose,
+  environment: Environment = process.env,
+): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(environment).filter(([name]) => ALLOWED[purpose].some((pattern) => pattern.test(name))),
+  );
+}
+
+/** `.longhaul` is private to its owner: it contains a database's password, logs, and the history of every task. */
+export const PRIVATE_FOLDER = 0o700;
+export const PRIVATE_FILE = 0o600;
+
+/** Creates the folder and its log folder, or restricts permissions that an earlier version left open. */
+export function makePrivate(home: string): void {
+  for (const folder of [home, join(home, "logs")]) {
+    mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER });
+    if (isOurs(folder)) chmodSync(folder, PRIVATE_FOLDER);
+    for (const name of readdirSync(folder)) {
+      const path = join(folder, name);
+      if (isOurs(path) && lstatSync(path).isFile()) chmodSync(path, PRIVATE_FILE);
+    }
+  }
+}
+
+function isOurs(path: string): boolean {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  return stat !== undefined && stat.uid === (process.getuid?.() ?? stat.uid);
 }

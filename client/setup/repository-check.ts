@@ -21,7 +21,7 @@ import { lsRemote } from "../../activities/git/remote.ts";
 import { isSetupOff } from "../config/config.ts";
 import { devcontainerOf, PLACES, type Devcontainer } from "../config/devcontainer.ts";
 import { missing, usageError } from "../console/errors.ts";
-import type { Environment } from "../config/environment.ts";
+import type { Environment } from "../../activities/config/providers.ts";
 
 /** A missing credential is reported within 10 s. Source: requirement 1.2. */
 const CHECK_MS = 8_000;

@@ -13,12 +13,13 @@ import { plainReason } from "../../temporal/plain-reason.ts";
 import { ServiceMissing, trustNamedAuthorities } from "../../temporal/service-missing.ts";
 import { WrongSettings } from "../../temporal/wrong-settings.ts";
 import { lookAtAttributes, SEARCH_ATTRIBUTES } from "../../temporal/search-attributes.ts";
-import { askTemporal } from "./ask-temporal.ts";
+import { askTemporal } from "./temporal-server.ts";
 import { findOnPath } from "./processes.ts";
 import { checkRunc, checkSandbox, type Finding } from "./sandbox-check.ts";
 import { type LocalServices, settingOf } from "./services.ts";
 import { environmentOf } from "./worker-process.ts";
-import { workerSettingsFinding } from "./worker-settings-check.ts";
+import type { Environment } from "../../activities/config/providers.ts";
+import { oneLine } from "../console/format.ts";
 
 /** Names of the checks, in the order in which doctor shows them. */
 export const REQUIREMENTS = [
@@ -166,4 +167,25 @@ function gitHubApp(): Finding | undefined {
   const wrong = gitHubAppTrouble(settings)?.trouble;
   if (wrong !== undefined) return { ok: false, found: wrong.message, fix: wrong.fix };
   return { ok: true, found: `${settings.id} of ${settings.url}, its key can be read` };
+}
+
+const MAX_CHARS = 400;
+
+/** @param environment the worker's */
+export async function workerSettingsFinding(environment: Environment): Promise<Finding> {
+  const { readWorkerConfig } = await import("../../worker/config.ts");
+  // A GitHub App has its own check.
+  const others = Object.entries(environment).filter(([name]) => !name.startsWith("LONGHAUL_GITHUB_APP_"));
+  try {
+    const { policy } = readWorkerConfig(Object.fromEntries(others));
+    const file = environment["LONGHAUL_POLICY"];
+    const ofPolicy = policy === undefined ? "" : `, the policy of ${file} included`;
+    return { ok: true, found: `can be used${ofPolicy}` };
+  } catch (error) {
+    if (error instanceof ServiceMissing)
+      return { ok: false, found: `${error.service} ${error.problem}`, fix: error.fix };
+    if (!(error instanceof WrongSettings)) throw error;
+    const wrong = error.message.replace("; nothing was started.", ":");
+    return { ok: false, found: oneLine(wrong, MAX_CHARS), fix: "Correct it: no worker starts with it." };
+  }
 }

@@ -11,16 +11,12 @@ import { usageError } from "../console/errors.ts";
 import { given } from "../console/given.ts";
 import { ensureDocker } from "./docker-engine.ts";
 import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
-import { makePrivate } from "./private-folder.ts";
-import { endProcess } from "./processes.ts";
+import { makePrivate, endProcess, childEnvironment, freePort } from "./processes.ts";
 import { allOrFirstFailure, type Say } from "./progress.ts";
-import { hashOf } from "./protections.ts";
-import { ensureRehearsal, wantsRehearsal } from "./rehearsal-service.ts";
-import { locked, readState, remember, rememberFound, type ServiceName, type SetUp } from "./state.ts";
-import { chooseQueue, DEFAULT_QUEUE } from "./task-queue.ts";
+import { hashOf, locked, readState, remember, rememberFound, type ServiceName, type SetUp } from "./state.ts";
+import { chooseQueue, DEFAULT_QUEUE } from "./temporal-server.ts";
 import { configuredTemporal, ensureTemporal, TEMPORAL_PORT, TEMPORAL_UI_PORT } from "./temporal.ts";
-
-export type { Say } from "./progress.ts";
+import { answersWhileAlive, startService } from "./start-service.ts";
 
 export type Need = "postgres" | "temporal" | "docker" | "image" | "model";
 
@@ -221,4 +217,42 @@ export function checkSettings(): void {
       "Unset it to use a server that longhaul up brings up.",
     );
   }
+}
+
+const REHEARSAL_PORT = 8_788;
+
+/** True if neither a key nor a compatible server is configured. */
+function wantsRehearsal(): boolean {
+  return !process.env["OPENAI_API_KEY"] && !process.env["OPENAI_BASE_URL"];
+}
+
+/** @returns its base URL. @throws ServiceMissing */
+async function ensureRehearsal({ home, ports, say }: SetUp): Promise<string> {
+  const running = readState(home).services.rehearsal;
+  if (running !== undefined && (await answersWhileAlive(running, () => probe(running.address))))
+    return running.address;
+  const port = await freePort(ports === "fixed" ? REHEARSAL_PORT : 0);
+  const address = `http://127.0.0.1:${port}/v1`;
+  await startService({
+    home,
+    name: "rehearsal",
+    title: "Rehearsal model",
+    command: process.execPath,
+    args: [fileURLToPath(new URL("../../examples/rehearsal/main.ts", import.meta.url))],
+    env: { ...childEnvironment("rehearsal"), LONGHAUL_REHEARSAL_PORT: String(port) },
+    address,
+    probe: () => probe(address),
+    timeoutMs: 20_000,
+    otherwise: "set OPENAI_API_KEY to use a real model",
+  });
+  say(
+    "No OPENAI_API_KEY is set: in the place of OpenAI's models, the rehearsal model plays a written script, and its tools really run.",
+  );
+  return address;
+}
+
+/** Any answer counts: its content does not matter. */
+async function probe(address: string): Promise<void> {
+  const response = await fetch(address, { signal: AbortSignal.timeout(2_000) });
+  await response.body?.cancel();
 }

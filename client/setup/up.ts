@@ -1,10 +1,9 @@
-/** How all commands start this machine's services. */
+/** How all commands start this machine's services, report what stays up after Ctrl-C, and end them. */
+import type { Say } from "./progress.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { probeTables } from "../../temporal/probe-postgres.ts";
-import { isDifferent } from "./fingerprint.ts";
-import { followWorker } from "./follow-worker.ts";
-import { reportingWhatStays } from "./interrupted.ts";
+import { isDifferent, ensureWorker, environmentOf, lastWorker, followWorker } from "./worker-process.ts";
 import {
   bringDown,
   bringUp,
@@ -12,14 +11,17 @@ import {
   type LocalServices,
   type Need,
   projectHome,
-  type Say,
   settingOf,
 } from "./services.ts";
 import { readState } from "./state.ts";
 import { configuredTemporal } from "./temporal.ts";
-import { describeUse, serverUse } from "./server-use.ts";
 import { lackingKeys } from "./keys-needed.ts";
-import { ensureWorker, environmentOf, lastWorker } from "./worker-process.ts";
+import { endPrograms, isAlive } from "./processes.ts";
+import type { Connection } from "@temporalio/client";
+import { type ListedRun, listRuns } from "../../temporal/list-runs.ts";
+import { temporalClient } from "../../temporal/temporal-client.ts";
+import { askTemporal, pollersOf } from "./temporal-server.ts";
+import { listNames, present } from "../console/format.ts";
 
 const ALL: readonly Need[] = ["postgres", "temporal", "docker", "image", "model"];
 
@@ -111,4 +113,108 @@ export async function down(options: LocalOptions & { readonly all: boolean }): P
       ? "Nothing started by longhaul was running."
       : `Stopped: ${ended.join(", ")}. Data stays in .longhaul.`,
   );
+}
+
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** Runs set-up work. If a signal arrives meanwhile, prints what stays up and ends this process. */
+export async function reportingWhatStays<T>(
+  { home = projectHome, say }: { readonly home?: string; readonly say: Say },
+  action: () => Promise<T>,
+): Promise<T> {
+  let interrupted = false;
+  const onSignal = (signal: keyof typeof EXIT_CODES) => {
+    interrupted = true;
+    void endPrograms()
+      .then(() => whatStays(home))
+      .then(say)
+      .finally(() => process.exit(EXIT_CODES[signal]));
+  };
+  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+  try {
+    return await action();
+  } catch (error) {
+    // A failure now is a consequence of the signal, whose exit code counts.
+    if (interrupted) await new Promise(() => undefined);
+    throw error;
+  } finally {
+    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+  }
+}
+
+async function whatStays(home: string): Promise<string> {
+  const names: string[] = [];
+  for (const [name, service] of Object.entries(readState(home).services))
+    if (await isAlive(service)) names.push(`${name.replace("next-", "")} (process ${service.pid})`);
+  return names.length === 0
+    ? "Interrupted: nothing that longhaul started is running."
+    : `Interrupted. These keep running for the next start: ${names.join(", ")}. End them with: longhaul down`;
+}
+
+/** Time to connect. Chosen: on a busy machine. */
+const CONNECT_MS = 10_000;
+/** How many runs are checked, newest first, for queues of other installations. */
+const LOOKED_AT = 500;
+
+/** Who uses a Temporal server: what `down` reports before it ends one. */
+export interface ServerUse {
+  /** Sessions of this installation whose runs are open. */
+  readonly running: readonly string[];
+  /** Other installations' task queues with open runs or a worker, including those whose pollers could not be read. */
+  readonly others: readonly OtherUse[];
+}
+
+interface OtherUse {
+  readonly queue: string;
+  readonly running: number;
+  readonly isUnsure?: boolean;
+}
+
+/** Undefined if the server does not answer. */
+function serverUse(server: {
+  readonly temporalAddress: string;
+  readonly taskQueue: string;
+}): Promise<ServerUse | undefined> {
+  return askTemporal(server.temporalAddress, CONNECT_MS, (connection, namespace) =>
+    useOfServer(connection, namespace, server.taskQueue),
+  ).catch(() => undefined);
+}
+
+async function useOfServer(connection: Connection, namespace: string, ownQueue: string): Promise<ServerUse> {
+  const client = temporalClient({ connection, namespace });
+  const runs: ListedRun[] = [];
+  for await (const run of listRuns(client, "all")) if (runs.push(run) === LOOKED_AT) break;
+  const open = (queue: string) => runs.filter((run) => run.taskQueue === queue && run.status === "RUNNING");
+  const queues = [...new Set(runs.map((run) => run.taskQueue))].filter((name) => name !== ownQueue);
+  // In parallel, so that requests without an answer take the time limit only once.
+  const uses = await Promise.all(
+    queues.map(async (queue): Promise<OtherUse[]> => {
+      const running = open(queue).length;
+      if (running > 0) return [{ queue, running }];
+      const pollers = await pollersOf(connection, namespace, queue).catch(() => undefined);
+      if (pollers === undefined) return [{ queue, running, isUnsure: true }];
+      return pollers.length > 0 ? [{ queue, running }] : [];
+    }),
+  );
+  return { running: open(ownQueue).map(({ workflowId }) => workflowId), others: uses.flat() };
+}
+
+/** The message for the person before the server is ended. */
+export function describeUse(
+  { running, others }: ServerUse,
+  { shared, all }: { readonly shared: boolean; readonly all: boolean },
+): string[] {
+  const queues = others.map((other) => `${other.queue} (${useOf(other)})`).join(", ");
+  const open = `Not finished: ${listNames(running)}. Nothing is lost; \`longhaul up --detach\` or any command continues it.`;
+  const temporal = all
+    ? `Temporal also ends for another installation, because of --all: ${queues}.`
+    : `Temporal stays up: another installation uses it, ${queues}. End it anyway: longhaul down --all`;
+  return present(running.length > 0 && open, shared && temporal);
+}
+
+function useOf({ running, isUnsure }: OtherUse): string {
+  if (running > 0) return `open tasks: ${running}`;
+  return isUnsure === true
+    ? "no open task; Temporal does not say whether it has a worker"
+    : "a worker, no open task";
 }

@@ -1,23 +1,28 @@
-/** The worker as a service of this machine: started detached, and replaced when its code or settings have changed. */
-import { rmSync } from "node:fs";
+/** The worker as a service of this machine: started detached, followed by its log, and replaced when its code or settings have changed. */
+import { rmSync, readdirSync, statSync, closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { childEnvironment } from "./environment.ts";
-import {
-  describeDifference,
-  differenceOf,
-  isDifferent,
-  workerOrigin,
-  type OriginDifference,
-  type WorkerOrigin,
-} from "./fingerprint.ts";
-import { endProcess, isAlive, type ProcessMark } from "./processes.ts";
+import { childEnvironment, endProcess, isAlive, type ProcessMark, WORKER_SETTINGS } from "./processes.ts";
 import type { Say } from "./progress.ts";
-import { lostProtections, protectionMissing } from "./protections.ts";
-import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
-import { startService } from "./start-service.ts";
-import { locked, readState, remember, type RunningService } from "./state.ts";
+import {
+  lostProtections,
+  protectionMissing,
+  HASH_CHARS,
+  hashOf,
+  locked,
+  readState,
+  remember,
+  type RunningService,
+} from "./state.ts";
+import { findServices, type LocalServices, projectHome, settingOf, projectFolder } from "./services.ts";
+import { startService, logOf } from "./start-service.ts";
+import { createHash } from "node:crypto";
+import { imageNamed } from "../../activities/config/default-image.ts";
+import { inWords } from "../console/format.ts";
+import type { Environment } from "../../activities/config/providers.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { cutChars } from "../../activities/contract/cut-text.ts";
 
 const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
 const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;
@@ -123,4 +128,147 @@ async function start(home: string, environment: NodeJS.ProcessEnv): Promise<Proc
     timeoutMs: 30_000,
     otherwise: "run it in the foreground: longhaul worker",
   });
+}
+
+const SOURCES = ["activities", "workflows", "worker", "package-lock.json"];
+
+/** Records what a running worker was started from: if a source, key or address changes, a new worker is started. */
+export interface WorkerOrigin {
+  readonly code: string;
+  /** A hash of each setting. Secrets are included; they cannot be recovered from the hash. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+export function workerOrigin(environment: Environment): WorkerOrigin {
+  const code = createHash("sha256").update(process.version);
+  for (const source of SOURCES) addFile(code, join(projectFolder, source));
+  // Set-up passes the default image to the worker by name, which equals a shell without SANDBOX_IMAGE.
+  const settled: Environment = {
+    ...environment,
+    SANDBOX_IMAGE: imageNamed(environment["SANDBOX_IMAGE"] || undefined),
+  };
+  const settings = Object.keys(settled)
+    // An empty variable counts as unset, as everywhere.
+    .filter((name) => WORKER_SETTINGS.test(name) && settled[name])
+    .sort()
+    .map((name) => [name, hashOf(name, settled[name] ?? "")] as const);
+  return { code: code.digest("hex").slice(0, HASH_CHARS), settings: Object.fromEntries(settings) };
+}
+
+export interface OriginDifference {
+  readonly code: boolean;
+  readonly changed: readonly string[];
+  /** Settings that the worker has and this environment lacks. */
+  readonly lacking: readonly string[];
+}
+
+/** The differences between a worker's record and one that would be started now. */
+export function differenceOf(running: Partial<WorkerOrigin>, now: WorkerOrigin): OriginDifference {
+  const had = running.settings ?? {};
+  return {
+    code: running.code !== now.code,
+    changed: Object.keys(now.settings).filter((name) => had[name] !== now.settings[name]),
+    lacking: Object.keys(had).filter((name) => !(name in now.settings)),
+  };
+}
+
+export function isDifferent({ code, changed, lacking }: OriginDifference): boolean {
+  return code || changed.length > 0 || lacking.length > 0;
+}
+
+/** Such as `the code and OPENAI_API_KEY`. */
+export function describeDifference({ code, changed, lacking }: OriginDifference): string {
+  return inWords([...(code ? ["the code"] : []), ...changed, ...lacking]);
+}
+
+function addFile(hash: ReturnType<typeof createHash>, path: string): void {
+  const found = statSync(path);
+  if (found.isDirectory()) {
+    for (const name of readdirSync(path).sort()) addFile(hash, join(path, name));
+  } else {
+    hash.update(`${path} ${found.size} ${found.mtimeMs}\0`);
+  }
+}
+
+const LOOK_MS = 500;
+const READ_BYTES = 65_536;
+
+/**
+ * Prints the worker's new log lines, even after another one replaces it, until SIGINT or SIGTERM.
+ * @returns true if it ended by itself
+ */
+export async function followWorker({
+  home = projectHome,
+  say,
+}: {
+  readonly home?: string;
+  readonly say: Say;
+}): Promise<boolean> {
+  const asked = new AbortController();
+  const onSignal = () => asked.abort();
+  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+  const file = openSync(logOf(home, "worker"), "r");
+  let [at, rest] = [fstatSync(file).size, ""];
+  const bytes = Buffer.alloc(READ_BYTES);
+  const read = () => {
+    for (;;) {
+      const count = readSync(file, bytes, 0, READ_BYTES, at);
+      if (count === 0) return;
+      at += count;
+      const lines = (rest + bytes.toString("utf8", 0, count)).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line !== "") say(readableLine(line));
+    }
+  };
+  try {
+    while (!asked.signal.aborted) {
+      read();
+      const { worker } = readState(home).services;
+      // No worker is recorded: `down` in another process ended it.
+      if (worker === undefined) return false;
+      if (!(await isAlive(worker))) {
+        say(`The worker has ended. Its log: ${worker.log}`);
+        return true;
+      }
+      await sleep(LOOK_MS, undefined, { signal: asked.signal }).catch(() => undefined);
+    }
+    return false;
+  } finally {
+    closeSync(file);
+    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+  }
+}
+
+/** A level of pino, whose levels are numbers. */
+const WARN = 40;
+const ERROR = 50;
+const MAX_FIELD_CHARS = 200;
+/** Fields that are the same in every line. */
+const USUAL = new Set(["level", "time", "pid", "hostname", "name", "msg", "from"]);
+
+/** Such as `10:02:07  warning: Postgres does not answer  attempt 3`; a line that is not JSON is unchanged. */
+export function readableLine(line: string): string {
+  let entry: Record<string, unknown>;
+  try {
+    const parsed: unknown = JSON.parse(line);
+    if (typeof parsed !== "object" || parsed === null) return line;
+    entry = parsed as Record<string, unknown>;
+  } catch {
+    return line;
+  }
+  const level = Number(entry["level"]);
+  const lesser = level >= WARN ? "warning: " : "";
+  const kind = level >= ERROR ? "error: " : lesser;
+  const time = new Date(String(entry["time"]));
+  const clock = Number.isNaN(time.getTime()) ? "" : `${time.toTimeString().slice(0, 8)}  `;
+  const fields = Object.entries(entry)
+    .filter(([name]) => !USUAL.has(name))
+    .map(([name, value]) => `  ${name} ${cutChars(wordsOf(value), MAX_FIELD_CHARS)}`);
+  return `${clock}${kind}${wordsOf(entry["msg"])}${fields.join("")}`;
+}
+
+function wordsOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  const { message } = (value ?? {}) as { message?: unknown };
+  return typeof message === "string" ? message : (JSON.stringify(value) ?? "");
 }

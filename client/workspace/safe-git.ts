@@ -1,7 +1,7 @@
 /** Git without the programs that a repository's configuration names: for folders that somebody else may have written. */
 import { spawnSync } from "node:child_process";
 import { missing } from "../console/errors.ts";
-import { childEnvironment } from "../setup/environment.ts";
+import { childEnvironment } from "../setup/processes.ts";
 
 /** Of a repository with thousands of commits a few seconds; more means that something waits. */
 const GIT_TIMEOUT_MS = 120_000;

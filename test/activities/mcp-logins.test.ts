@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import { createMcp } from "../../activities/mcp/load-mcp.ts";
-import { loginToMcp, logoutOfMcp } from "../../client/setup/mcp-login.ts";
+import { loginToMcp, logoutOfMcp } from "../../client/setup/mcp-servers.ts";
 import { startLoginServer } from "../support/login-server.ts";
 import { startMcpServer } from "../support/mcp-server.ts";
 import { wholeDatabase } from "../support/stored.ts";

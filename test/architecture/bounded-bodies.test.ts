@@ -13,7 +13,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "activities/store/purge.ts": "a pack of ours, piece by piece",
   "activities/store/workspace-pack.ts": "a pack of ours, whose entries' sizes are counted",
   "client/setup/model-servers.ts": "reads by readJson",
-  "client/setup/rehearsal-service.ts": "drops the body",
+  "client/setup/services.ts": "drops the body",
   "client/setup/temporal-download.ts": "counts packed and unpacked bytes",
   "temporal/send-notice.ts": "drops the body",
   "examples/rehearsal/server.ts": "requests of our own worker on loopback",

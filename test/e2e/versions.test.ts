@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { SessionStatusDocument } from "../../client/sessions/status-document.ts";
 import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.ts";
-import { versionsFinding } from "../../client/setup/versions-check.ts";
+import { versionsFinding } from "../../client/setup/temporal-server.ts";
 import { startClient } from "../support/program.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findBinaries } from "../../client/setup/postgres.ts";
-import { postgresOwner } from "../../client/setup/postgres-owner.ts";
+import { postgresOwner } from "../../client/setup/postgres-roles.ts";
 import { probePostgres } from "../../temporal/probe-postgres.ts";
 import { within } from "../../temporal/patience.ts";
 import { freePort, run } from "../../client/setup/processes.ts";

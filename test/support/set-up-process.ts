@@ -1,7 +1,7 @@
 /** A set-up as a program that a test interrupts: Postgres, Temporal and a worker in the given folder. */
 import { once } from "node:events";
 import { bringUp } from "../../client/setup/services.ts";
-import { reportingWhatStays } from "../../client/setup/interrupted.ts";
+import { reportingWhatStays } from "../../client/setup/up.ts";
 import { ensureWorker } from "../../client/setup/worker-process.ts";
 
 const home = process.argv[2] ?? "";

@@ -7,7 +7,7 @@ import { mcpAccessOf } from "../../activities/mcp/access.ts";
 import { gitFetch } from "../../activities/git/outgoing.ts";
 import { trustAuthorities } from "../../activities/process/authorities.ts";
 import { createOutgoing } from "../../activities/process/outgoing-fetch.ts";
-import { childEnvironment } from "../../client/setup/environment.ts";
+import { childEnvironment } from "../../client/setup/processes.ts";
 import { readWorkerConfig } from "../../worker/config.ts";
 import { noticeSender } from "../../temporal/send-notice.ts";
 import { emptyFolder } from "../support/empty-folder.ts";

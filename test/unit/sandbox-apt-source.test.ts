@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findAptSource } from "../../client/setup/sandbox-image/apt-source.ts";
+import { findAptSource } from "../../client/setup/apt.ts";
 
 test("the machine's source is found in stanzas, between any others", () => {
   const stanzas = [

@@ -7,12 +7,10 @@ import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import { cutTail } from "../../../activities/contract/cut-text.ts";
-import { aptInstall, MAX_LOG_BYTES } from "../apt.ts";
-import { childEnvironment } from "../environment.ts";
-import { findOnPath, run } from "../processes.ts";
+import { aptInstall, MAX_LOG_BYTES, type AptSource, findAptSource } from "../apt.ts";
+import { childEnvironment, findOnPath, run } from "../processes.ts";
 import { allOrFirstFailure, type Say, slowly } from "../progress.ts";
 import { registriesOfMachine } from "../../registries/registries-of-machine.ts";
-import { type AptSource, findAptSource } from "./apt-source.ts";
 import { given } from "../../console/given.ts";
 
 /** The Debian release that the Dockerfile uses. */

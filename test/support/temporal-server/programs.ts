@@ -1,8 +1,7 @@
 /** Temporal's production server and its schema tool: built once from its Go module. */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { childEnvironment } from "../../../client/setup/environment.ts";
-import { findOnPath, run } from "../../../client/setup/processes.ts";
+import { childEnvironment, findOnPath, run } from "../../../client/setup/processes.ts";
 import { type Say, slowly } from "../../../client/setup/progress.ts";
 import { cacheFolder } from "../../../client/setup/temporal-binary.ts";
 import { ServiceMissing } from "../../../temporal/service-missing.ts";

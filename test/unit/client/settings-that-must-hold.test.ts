@@ -1,7 +1,7 @@
 /** Settings of the client that protect something: a typo must not switch them off. */
 import { expect, it, onTestFinished, vi } from "vitest";
 import { clientUser, serveTokens } from "../../../client/config/config.ts";
-import { workerOrigin } from "../../../client/setup/fingerprint.ts";
+import { workerOrigin } from "../../../client/setup/worker-process.ts";
 import { checkSettings, idsOnly } from "../../../client/setup/services.ts";
 import { remember } from "../../../client/setup/state.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { expect, test } from "vitest";
-import { processOf } from "../../../client/setup/task-queue.ts";
+import { processOf } from "../../../client/setup/temporal-server.ts";
 import { workerIdentity } from "../../../worker/worker-options.ts";
 
 test("what a worker calls itself names its process and machine", () => {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { expect, it } from "vitest";
 import { resolveConfig } from "../../../client/config/config.ts";
-import { identityChecks } from "../../../client/setup/identity-check.ts";
+import { identityChecks } from "../../../client/setup/model-check.ts";
 import { operatorPolicySchema } from "../../../activities/config/operator-policy.ts";
 import { textOf } from "../../architecture/sources.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";

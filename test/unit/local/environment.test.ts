@@ -1,9 +1,14 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { childEnvironment, type Purpose } from "../../../client/setup/environment.ts";
-import { makePrivate } from "../../../client/setup/private-folder.ts";
-import { isAlive, launch, run } from "../../../client/setup/processes.ts";
+import {
+  childEnvironment,
+  type Purpose,
+  isAlive,
+  launch,
+  run,
+  makePrivate,
+} from "../../../client/setup/processes.ts";
 import { until } from "../../../temporal/until.ts";
 import { sources } from "../../architecture/sources.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";

@@ -1,10 +1,14 @@
 /** A worker that protects everyone who uses it is not replaced by one that does not. */
 import { beforeEach, expect, test } from "vitest";
-import { workerOrigin } from "../../../client/setup/fingerprint.ts";
-import { lostProtections, SettingMissing } from "../../../client/setup/protections.ts";
+import { workerOrigin, ensureWorker } from "../../../client/setup/worker-process.ts";
+import {
+  lostProtections,
+  SettingMissing,
+  readState,
+  remember,
+  type RunningService,
+} from "../../../client/setup/state.ts";
 import { findServices } from "../../../client/setup/services.ts";
-import { readState, remember, type RunningService } from "../../../client/setup/state.ts";
-import { ensureWorker } from "../../../client/setup/worker-process.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 let home: string;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readableLine } from "../../../client/setup/follow-worker.ts";
+import { readableLine } from "../../../client/setup/worker-process.ts";
 
 const line = (entry: object) =>
   JSON.stringify({ time: "2026-11-22T10:02:07.120Z", pid: 1, name: "worker", ...entry });

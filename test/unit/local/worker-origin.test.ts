@@ -5,7 +5,7 @@ import {
   differenceOf,
   isDifferent,
   workerOrigin,
-} from "../../../client/setup/fingerprint.ts";
+} from "../../../client/setup/worker-process.ts";
 
 const worker = workerOrigin({ OPENAI_API_KEY: "sk-one", DATABASE_URL: "postgres://x", HOME: "one" });
 

@@ -1,10 +1,14 @@
-/** Checks, before anything is started, whether a session can work in the container named by `--container`. */
+/** Containers of this machine's Docker engine that a person names: that of `--container`, and a session's sandbox. */
 import { type AttachedContainer, containerSchema } from "../../activities/config/container-settings.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { lacksPython, usableContainer } from "../../activities/sandbox/docker/usable-container.ts";
 import { withTimeout } from "../../temporal/with-timeout.ts";
-import { missing, usageError } from "../console/errors.ts";
+import { missing, usageError, notPossible } from "../console/errors.ts";
+import { hostname } from "node:os";
+import { runningSandbox } from "../../activities/sandbox/docker/sandbox-ports.ts";
+import type { Store } from "../../activities/store/db.ts";
+import { findSandbox } from "../../activities/store/sandboxes.ts";
 
 /** Source: requirement 1.2, anything missing is reported within 10 s. */
 const TIMEOUT_MS = 8_000;
@@ -44,3 +48,26 @@ const refused = (name: string, why: string) =>
     `No session can work in the container ${name}: ${why}.`,
     "It has to run on this machine's Docker engine, with python3 and bash: docs/evaluation.md says what it needs.",
   );
+
+export { forwardPort, listeningPorts } from "../../activities/sandbox/docker/sandbox-ports.ts";
+
+/**
+ * @throws ClientError (missing) if no engine answers, (impossible) if it does not have the sandbox
+ */
+export async function sandboxHere({ db }: Pick<Store, "db">, sessionId: string) {
+  const found = await runningSandbox(connectDocker(), sessionId).catch((error: unknown) => {
+    throw missing(
+      "The Docker engine does not answer; a sandbox's servers are reached through it.",
+      "Run this where the worker's engine is, or set DOCKER_HOST to it.",
+      error,
+    );
+  });
+  if (found !== undefined) return found;
+  const host = (await findSandbox(db, sessionId))?.host;
+  throw notPossible(
+    `${sessionId} has no running sandbox on this Docker engine.`,
+    host === undefined || host === "" || host === hostname()
+      ? `A sandbox lives while the session runs: longhaul status ${sessionId}`
+      : `It is on ${host}: run this there, or set DOCKER_HOST to its engine.`,
+  );
+}
