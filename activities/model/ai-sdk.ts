@@ -3,28 +3,28 @@
  * `wires/`. Only this folder imports the SDK, on its first call. Tools have no `execute`: the loop is ours, and runs them.
  */
 import type * as Sdk from "ai";
-import { type Model, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
-import { type JsonObject } from "../contract/json-object.ts";
-import { type ToolSpec } from "../contract/tools.ts";
-import type { ModelTarget } from "../config/model-target.ts";
+import type { ModelTarget, Api } from "../config/model-target.ts";
 import { type Environment, fullModelName } from "../config/providers.ts";
+import type { JsonObject } from "../contract/json-object.ts";
+import type { ToolSpec } from "../contract/tools.ts";
 import { loadPart } from "../process/load-part.ts";
+import { Listener, toAnswer } from "./answer.ts";
 import { COUNT_MS, countingFetch, TokenCounts } from "./count-tokens.ts";
-import { deadlinesOf } from "./deadlines.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
 import type { Identities } from "./identity/identities.ts";
-import { Listener } from "./listener.ts";
+import type { Model, ModelAnswer, ModelDelta, ModelRequest } from "./model.ts";
 import { createNetwork, type Network } from "./provider-fetch.ts";
-import { toAnswer } from "./to-answer.ts";
-import { toModelError } from "./to-model-error.ts";
-import { createWithoutRefused } from "./refusals/without-refused.ts";
-import { ServedWindows } from "./served-window.ts";
-import { toGoogleSchema } from "./request/google-schema.ts";
-import { toMoonshotSchema } from "./request/moonshot-schema.ts";
+import { FieldRefusals, OutputRefusals } from "./refusals/fields.ts";
+import { FileRefusals } from "./refusals/files.ts";
+import type { Ask, Refusals } from "./refusals/refusals.ts";
+import { SummaryRefusals, ThoughtRefusals } from "./refusals/thoughts.ts";
+import { ToolRefusals } from "./refusals/tools.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
-import { Watchdog } from "./watchdog.ts";
+import { toGoogleSchema, toMoonshotSchema } from "./request/tool-schemas.ts";
 import { cacheMark, NO_CALLS, rulesOf, type WireRules } from "./request/wire-rules.ts";
-import { loadWire } from "./wires/load-wire.ts";
+import { ServedWindows } from "./served-window.ts";
+import { toModelError } from "./to-model-error.ts";
+import { deadlinesOf, Watchdog } from "./watchdog.ts";
 import type { Wire, WireCall } from "./wires/wire.ts";
 
 export interface AiSdkOptions {
@@ -284,3 +284,28 @@ const IN_SUBSET: Readonly<Record<WireRules["schemas"], (schema: JsonObject) => R
   google: toGoogleSchema,
   moonshot: toMoonshotSchema,
 };
+
+/** The wire of an API: each is loaded when it is first named. */
+const WIRES: Readonly<Record<Api, () => Promise<Wire>>> = {
+  responses: async () => (await loadPart(import("./wires/responses.ts"))).responsesWire,
+  chat: async () => (await loadPart(import("./wires/chat.ts"))).chatWire,
+  messages: async () => (await loadPart(import("./wires/messages.ts"))).messagesWire,
+  gemini: async () => (await loadPart(import("./wires/gemini.ts"))).geminiWire,
+};
+
+const loadWire = (api: Api): Promise<Wire> => WIRES[api]();
+
+/** @returns a function that asks a provider without what it refuses, which is remembered for this process */
+function createWithoutRefused(): (endpoint: Endpoint, ask: Ask) => Ask {
+  // Nested: the first kind sees each refusal before the others.
+  const kinds: readonly Refusals[] = [
+    new ToolRefusals(),
+    new FileRefusals(),
+    new ThoughtRefusals(),
+    new OutputRefusals(),
+    new SummaryRefusals(),
+    new FieldRefusals(),
+  ];
+  return (endpoint, ask) =>
+    kinds.reduce<Ask>((next, kind) => (request) => kind.ask(request, endpoint, next), ask);
+}

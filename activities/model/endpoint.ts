@@ -1,7 +1,7 @@
 /** The address and credentials for a model. Pure. */
 import type { ModelTarget, Provider } from "../config/model-target.ts";
-import { type Environment, findProvider, fullModelName, missingVariables } from "../config/providers.ts";
 import { lackingFields } from "../config/presets.ts";
+import { type Environment, findProvider, fullModelName, missingVariables } from "../config/providers.ts";
 import type { Identities, Identity } from "./identity/identities.ts";
 import { ModelError } from "./model.ts";
 

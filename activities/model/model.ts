@@ -1,10 +1,10 @@
 /** The port to a language model. Two adapters: the AI SDK (ai-sdk.ts) and the tests' scripted one. */
-import type { FieldEdit } from "./refusals/body-fields.ts";
-import type { AssistantPart, Message } from "../contract/message.ts";
-import type { StepUsage } from "../contract/activities.ts";
-import type { ToolSpec } from "../contract/tools.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import type { Deadlines } from "../config/run-policy.ts";
+import type { StepUsage } from "../contract/activities.ts";
+import type { AssistantPart, Message } from "../contract/message.ts";
+import type { ToolSpec } from "../contract/tools.ts";
+import type { FieldEdit } from "./refusals/body-fields.ts";
 
 export interface Model {
   /**

@@ -2,7 +2,6 @@
  * Thoughts that a server leaves at the beginning of an answer's text, in the tags of the model's template. Only there: tags that the
  * text quotes later are part of it. Pure.
  */
-import { isInCode } from "./in-code.ts";
 
 /** Opening and closing, in lower case. Source: templates of DeepSeek, Qwen and GLM; Anthropic's prompts; Seed, Magistral, Kimi and gpt-oss. */
 const TAGS = [
@@ -102,4 +101,12 @@ function isQuoted(text: string, at: number, length: number): boolean {
   const line = text.slice(text.lastIndexOf("\n", at - 1) + 1, at);
   if (/["'“‘(«]$/.test(line)) return true;
   return /\S\s+$/.test(line) && /^(?:[^\S\n]+\S|[.,;:!?)])/.test(text.slice(at + length));
+}
+
+/** Whether a place of a text is within a fence or backticks, so that what is there is quoted. Pure. */
+export function isInCode(text: string, at: number): boolean {
+  const before = text.slice(0, at);
+  if ((before.match(/^ {0,3}(?:```|~~~)/gm) ?? []).length % 2 === 1) return true;
+  const line = before.slice(before.lastIndexOf("\n") + 1);
+  return (line.match(/`/g) ?? []).length % 2 === 1;
 }

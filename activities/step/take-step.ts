@@ -6,7 +6,7 @@ import { modelDeadlines } from "../config/run-policy.ts";
 import { measureOf, sizeFacts } from "../context/context-size.ts";
 import { type BuiltMessages, buildMessages, type Prefix } from "../context/request.ts";
 import type { ModelAnswer } from "../model/model.ts";
-import { saysNothing } from "../model/to-answer.ts";
+import { saysNothing } from "../model/answer.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import { interruptOpenCalls, missingEnd } from "../runtime/interrupt-open-calls.ts";

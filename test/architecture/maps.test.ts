@@ -175,7 +175,7 @@ const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly
     "if (paid) return answerFacts(",
   ],
   ["request, streamed", "activities/model/ai-sdk.ts", "streamText"],
-  ["pieces", "activities/model/listener.ts", "text-delta", "#onDelta("],
+  ["pieces", "activities/model/answer.ts", "text-delta", "#onDelta("],
   ["pieces for watchers", "activities/store/events.ts", "insert into stream_chunks"],
   [
     "answer, ledger rows, usage, events: one transaction",

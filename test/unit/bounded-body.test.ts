@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { askForge } from "../../activities/git/forge-calls.ts";
 import { askBatch } from "../../activities/git/lfs-store.ts";
-import { gatheredBody } from "../../activities/model/gathered-body.ts";
+import { gatheredBody } from "../../activities/model/stream-events.ts";
 import { readJson, type Bounds } from "../../activities/process/bounded-body.ts";
 import { createOutgoing } from "../../activities/process/outgoing-fetch.ts";
 import { askServer } from "../../client/setup/model-servers.ts";

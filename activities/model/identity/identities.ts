@@ -1,13 +1,10 @@
 /** The providers that this worker reaches in its operator's way: their addresses, and the tokens for them. */
-import type { Auth, OperatorProvider } from "../../config/operator-providers.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
+import type { Auth, OperatorProvider } from "../../config/operator-providers.ts";
 import { apiOfPreset } from "../../config/presets.ts";
 import { describedProvider, type Environment } from "../../config/providers.ts";
-import { bedrockTokens } from "./aws.ts";
-import { entraTokens } from "./azure.ts";
-import { commandTokens } from "./command.ts";
-import { googleTokens } from "./google.ts";
-import { KeptToken, type TokenSource } from "./token-source.ts";
+import { describeIdentity, bedrockTokens, googleTokens, entraTokens } from "./clouds.ts";
+import { commandTokens, KeptToken, type TokenSource } from "./token-source.ts";
 
 export interface Identity {
   /** `providers.bedrock (aws-bedrock)`, for messages. */
@@ -115,13 +112,8 @@ export class Identities {
     };
     const kept = new KeptToken({ source, name, fix, onToken, mask, now });
     const token: Identity["token"] = (signal, failed) => kept.get(signal, failed);
-    const who: Identity["who"] = async (signal) => {
-      const { describeIdentity } = await import("./who.ts");
-      return describeIdentity(
-        { auth, region: own.region, token: await token(signal), ...this.#options },
-        signal,
-      );
-    };
+    const who: Identity["who"] = async (signal) =>
+      describeIdentity({ auth, region: own.region, token: await token(signal), ...this.#options }, signal);
     return { name, fix, token, who, mask, now };
   }
 

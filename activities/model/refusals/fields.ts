@@ -1,16 +1,12 @@
-/**
- * Optional fields of our requests that a server refuses by name, or demands: the request is repeated without them, or
- * with them, and so is every later one to this server. The operator's own fields (`body`) are sent as they are.
- */
+/** Fields of our requests that a server refuses: optional ones, and an output limit that is too high. */
 import { shorten } from "../../contract/cut-text.ts";
 import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
-import type { ModelError } from "../model.ts";
-import { isRefusal, type ModelAnswer, type ModelRequest } from "../model.ts";
+import { type ModelError, isRefusal, type ModelAnswer, type ModelRequest } from "../model.ts";
 import { NO_CALLS } from "../request/wire-rules.ts";
 import { editBody, editFor, type FieldEdit } from "./body-fields.ts";
-import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
+import { type Ask, RefusalMemory, type Refusals } from "./refusals.ts";
 
 /** Longest quote of the provider's message. */
 const MAX_WHY_CHARS = 300;
@@ -22,6 +18,10 @@ interface Learned {
   readonly why: string;
 }
 
+/**
+ * Optional fields that a server refuses by name, or demands: the request is repeated without them, or with them, and so is every
+ * later one to this server. The operator's own fields (`body`) are sent as they are.
+ */
 export class FieldRefusals implements Refusals {
   readonly #memory = new RefusalMemory<readonly Learned[]>();
 
@@ -100,4 +100,38 @@ function sentBody(cause: unknown): JsonObject {
     link = next ?? lastError;
   }
   return {};
+}
+
+/** Models whose output limit is lower than assumed: asked again with the limit that their provider names. */
+export class OutputRefusals implements Refusals {
+  readonly #memory = new RefusalMemory<number>();
+
+  async ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer> {
+    const known = this.#memory.why(endpoint, "output") ?? Infinity;
+    const asked = { ...request, maxOutputTokens: Math.min(request.maxOutputTokens, known) };
+    try {
+      return await ask(asked);
+    } catch (error) {
+      const most = mostTokens(error, asked.maxOutputTokens);
+      if (most === undefined) throw error;
+      this.#memory.add(endpoint, "output", most);
+      return ask({ ...asked, maxOutputTokens: most });
+    }
+  }
+}
+
+/**
+ * The limit that a refusal names: the largest number below what was asked for.
+ * Source: OpenAI, "max_tokens is too large: 32768. This model supports at most 16384 completion tokens", "Invalid
+ * 'max_output_tokens': integer above maximum value. Expected a value <= 16384"; Anthropic, "max_tokens: 128000 > 64000"; DeepSeek,
+ * "the valid range of max_tokens is [1, 8192]"; Google, "from 1 (inclusive) to 65537 (exclusive)"; Groq, "must be less than or
+ * equal to `8192`".
+ */
+function mostTokens(error: unknown, askedTokens: number): number | undefined {
+  if (!isRefusal(error)) return undefined;
+  const { text, param = "" } = readErrorFacts(error.cause);
+  if (!/max_?(?:completion_?|output_?|new_?)?tokens/i.test(`${text} ${param}`)) return undefined;
+  const numbers = [...text.matchAll(/\b\d+\b/g)].map(([digits]) => Number(digits));
+  const most = Math.max(0, ...numbers.filter((number) => number < askedTokens));
+  return most > 1 ? most - (text.includes("(exclusive)") ? 1 : 0) : undefined;
 }

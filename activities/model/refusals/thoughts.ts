@@ -1,7 +1,4 @@
-/**
- * Provider data in answers (encrypted reasoning, signatures, item ids) that the provider can no longer read, because
- * the key is another account's or a gateway asked another provider: the request is repeated without it.
- */
+/** Reasoning that a provider refuses: what it can no longer read of its earlier answers, and a summary that it does not give. */
 import { shorten } from "../../contract/cut-text.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Endpoint } from "../endpoint.ts";
@@ -13,13 +10,18 @@ import {
   type ModelRequest,
   type RefusedPart,
 } from "../model.ts";
-import { type Ask, RefusalMemory, type Refusals } from "./memory.ts";
+import { summaryOf } from "../wires/wire.ts";
+import { type Ask, RefusalMemory, type Refusals } from "./refusals.ts";
 
 /** Longest quote of the provider's message. */
 const MAX_WHY_CHARS = 300;
 
 type Answer = Extract<Message, { readonly role: "assistant" }>;
 
+/**
+ * Provider data in answers (encrypted reasoning, signatures, item ids) that the provider can no longer read, because the key is
+ * another account's or a gateway asked another provider: the request is repeated without it.
+ */
 export class ThoughtRefusals implements Refusals {
   readonly #memory = new RefusalMemory();
 
@@ -76,4 +78,36 @@ function isAboutThoughts(error: unknown): error is ModelError {
   if (!isRefusal(error)) return false;
   const { text, code } = readErrorFacts(error.cause);
   return /encrypted.?content|signature|\b(?:rs|fc|msg)_\w+|\bthinking\b|'reasoning'/i.test(`${text} ${code}`);
+}
+
+/** Source: OpenAI's refusal, "If you just verified, it can take up to 15 minutes for access to propagate." */
+const KEPT_MS = 15 * 60_000;
+
+/** Providers that do not show a model's reasoning: asked again without a summary, which is then not requested for a while. */
+export class SummaryRefusals implements Refusals {
+  readonly #memory = new RefusalMemory(KEPT_MS);
+
+  async ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer> {
+    if (summaryOf(request.target) === null) return ask(request);
+    if (this.#memory.why(endpoint, "summary") === undefined) {
+      try {
+        return await ask(request);
+      } catch (error) {
+        if (!isRefusedSummary(error)) throw error;
+        this.#memory.add(endpoint, "summary", error.message);
+      }
+    }
+    return { ...(await ask(withoutSummary(request))), summaryRefused: true };
+  }
+}
+
+function withoutSummary({ target, ...request }: ModelRequest): ModelRequest {
+  return { ...request, target: { ...target, reasoning: { ...target.reasoning, summary: "none" } } };
+}
+
+/** OpenAI's words to organisations that are not verified; routers pass the words on and lose the parameter's name. */
+function isRefusedSummary(error: unknown): error is ModelError {
+  if (!isRefusal(error)) return false;
+  const { param, text } = readErrorFacts(error.cause);
+  return param === "reasoning.summary" || /verified to generate reasoning summar/i.test(text);
 }

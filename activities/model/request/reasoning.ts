@@ -1,6 +1,6 @@
 /** Which reasoning is sent back: only to the model that made it, in its wire's form. Pure. */
-import type { AssistantPart, ProviderData, ReasoningPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
+import type { AssistantPart, ProviderData, ReasoningPart } from "../../contract/message.ts";
 import type { WireRules } from "./wire-rules.ts";
 
 /** Key under which we note the model that made a part: provider data is only valid for that model. */

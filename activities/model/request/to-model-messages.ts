@@ -1,10 +1,17 @@
 /** Our transcript as the AI SDK's messages, in a form that the target server accepts. Pure. */
+import { createHash } from "node:crypto";
 import type { ModelMessage } from "ai";
-import type { AssistantPart, Message, ReasoningPart, ToolResultPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
-import { callIds } from "./call-ids.ts";
+import { cutChars } from "../../contract/cut-text.ts";
+import type {
+  AssistantPart,
+  Message,
+  ReasoningPart,
+  ToolResultPart,
+  FilePart,
+  UserPart,
+} from "../../contract/message.ts";
 import { COMPATIBLE_KEY, dataFor, isBlank, reasoningFields, reasoningToSend } from "./reasoning.ts";
-import { safeToolName, toToolMessages, toUserPart } from "./results.ts";
 import { cacheMark, markedTurns, rulesOf, type WireRules } from "./wire-rules.ts";
 
 export type RequestTarget = Pick<
@@ -134,4 +141,129 @@ function marked(messages: readonly ModelMessage[], target: ModelTarget): ModelMe
   const turns = markedTurns(messages);
   const providerOptions = { anthropic: { cacheControl: cacheMark(target) } };
   return messages.map((message, index) => (turns.has(index) ? { ...message, providerOptions } : message));
+}
+
+/** Source: OpenAI refuses longer ones on both wires. */
+const MAX_CALL_ID_CHARS = 64;
+
+type Form = WireRules["callIds"];
+
+/** Call ids in the form that a server accepts; the stored ones never change. @returns the id to send for a stored one: the same in every request, and never shared by two */
+function callIds(messages: readonly Message[], form: Form): (stored: string) => string {
+  const sent = new Map<string, string>();
+  const taken = new Set<string>();
+  for (const { content } of messages) {
+    for (const part of content) {
+      if (!("toolCallId" in part) || sent.has(part.toolCallId)) continue;
+      let id = inForm(part.toolCallId, form);
+      for (let salt = 1; taken.has(id); salt += 1) id = digest(`${part.toolCallId} ${salt}`, form);
+      sent.set(part.toolCallId, id);
+      taken.add(id);
+    }
+  }
+  return (stored) => sent.get(stored) ?? stored;
+}
+
+function inForm(id: string, form: Form): string {
+  if (form === "nine") return /^[a-zA-Z0-9]{9}$/.test(id) ? id : digest(id, form);
+  if (id.length > MAX_CALL_ID_CHARS) return digest(id, form);
+  return form === "safe" ? id.replaceAll(/[^a-zA-Z0-9_-]/g, "_") : id;
+}
+
+function digest(text: string, form: Form): string {
+  return cutChars(createHash("sha256").update(text).digest("hex"), form === "nine" ? 9 : 32);
+}
+
+type ImageDetail = ModelTarget["imageDetail"];
+type ToolMessage = Extract<ModelMessage, { readonly role: "tool" }>;
+type SdkToolResult = Extract<ToolMessage["content"][number], { readonly type: "tool-result" }>;
+type SdkFile = { type: "file"; data: { type: "data"; data: string }; mediaType: string; filename?: string };
+
+function toUserPart(part: UserPart, detail: ImageDetail): { type: "text"; text: string } | SdkFile {
+  return part.type === "text" ? { type: "text", text: part.text } : toFile(part, detail);
+}
+
+/** The image detail is always given: OpenAI's schema requires it, and vLLM enforces that. */
+function toFile(part: FilePart, detail: ImageDetail): SdkFile {
+  const match = /^data:[^,]*?;base64,/.exec(cutChars(part.data, 200));
+  return {
+    type: "file",
+    data: { type: "data", data: match === null ? part.data : part.data.slice(match[0].length) },
+    mediaType: part.mediaType,
+    ...(part.filename === undefined ? {} : { filename: part.filename }),
+    ...(part.mediaType.startsWith("image/")
+      ? { providerOptions: { openai: { imageDetail: detail ?? "auto" } } }
+      : {}),
+  };
+}
+
+/** One message with the results of a turn; if results cannot contain images, a user message after them shows the images. */
+function toToolMessages(
+  results: readonly ToolResultPart[],
+  rules: WireRules,
+  idOf: (stored: string) => string,
+  detail: ImageDetail,
+): ModelMessage[] {
+  const message: ModelMessage = {
+    role: "tool",
+    content: results.map((result) => toToolResult(result, rules, idOf, detail)),
+  };
+  const files = results.flatMap((result) => (result.files ?? []).map((file) => ({ result, file })));
+  if (rules.filesInResults || files.length === 0) return [message];
+  const shown = files.flatMap(({ result, file }) => [
+    {
+      type: "text" as const,
+      text: `File from the result of ${result.toolName} (${idOf(result.toolCallId)}):`,
+    },
+    toFile(file, detail),
+  ]);
+  return [message, { role: "user", content: shown }];
+}
+
+function toToolResult(
+  result: ToolResultPart,
+  { filesInResults }: WireRules,
+  idOf: (stored: string) => string,
+  detail: ImageDetail,
+): SdkToolResult {
+  const text = resultText(result);
+  const files = result.files ?? [];
+  const call = {
+    type: "tool-result" as const,
+    toolCallId: idOf(result.toolCallId),
+    toolName: safeToolName(result.toolName),
+  };
+  if (files.length === 0 || !filesInResults) return { ...call, output: { type: "text", value: text } };
+  return {
+    ...call,
+    output: {
+      type: "content",
+      value: [{ type: "text", text }, ...files.map((file) => toFile(file, detail))],
+    },
+  };
+}
+
+/** A name that no provider refuses: models sometimes add stray tokens, and the name is sent back with the history. */
+function safeToolName(name: string): string {
+  const safe = cutChars(name.replaceAll(/[^a-zA-Z0-9_-]/g, "_"), 64);
+  // The SDK looks names up in an object: the name of a built-in JavaScript property would not yield text.
+  return safe === "" || safe in {} ? "unknown" : safe;
+}
+
+/**
+ * The outcome in the text itself: no wire has a field for it that all servers take, and the SDK's error form would wrap the
+ * text in JSON, which costs tokens for every escaped line break.
+ */
+function resultText(result: ToolResultPart): string {
+  const text = isBlank(result.text) ? "(no output)" : result.text;
+  switch (result.outcome) {
+    case "completed":
+      return text;
+    case "error":
+      return /^\W*error/i.test(text) ? text : `Error: ${text}`;
+    case "interrupted":
+      return text.includes("[interrupted]") ? text : `${text} [interrupted]`;
+    case "unknown":
+      return /unknown/i.test(text) ? text : `Outcome unknown: ${text}`;
+  }
 }

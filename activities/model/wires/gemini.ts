@@ -1,7 +1,8 @@
 /** Google's generateContent. */
 import { createGoogle } from "@ai-sdk/google";
+import { isJsonObject } from "../../contract/json-object.ts";
 import { isThinking } from "../request/wire-rules.ts";
-import { geminiEvents } from "./whole-answers.ts";
+import type { StreamEvent } from "../stream-events.ts";
 import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
 
 export function geminiWire({ request, endpoint, fetchWith }: WireCall): WireSettings {
@@ -21,4 +22,11 @@ export function geminiWire({ request, endpoint, fetchWith }: WireCall): WireSett
       ...(target.tier === undefined ? {} : { serviceTier: target.tier }),
     }),
   };
+}
+
+/** Google gives one object, or a list of the chunks that it would have streamed. */
+export function geminiEvents(body: unknown): readonly StreamEvent[] | undefined {
+  const chunks = [body].flat().filter(isJsonObject);
+  const isAnswer = chunks.some((chunk) => "candidates" in chunk || "promptFeedback" in chunk);
+  return isAnswer && !chunks.some((chunk) => isJsonObject(chunk["error"])) ? chunks : undefined;
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { bedrockToken, bedrockTokens } from "../../../activities/model/identity/aws.ts";
+import { bedrockToken, bedrockTokens } from "../../../activities/model/identity/clouds.ts";
 import { isSignedBy } from "../../support/cloud-server.ts";
 
 const NOW = Date.parse("2026-11-26T04:05:06.000Z");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { rulesOf } from "../../../activities/model/request/wire-rules.ts";
-import { toChatBody } from "../../../activities/model/wires/chat-body.ts";
-import { toGoogleSchema } from "../../../activities/model/request/google-schema.ts";
+import { toChatBody } from "../../../activities/model/wires/chat.ts";
+import { toGoogleSchema } from "../../../activities/model/request/tool-schemas.ts";
 import { modelRequest, type RequestParts } from "../../support/model-request.ts";
 
 const messages = [

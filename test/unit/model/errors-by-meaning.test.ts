@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { classOfError } from "../../../activities/model/error-class.ts";
+import { classOfError } from "../../../activities/model/to-model-error.ts";
 import { readErrorFacts } from "../../../activities/model/error-facts.ts";
 
 const classOf = (statusCode: number, message: string) =>

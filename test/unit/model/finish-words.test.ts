@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { meaningOfFinish } from "../../../activities/model/finish-words.ts";
+import { meaningOfFinish } from "../../../activities/model/answer.ts";
 
 const WORDS: readonly (readonly [string, readonly string[]])[] = [
   [

@@ -1,11 +1,15 @@
 /** A provider's stream on its way to the SDK: repaired, with its pieces gathered while no one waits for them. */
 import { PassThrough, Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { gatheredBody } from "../../../activities/model/gathered-body.ts";
-import { RepairedEvents, type Reading, type StreamEvent } from "../../../activities/model/stream-events.ts";
-import { ChatStream } from "../../../activities/model/wires/chat-stream.ts";
-import { messagesPiece } from "../../../activities/model/wires/messages-stream.ts";
-import { responsesPiece } from "../../../activities/model/wires/responses-stream.ts";
+import {
+  gatheredBody,
+  RepairedEvents,
+  type Reading,
+  type StreamEvent,
+} from "../../../activities/model/stream-events.ts";
+import { ChatStream } from "../../../activities/model/wires/chat.ts";
+import { messagesPiece } from "../../../activities/model/wires/messages.ts";
+import { responsesPiece } from "../../../activities/model/wires/responses.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const line = (event: StreamEvent) => `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { toMoonshotSchema } from "../../../activities/model/request/moonshot-schema.ts";
+import { toMoonshotSchema } from "../../../activities/model/request/tool-schemas.ts";
 import { rulesOf } from "../../../activities/model/request/wire-rules.ts";
 import { acceptedSchema } from "../../../activities/tools/accepted-schema.ts";
 import { toolRegistry, toolSpec } from "../../../activities/tools/index.ts";

@@ -1,7 +1,7 @@
 /** When a provider will answer again, by its words: one table of what services really write, and generated spellings. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { hintMs } from "../../../activities/model/retry-hint.ts";
+import { hintMs } from "../../../activities/model/retry-after.ts";
 
 const now = Date.parse("2026-11-25T12:00:00Z");
 const SECOND = 1_000;

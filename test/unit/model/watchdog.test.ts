@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ModelError } from "../../../activities/model/model.ts";
-import { deadlinesOf } from "../../../activities/model/deadlines.ts";
-import { Watchdog } from "../../../activities/model/watchdog.ts";
+import { deadlinesOf, Watchdog } from "../../../activities/model/watchdog.ts";
 import { modelDeadlines } from "../../../activities/config/run-policy.ts";
 import { configOf } from "../../support/run-config.ts";
 import { modelRequest } from "../../support/model-request.ts";

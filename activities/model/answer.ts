@@ -1,19 +1,20 @@
 /**
- * The one place in which what the AI SDK made of a provider's stream becomes our answer. Pure.
- * What a server needs mended is mended before, in the wire's `fetch` and the package's own settings (`wires/`).
+ * The one place in which what the AI SDK made of a provider's stream becomes our answer: `Listener` passes its pieces on while they
+ * come, `toAnswer` reads the whole. What a server needs mended is mended before, in the wire's `fetch` and the package's own
+ * settings (`wires/`).
  */
-import type { StepResult, ToolSet } from "ai";
+import type { StepResult, ToolSet, TextStreamPart } from "ai";
+import type { Api } from "../config/model-target.ts";
+import { fullModelName } from "../config/providers.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import { objectOf } from "../contract/json-object.ts";
 import { answerText, type AssistantPart, type ProviderData } from "../contract/message.ts";
-import type { Api } from "../config/model-target.ts";
-import { fullModelName } from "../config/providers.ts";
-import { meaningOfFinish } from "./finish-words.ts";
-import { ModelError, type ModelAnswer, type ModelRequest } from "./model.ts";
+import { ModelError, type ModelAnswer, type ModelRequest, type ModelDelta } from "./model.ts";
 import { carriesData, COMPATIBLE_KEY, isBlank, ORIGIN_KEY, TAGGED } from "./request/reasoning.ts";
 import { rulesOf } from "./request/wire-rules.ts";
-import { splitThoughts } from "./thoughts-in-text.ts";
+import { splitThoughts, LeadingThoughts } from "./thoughts-in-text.ts";
 import { reportedCostUsd, trustedUsage } from "./usage.ts";
+import type { Watchdog } from "./watchdog.ts";
 import { writtenCalls } from "./written-calls.ts";
 
 /** What the SDK gathered of one request. */
@@ -32,6 +33,63 @@ export interface OpenCall {
 const MAX_REASON_CHARS = 300;
 
 export type ReadAnswer = Omit<ModelAnswer, "firstTokenMs" | "durationMs">;
+
+/** Listens to an answer while it streams: passes its pieces on, tells the watchdog of them, and remembers unfinished calls. */
+export class Listener {
+  /** By `performance.now()`; undefined until a piece of the answer has arrived. */
+  firstTokenAt: number | undefined;
+  readonly #onDelta: (delta: ModelDelta) => void;
+  readonly #watchdog: Watchdog;
+  readonly #thoughts = new LeadingThoughts();
+  readonly #open = new Map<string, { toolCallId: string; toolName: string; input: string }>();
+
+  constructor(onDelta: (delta: ModelDelta) => void, watchdog: Watchdog) {
+    this.#onDelta = onDelta;
+    this.#watchdog = watchdog;
+  }
+
+  /** Calls that have begun and have no end, in the order in which they began. */
+  open(): OpenCall[] {
+    return [...this.#open.values()];
+  }
+
+  /** @throws what the provider or the SDK reports instead of an answer */
+  take(part: TextStreamPart<ToolSet>): void {
+    if (part.type === "error") throw isCutOff(part.error) ? cutOff() : part.error;
+    if (part.type === "reasoning-start") return this.#watchdog.thinking();
+    if (part.type === "text-delta" || part.type === "reasoning-delta") {
+      if (part.text === "") return;
+      if (part.type === "text-delta") this.#thoughts.take(part.text).forEach(this.#onDelta);
+      else this.#onDelta({ type: "reasoning", text: part.text });
+    } else if (part.type === "tool-input-start") this.#begin(part.id, part.toolName);
+    else if (part.type === "tool-input-delta") this.#write(part.id, part.delta);
+    else if (part.type === "tool-call") {
+      // Some packages give a call only when it is complete.
+      if (!this.#open.has(part.toolCallId)) this.#begin(part.toolCallId, part.toolName);
+      this.#open.delete(part.toolCallId);
+    } else if (part.type === "text-end") this.#thoughts.end().forEach(this.#onDelta);
+    else if (part.type !== "reasoning-end") return;
+    this.firstTokenAt ??= performance.now();
+    this.#watchdog.heard();
+  }
+
+  #begin(toolCallId: string, toolName: string): void {
+    this.#open.set(toolCallId, { toolCallId, toolName, input: "" });
+    this.#onDelta({ type: "tool-call", toolName });
+  }
+
+  #write(id: string, delta: string): void {
+    const call = this.#open.get(id);
+    if (call === undefined) return;
+    call.input += delta;
+    this.#onDelta({ type: "tool-input", text: delta });
+  }
+}
+
+/** The chat package's words for a stream that ended early, and the SDK's for one that held nothing. Test: "ended without its last event". */
+function isCutOff(error: unknown): boolean {
+  return error instanceof Error && /ended without a finish (?:reason|chunk)/.test(error.message);
+}
 
 /**
  * @param step undefined if the stream ended without an end of its own
@@ -72,7 +130,7 @@ export function toAnswer(
   };
 }
 
-export const cutOff = () =>
+const cutOff = () =>
   new ModelError("The provider's stream ended before its answer was complete.", { class: "unavailable" });
 
 /** Whether an answer has neither a call nor a word: a text of blanks is none. */
@@ -202,4 +260,50 @@ function dataOf(metadata: unknown): { providerOptions?: ProviderData } {
     return filled.length === 0 ? [] : [[provider, Object.fromEntries(filled)] as const];
   });
   return kept.length === 0 ? {} : { providerOptions: Object.fromEntries(kept) };
+}
+
+/** What a server's word for an answer's end means; `other`: it ended in another way than by itself; undefined: the word is not known. */
+export type FinishMeaning = "stop" | "length" | "content-filter" | "error" | "tool-calls" | "other";
+
+/** Words for "the model stopped by itself", in letters and digits only. Source: public reports on servers of the chat wire. */
+const STOPPED: ReadonlySet<string> = new Set(
+  `stop stopped stopsequence stoptoken endturn endofturn turnend eos eostoken eosfound endofsequence endoftext eot eotid eom eomid
+  imend im end ended s complete completed done finish finished success succeeded normal natural ok`.split(
+    /\s+/,
+  ),
+);
+
+/**
+ * Stems, the first that occurs in the word counts. A failure comes before the limits: `rate_limit`. A word that only says that
+ * something else has happened is no regular end. Source: as above; Google's list of finish reasons.
+ */
+const STEMS: readonly (readonly [RegExp, FinishMeaning])[] = [
+  [/malformed|unexpectedtool|toomanytool|missingthought/, "error"],
+  [/toolcall|tooluse|functioncall|^tools?$|^functions?$/, "tool-calls"],
+  [
+    /filter|safety|sensitive|moderat|refus|block|policy|prohibit|recitation|spii|guardrail|flagged|unsafe|censor/,
+    "content-filter",
+  ],
+  [
+    /error|fail|abort|cancel|time(?:d)?out|interrupt|exception|overload|network|unavailable|ratelimit|disconnect|crash/,
+    "error",
+  ],
+  [
+    /length|maxtoken|max\w*token|tokenlimit|maxoutput|truncat|context(?:window|limit|full)|cutoff|budget/,
+    "length",
+  ],
+  [
+    /^(?:other|unknown|unspecified|finishreasonunspecified|finishreasonother|null|none|language|incomplete)$/,
+    "other",
+  ],
+];
+
+/** @param word as the server writes it, in any case: `eos`, `END_TURN`, `FinishReason.STOP`, `<|im_end|>` */
+export function meaningOfFinish(word: string): FinishMeaning | undefined {
+  const plain = word
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]/g, "")
+    .replace(/^(?:finish|stop)reason(?=.)/, "");
+  if (STOPPED.has(plain)) return "stop";
+  return STEMS.find(([stem]) => stem.test(plain))?.[1];
 }

@@ -1,4 +1,4 @@
-/** This process's record of recent refusals, by provider and by the part that was refused. */
+/** What all kinds of refusals share: this process's record of recent ones, and whether one says what it is about. */
 import { createHash } from "node:crypto";
 import type { Endpoint } from "../endpoint.ts";
 import type { ModelAnswer, ModelRequest } from "../model.ts";
@@ -19,6 +19,7 @@ const AN_HOUR_MS = 3_600_000;
 
 type Place = Pick<Endpoint, "baseUrl" | "modelId">;
 
+/** Recent refusals, by provider and by the part that was refused. */
 export class RefusalMemory<Why = string> {
   readonly #keptMs: number;
   readonly #known = new Map<string, { readonly untilMs: number; readonly why: Why }>();
@@ -48,3 +49,13 @@ export class RefusalMemory<Why = string> {
 
 const keyOf = ({ baseUrl = "", modelId }: Place, what: string): string =>
   createHash("sha256").update(`${baseUrl}\n${modelId}\n${what}`).digest("base64");
+
+/**
+ * Source: reports on images and MCP tools. Google, "Request contains an invalid argument."; Moonshot, "Invalid request."; xAI,
+ * "Client specified an invalid argument".
+ */
+const VAGUE =
+  /^(?:request contains an invalid argument|client specified an invalid argument|invalid (?:request|argument)|bad request|provider returned error)\W*$/i;
+
+/** Whether a refusal does not say what it is about. @param text the provider's own words */
+export const isVague = (text: string): boolean => VAGUE.test(text.trim());
