@@ -9,7 +9,7 @@ import { commandList } from "./command-list.ts";
 import { ownCommand, ownShell } from "./setup/own-command.ts";
 import { missingServiceOf } from "./connect/missing-service.ts";
 import { databaseErrorOf } from "../activities/store/database-error.ts";
-import { reasonOf, theirWords } from "../activities/contract/reason-of.ts";
+import { reasonOf, theirWords } from "../activities/contract/errors.ts";
 import { productVersion } from "./console/product-version.ts";
 
 /** The end of the help text stays on the screen. */

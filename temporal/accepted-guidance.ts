@@ -2,10 +2,15 @@
 import { defaultPayloadConverter, type Payload } from "@temporalio/common";
 import { optionalTsToMs } from "@temporalio/common/lib/time.js";
 import type { History } from "@temporalio/common/lib/proto-utils.js";
-import { isEmptyMessage } from "../activities/contract/guidance-limits.ts";
-import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/contract/guidance-items.ts";
-import { senderOf } from "../activities/contract/person-name.ts";
-import type { Guidance } from "../activities/contract/guidance.ts";
+import {
+  isEmptyMessage,
+  type Guidance,
+  senderOf,
+  createUnnamedIds,
+  idOf,
+  itemsOf,
+  partsOf,
+} from "../activities/contract/guidance.ts";
 
 type Event = NonNullable<History["events"]>[number];
 

@@ -1,7 +1,7 @@
 /** Looks, at the worker's start, at what git needs of this machine: sessions on repositories would find out one by one. */
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { reasonOf } from "../activities/contract/reason-of.ts";
+import { reasonOf } from "../activities/contract/errors.ts";
 import type { GitAccess } from "../activities/git/git-access.ts";
 import { ServiceMissing, surroundingsMissing } from "./service-missing.ts";
 

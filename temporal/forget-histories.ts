@@ -1,6 +1,6 @@
 /** Deletes what Temporal holds of sessions that were deleted: their runs' histories. */
 import type { Client } from "@temporalio/client";
-import { reasonOf } from "../activities/contract/reason-of.ts";
+import { reasonOf } from "../activities/contract/errors.ts";
 import { listRuns } from "./list-runs.ts";
 import { isNotFound } from "./where-found.ts";
 

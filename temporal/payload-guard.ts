@@ -9,7 +9,7 @@ import {
   type Payload,
   type PayloadConverter,
 } from "@temporalio/common";
-import { cutChars } from "../activities/contract/cut-text.ts";
+import { cutChars } from "../activities/text/cut.ts";
 
 /** Source: requirement 2.1. */
 export const MAX_PAYLOAD_BYTES = 65_536;

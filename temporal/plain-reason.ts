@@ -1,5 +1,5 @@
 /** Why a connection failed, as people read it. Pure. */
-import { innermostReason } from "../activities/contract/reason-of.ts";
+import { innermostReason } from "../activities/contract/errors.ts";
 
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",

@@ -1,6 +1,6 @@
 /** Why Postgres could not be used, as a typed failure: silent, refusing, or unknown to this machine. Pure. */
 import { PostgresAddressWrong, readPostgresAddress } from "../activities/store/postgres-address.ts";
-import { innermostReason } from "../activities/contract/reason-of.ts";
+import { innermostReason } from "../activities/contract/errors.ts";
 import { EarlierTables, SchemaUnusable } from "../activities/store/migrate.ts";
 import { plainReason } from "./plain-reason.ts";
 import { poolerRefusal } from "./probe-pooler.ts";

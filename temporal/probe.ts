@@ -10,7 +10,7 @@ import {
 } from "../activities/sandbox/docker/engine-address.ts";
 import { ServiceMissing } from "./service-missing.ts";
 import { lacksNamespace } from "./namespace-missing.ts";
-import { theirWords } from "../activities/contract/reason-of.ts";
+import { theirWords } from "../activities/contract/errors.ts";
 import { withTimeout } from "./with-timeout.ts";
 import { patiently, PROBE_MS, within, type Patience } from "./patience.ts";
 import { readPostgresAddress } from "../activities/store/postgres-address.ts";

@@ -12,7 +12,7 @@ import type {
 } from "../activities/contract/activities.ts";
 import type { SettledQuestion } from "../activities/contract/questions.ts";
 import type { Place, RunOrigin } from "../activities/contract/session-runs.ts";
-import type { ToolFacts } from "../activities/contract/tool-facts.ts";
+import type { ToolFacts } from "../activities/contract/calls.ts";
 
 type Event = NonNullable<History["events"]>[number];
 

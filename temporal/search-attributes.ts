@@ -1,6 +1,6 @@
 /** Our search attributes, registered if the namespace lacks them and the server allows it. */
 import type { Connection } from "@temporalio/client";
-import { reasonOf } from "../activities/contract/reason-of.ts";
+import { reasonOf } from "../activities/contract/errors.ts";
 
 export const SEARCH_ATTRIBUTES = [
   "AgentPhase",

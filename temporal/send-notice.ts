@@ -1,5 +1,5 @@
 /** Posts notices to the operator's address. */
-import { isNetworkTrouble, passes } from "../activities/contract/passing.ts";
+import { isNetworkTrouble, passes } from "../activities/contract/errors.ts";
 import type { SendNotice } from "../activities/runtime/notices.ts";
 
 /** Timeout of a request; a silent address is tried again later. */

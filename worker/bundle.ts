@@ -19,7 +19,7 @@ import {
   payloadConverterPath,
   workflowPayloadConverterPath,
 } from "../temporal/data-converter.ts";
-import { reasonOf } from "../activities/contract/reason-of.ts";
+import { reasonOf } from "../activities/contract/errors.ts";
 
 /** A file; or the code itself, if no file could be written. */
 export type WorkflowBundle =
@@ -33,7 +33,7 @@ export type WorkflowBundle =
 const project = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(project, "node_modules", ".cache", "longhaul");
 /** All the workflow can import: its own folder and the pure code it shares with the activities. */
-const SOURCES = ["workflows", "activities/contract"];
+const SOURCES = ["workflows", "activities/contract", "activities/text"];
 /**
  * Loaded once, before any workflow, and shared by all runs of a worker: with an instance per run, an open session took 14 to
  * 50 % more memory (measured 2026-11, decision 0049). So they must hold no state of a run.

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { oneLine } from "../activities/tools/paths.ts";
-import { reasonOf } from "../activities/contract/reason-of.ts";
+import { reasonOf } from "../activities/contract/errors.ts";
 import { ownToolsOf, type OwnTools } from "../activities/tools/own/own-tools.ts";
 import { ServiceMissing } from "../temporal/service-missing.ts";
 

@@ -1,5 +1,5 @@
 /** The worker's log: JSON lines on standard error, masked, with Temporal's own lines among them. */
-import { isQueryError, reasonOf } from "../activities/contract/reason-of.ts";
+import { isQueryError, reasonOf } from "../activities/contract/errors.ts";
 import type { Logger as TemporalLogger, LogLevel } from "@temporalio/worker";
 import { pino, type Logger } from "pino";
 import type { Sanitizer } from "../activities/redaction/sanitizer.ts";

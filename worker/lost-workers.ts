@@ -14,7 +14,7 @@ import type { CodecKey } from "../temporal/codec.ts";
 import { temporalClient } from "../temporal/temporal-client.ts";
 import { isNotFound, whereFound } from "../temporal/where-found.ts";
 import type { Logger } from "./logger.ts";
-import { reasonOf } from "../activities/contract/reason-of.ts";
+import { reasonOf } from "../activities/contract/errors.ts";
 
 export interface LostWorkersOptions {
   readonly lease: WorkerLease;

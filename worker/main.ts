@@ -1,5 +1,5 @@
 /** The worker as a process: what compose, `npm start` and a cluster run. Exit codes as the client's: 0, 1, 2, 4. */
-import { isQueryError, reasonOf } from "../activities/contract/reason-of.ts";
+import { isQueryError, reasonOf } from "../activities/contract/errors.ts";
 import { type WorkerConfig, readWorkerConfig } from "./config.ts";
 import { ServiceMissing } from "../temporal/service-missing.ts";
 import { runWorker } from "./run-worker.ts";

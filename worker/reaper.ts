@@ -26,7 +26,7 @@ import { askAgainIfGone } from "../temporal/ask-again.ts";
 import { listedAsRunning } from "../temporal/list-runs.ts";
 import { temporalClient } from "../temporal/temporal-client.ts";
 import type { Logger } from "./logger.ts";
-import { reasonOf } from "../activities/contract/reason-of.ts";
+import { reasonOf } from "../activities/contract/errors.ts";
 
 export interface ReaperOptions {
   readonly host: SandboxHost;

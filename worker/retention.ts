@@ -1,7 +1,7 @@
 /** Deletes what the operator's policy no longer keeps, a part of it in each round. */
 import type { Client } from "@temporalio/client";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
-import { reasonOf } from "../activities/contract/reason-of.ts";
+import { reasonOf } from "../activities/contract/errors.ts";
 import type { Store } from "../activities/store/db.ts";
 import { deleteFamily, readFamily } from "../activities/store/delete-session.ts";
 import {

@@ -25,8 +25,7 @@ import { watchForLostWorkers } from "./lost-workers.ts";
 import { startReaper } from "./reaper.ts";
 import { temporalConnection, type TemporalConnection } from "../temporal/temporal-connection.ts";
 import { workerIdentity, workerOptions } from "./worker-options.ts";
-import { isNetworkCode } from "../activities/contract/passing.ts";
-import { reasonOf } from "../activities/contract/reason-of.ts";
+import { isNetworkCode, reasonOf } from "../activities/contract/errors.ts";
 
 /** Delays before polling again, each longer than the last, so that a server that is down is not flooded. */
 const RESTART_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;

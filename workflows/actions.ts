@@ -7,9 +7,8 @@ import {
   workflowInfo,
   upsertSearchAttributes,
 } from "@temporalio/workflow";
-import { cutChars } from "../activities/contract/cut-text.ts";
-import { mismatchNote } from "../activities/contract/answer-notes.ts";
-import { LOOP_WARNING_TEXT } from "../activities/contract/stuck.ts";
+import { cutChars } from "../activities/text/cut.ts";
+import { mismatchNote, LOOP_WARNING_TEXT } from "./stuck.ts";
 import type {
   AgentActivities,
   ModelStepFacts,

@@ -10,8 +10,8 @@ import type {
   UndoneFacts,
 } from "../activities/contract/activities.ts";
 import type { Occasion } from "../activities/contract/budget.ts";
-import { repeatable } from "../activities/contract/stuck.ts";
-import type { ContextSize } from "../activities/contract/context-size.ts";
+import { repeatable } from "./stuck.ts";
+import type { ContextSize } from "../activities/contract/request-size.ts";
 import type { WaitingCall } from "./asking.ts";
 import type { Inbox } from "./inbox.ts";
 import { createInbox, latestIds } from "./inbox.ts";

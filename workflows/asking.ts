@@ -1,6 +1,6 @@
 /** The questions that a step's calls ask of people, as the run holds them. None is open at a step boundary. Pure. */
 import type { CallFacts } from "../activities/contract/activities.ts";
-import type { OpenBudget } from "../activities/contract/budget-question.ts";
+import type { OpenBudget } from "../activities/contract/limits.ts";
 import type { QuestionFacts, Settlement } from "../activities/contract/questions.ts";
 
 export interface OpenQuestion extends QuestionFacts {

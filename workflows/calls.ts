@@ -1,7 +1,7 @@
 /** Performs the calls of a step. */
 import { ActivityFailure, ApplicationFailure, CancellationScope } from "@temporalio/workflow";
 import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
-import { hasMovedOn, oldStuckVerdict, stuckVerdict } from "../activities/contract/stuck.ts";
+import { hasMovedOn, oldStuckVerdict, stuckVerdict } from "./stuck.ts";
 import {
   enterPhase,
   interruptible,

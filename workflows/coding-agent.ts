@@ -1,6 +1,6 @@
 /** The agent loop. Decisions are in loop-policy.ts, state in agent-state.ts, activities in actions.ts. */
 import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from "@temporalio/workflow";
-import type { BudgetLimit } from "../activities/contract/budget-question.ts";
+import type { BudgetLimit } from "../activities/contract/limits.ts";
 import type { ClosedSession } from "../activities/contract/activities.ts";
 import { applyOpened, applyStep, carry, createState } from "./agent-state.ts";
 import { close, keepWaiting, notStarted, storeEnd } from "./closing.ts";
@@ -16,9 +16,8 @@ import { announceStop } from "./stops.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
 import { afterStep, applyMove, continueDue, limitReached } from "./loop-policy.ts";
 import { carryWaiting, MovesOn, type WaitingCall } from "./asking.ts";
-import { givenPrecedence } from "../activities/contract/precedence.ts";
+import { givenPrecedence, type RunPolicy } from "../activities/contract/run-policy.ts";
 import { makeRoom, pruneOld, undoCompactions } from "./make-room.ts";
-import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { CodingAgentInput } from "./messages.ts";
 import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
 import { openSession } from "./proxies.ts";

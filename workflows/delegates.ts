@@ -11,7 +11,7 @@ import {
 } from "@temporalio/workflow";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
-import type { DelegateEnd, SettleDelegateInput } from "../activities/contract/delegates.ts";
+import type { DelegateEnd, SettleDelegateInput } from "../activities/contract/calls.ts";
 import { performOnHost, type Run } from "./actions.ts";
 import type { Turn } from "./delegate-slots.ts";
 import { WORKFLOW_TYPE } from "./messages.ts";

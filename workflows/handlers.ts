@@ -1,10 +1,15 @@
 /** Signals, updates and queries of a run, set before anything is awaited. All but answers are synchronous. */
 import { ApplicationFailure, setHandler, uuid4, workflowInfo } from "@temporalio/workflow";
-import { cleanText } from "../activities/contract/clean-text.ts";
-import { isEmptyMessage } from "../activities/contract/guidance-limits.ts";
-import { cutChars } from "../activities/contract/cut-text.ts";
-import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/contract/guidance-items.ts";
-import { senderOf } from "../activities/contract/person-name.ts";
+import { cleanText } from "../activities/text/clean.ts";
+import {
+  isEmptyMessage,
+  senderOf,
+  createUnnamedIds,
+  idOf,
+  itemsOf,
+  partsOf,
+} from "../activities/contract/guidance.ts";
+import { cutChars } from "../activities/text/cut.ts";
 import { accept, firstOf, refusal, waiting, withdraw } from "./inbox.ts";
 import { unanswered } from "./asking.ts";
 import { answerRefusal, askAgain, takeAnswer, withdrawForMessage } from "./questions.ts";

@@ -1,8 +1,13 @@
 /** The queue of guidance: accept, detect duplicates, count, drain. Pure. */
-import { estimateMessage } from "../activities/contract/tokens.ts";
-import { refusalOf } from "../activities/contract/guidance-limits.ts";
-import type { Guidance } from "../activities/contract/guidance.ts";
-import { bytesOf, idOf, jsonBytes, partsOf } from "../activities/contract/guidance-items.ts";
+import { estimateMessage } from "../activities/contract/request-size.ts";
+import {
+  refusalOf,
+  type Guidance,
+  bytesOf,
+  idOf,
+  jsonBytes,
+  partsOf,
+} from "../activities/contract/guidance.ts";
 
 export interface Inbox {
   /** Waiting, oldest first. */

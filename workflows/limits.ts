@@ -1,5 +1,5 @@
 /** Asks people at a limit whether the session may continue: a question like any other, but one that belongs to no call. */
-import type { BudgetLimit } from "../activities/contract/budget-question.ts";
+import type { BudgetLimit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { lasted, type OpenQuestion } from "./asking.ts";
 import { limitReached } from "./loop-policy.ts";

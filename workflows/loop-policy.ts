@@ -3,8 +3,8 @@ import type { CallFacts, CompactionTrigger, ModelStepFacts } from "../activities
 import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { FailureType } from "../activities/contract/failures.ts";
-import { CUT_NOTE, emptyNote, wroteCallNote } from "../activities/contract/answer-notes.ts";
-import { prunesFirst } from "../activities/contract/prune-due.ts";
+import { CUT_NOTE, emptyNote, wroteCallNote } from "./stuck.ts";
+import { prunesFirst } from "../activities/contract/budget.ts";
 import type { AgentState } from "./agent-state.ts";
 import { waiting, waitingTokens } from "./inbox.ts";
 

@@ -1,6 +1,6 @@
 /** The loop's second part: makes room in the window, once the waiting messages are drained. Also undoes compactions. */
-import type { DeliveredFacts, DrainedInput } from "../activities/contract/compaction-facts.ts";
-import { pruneDue } from "../activities/contract/prune-due.ts";
+import type { DeliveredFacts, DrainedInput } from "../activities/contract/activities.ts";
+import { pruneDue } from "../activities/contract/budget.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { enterPhase, interruptible, optionsOf, type Run } from "./actions.ts";
 import { applyCompaction, applyPrune, applyUndo, beginAnew } from "./agent-state.ts";

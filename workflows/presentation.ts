@@ -1,12 +1,11 @@
 /** What a person sees of a run in the Web UI. Pure. */
 import type { SessionStatus } from "../activities/contract/activities.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
-import { amountLike, usd } from "../activities/contract/budget-question.ts";
-import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/breakdown.ts";
-import { showHidden } from "../activities/contract/hidden-characters.ts";
-import { inertMarkdown } from "../activities/contract/inert-markdown.ts";
+import { amountLike, usd } from "../activities/contract/limits.ts";
+import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/request-size.ts";
+import { showHidden, inertMarkdown } from "../activities/text/clean.ts";
 import { wantsWords, type QuestionKind } from "../activities/contract/questions.ts";
-import { cutChars } from "../activities/contract/cut-text.ts";
+import { cutChars } from "../activities/text/cut.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { OpenQuestion } from "./asking.ts";
 import { waiting } from "./inbox.ts";

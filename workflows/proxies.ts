@@ -3,7 +3,7 @@
  * because the SDK's defaults differ from its typings (an undefined cancellation type means TRY_CANCEL).
  */
 import { ActivityCancellationType, proxyActivities, type ActivityOptions } from "@temporalio/workflow";
-import { jsonBytes } from "../activities/contract/guidance-items.ts";
+import { jsonBytes } from "../activities/contract/guidance.ts";
 import type { AgentActivities } from "../activities/contract/activities.ts";
 import type { BatchActivities } from "../activities/contract/batch.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";

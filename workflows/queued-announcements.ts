@@ -1,7 +1,6 @@
 /** Announces queued messages to watchers at once. A message that is delivered earlier is announced with its delivery. */
 import { condition } from "@temporalio/workflow";
-import type { Guidance } from "../activities/contract/guidance.ts";
-import { queuedMessage } from "../activities/contract/queued-message.ts";
+import { type Guidance, queuedMessage } from "../activities/contract/guidance.ts";
 import { optionsOf, type Run } from "./actions.ts";
 import { waiting } from "./inbox.ts";
 import { perform } from "./proxies.ts";

@@ -21,8 +21,11 @@ import {
   type ClosedBatch,
   type CloseReason,
   type TakenItem,
+  batchLine,
+  stopReason,
+  streakAfter,
+  type Streak,
 } from "../activities/contract/batch.ts";
-import { batchLine, stopReason, streakAfter, type Streak } from "../activities/contract/batch-policy.ts";
 import { WORKFLOW_TYPE } from "./messages.ts";
 import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
 import { batchActivities, boundedSummary } from "./proxies.ts";

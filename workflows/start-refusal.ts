@@ -3,9 +3,8 @@
  * server would then repeat the workflow task forever. Pure.
  */
 import { Undecodable } from "../activities/contract/undecodable.ts";
-import { isJsonObject } from "../activities/contract/json-object.ts";
-import { partsOf } from "../activities/contract/guidance-items.ts";
-import { isEmptyMessage } from "../activities/contract/guidance-limits.ts";
+import { isJsonObject } from "../activities/text/json.ts";
+import { partsOf, isEmptyMessage } from "../activities/contract/guidance.ts";
 import type { CarriedState, CodingAgentInput } from "./messages.ts";
 
 type Fits = (value: unknown) => boolean;

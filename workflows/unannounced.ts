@@ -1,5 +1,5 @@
 /** Queued messages that are not announced to watchers yet. Pure. */
-import type { AnnounceQueuedInput } from "../activities/contract/queued-message.ts";
+import type { AnnounceQueuedInput } from "../activities/contract/guidance.ts";
 
 export interface Unannounced {
   messages: AnnounceQueuedInput["messages"][number][];

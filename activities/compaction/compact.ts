@@ -1,10 +1,10 @@
 /** Compaction: decides what a strategy keeps and what a summary replaces, and gets the summary. Stores nothing. */
-import { strategies, type Strategy, type StrategyName } from "../contract/strategies.ts";
+import { strategies, type Strategy, type StrategyName } from "../config/strategies.ts";
 import { cutView, tokensOf, type Cut, type CutOptions } from "../transcript/boundary.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { textOf } from "./session-facts.ts";
 import { planShrink, type ShrinkPlan } from "../transcript/shrink-plan.ts";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
 import { MIN_PROGRESS } from "./summary-check.ts";
 import { writeSummary } from "./fallback-chain.ts";
 import type { Compaction, CompactionInput, Summarise } from "./compaction.ts";

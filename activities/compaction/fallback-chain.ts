@@ -4,7 +4,7 @@ import { deterministicSummary } from "./deterministic-summary.ts";
 import { checkAnswer, checkSummary, type SummaryCheck } from "./summary-check.ts";
 import { parseSections } from "./summary-document.ts";
 import { FULL_RESULT_CHARS, summaryPrompt, type SummaryPrompt } from "./summary-prompt.ts";
-import { estimateText } from "../contract/tokens.ts";
+import { estimateText } from "../text/tokens.ts";
 import { SummariserOverflow, type Attempt, type CompactionInput, type Summarise } from "./compaction.ts";
 
 interface SummaryTask {

@@ -1,5 +1,5 @@
 /** Facts that code reads from a transcript without a model: files changed, open items, errors. Pure. */
-import { objectOf } from "../contract/json-object.ts";
+import { objectOf } from "../text/json.ts";
 import type { StoredMessage, ToolCallPart, ToolResultPart } from "../contract/message.ts";
 import { excerpt, type ChecklistItem, type FileEntry } from "./summary-document.ts";
 

@@ -9,7 +9,7 @@ import {
   type Section,
   withoutGaps,
 } from "./summary-document.ts";
-import { estimateText } from "../contract/tokens.ts";
+import { estimateText } from "../text/tokens.ts";
 
 /** Why a summary is refused. */
 type RejectionReason =

@@ -1,5 +1,5 @@
 /** Parses and renders the parts of a summary. Pure: no clock, no I/O. */
-import { shorten } from "../contract/cut-text.ts";
+import { shorten } from "../text/cut.ts";
 
 /** Source: requirement D4. */
 export const SECTIONS = [

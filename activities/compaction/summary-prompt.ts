@@ -3,8 +3,8 @@ import type { StoredMessage } from "../contract/message.ts";
 import { textOf } from "./session-facts.ts";
 import { excerpt } from "./summary-document.ts";
 import { WRITTEN_SECTIONS } from "./summary-check.ts";
-import { estimateText } from "../contract/tokens.ts";
-import { cutChars, cutTail } from "../contract/cut-text.ts";
+import { estimateText } from "../text/tokens.ts";
+import { cutChars, cutTail } from "../text/cut.ts";
 
 /**
  * Characters of one tool result in the summariser's input, head and tail. Source: pi, OpenCode and Cline take 2,000;

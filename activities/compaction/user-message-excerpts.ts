@@ -1,5 +1,5 @@
 /** Excerpts of user messages that are no longer shown verbatim: lines of a summary's first section. Pure. */
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { textOf } from "./session-facts.ts";
 import { excerpt } from "./summary-document.ts";

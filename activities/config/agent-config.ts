@@ -15,7 +15,7 @@ import { mcpServersSchema } from "./mcp-settings.ts";
 import { inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
 import { sizeSchema } from "./sizes.ts";
 import { sessionSkillsSchema, skillsSchema } from "./skill-settings.ts";
-import { MAX_HEAD_MESSAGES, strategyNames } from "../contract/strategies.ts";
+import { MAX_HEAD_MESSAGES, strategyNames } from "./strategies.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
 
 /** Longest text that the operator may add to the system prompt. Source: ours, some 5,000 tokens. */

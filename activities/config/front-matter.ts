@@ -9,7 +9,7 @@
  * | no front matter, no end of it, no description | not at all: the reason |
  */
 import { parse } from "yaml";
-import { isJsonObject, objectOf } from "../contract/json-object.ts";
+import { isJsonObject, objectOf } from "../text/json.ts";
 
 export type FrontMatter =
   | { readonly name: string | undefined; readonly description: string }

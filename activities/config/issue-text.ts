@@ -1,7 +1,6 @@
 /** What a schema found wrong with a value, as people read it: the schema library has words of its own. Pure. */
 import type { z } from "zod";
-import { nearest } from "../contract/nearest.ts";
-import { oneOf } from "../contract/one-of.ts";
+import { nearest, oneOf } from "../text/lists.ts";
 
 type Issue = z.core.$ZodIssue;
 

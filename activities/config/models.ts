@@ -8,9 +8,9 @@ import {
   publishedCatalogue,
   shutdownNote,
 } from "./catalogue/catalogue.ts";
-import { cleanText } from "../contract/clean-text.ts";
-import { cutChars } from "../contract/cut-text.ts";
-import { editDistance } from "../contract/nearest.ts";
+import { cleanText } from "../text/clean.ts";
+import { cutChars } from "../text/cut.ts";
+import { editDistance } from "../text/lists.ts";
 import type { ModelTarget } from "./model-target.ts";
 import { assumed, type ServedWindow, tooLittle } from "./window-notes.ts";
 import { makersName } from "./presets.ts";

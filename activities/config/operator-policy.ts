@@ -1,7 +1,7 @@
 /** What a worker's operator allows sessions to use, whatever their clients request. Pure. */
 import { isIP } from "node:net";
 import { z } from "zod";
-import type { Precedence } from "../contract/precedence.ts";
+import type { Precedence } from "../contract/run-policy.ts";
 import type { RunConfig } from "./agent-config.ts";
 import { containedIn, isPrefix, toPrefix } from "./ip-prefix.ts";
 import { modelRateSchema, type ModelRate } from "./model-rate.ts";

@@ -1,9 +1,9 @@
 /** Sessions whose last answer must be JSON matching a schema: the schema, and how an answer is checked against it. */
 import { z } from "zod";
-import { shorten } from "../contract/cut-text.ts";
+import { shorten } from "../text/cut.ts";
 import { inTime } from "../process/in-time.ts";
 import { loadPart } from "../process/load-part.ts";
-import { reasonOf } from "../contract/reason-of.ts";
+import { reasonOf } from "../contract/errors.ts";
 
 /** A JSON Schema: 2020-12 unless it names 2019-09, draft 7 or 6. */
 export const outputSchemaSchema = z.record(z.string(), z.unknown());

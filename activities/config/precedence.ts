@@ -1,6 +1,6 @@
 /** Which work goes first if the workers are at capacity. Pure. */
 import { z } from "zod";
-import type { Precedence } from "../contract/precedence.ts";
+import type { Precedence } from "../contract/run-policy.ts";
 
 /** The lowest priority. Source: Temporal's default of five. */
 export const LAST_PRIORITY = 5;

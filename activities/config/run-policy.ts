@@ -1,10 +1,10 @@
 /** Derives the figures that the workflow uses from a run's configuration. Pure. */
 import type { RunConfig } from "./agent-config.ts";
 import { questionSettings } from "./question-settings.ts";
-import { ASKED_PRUNE, budgetFor, scaledPrune, type Budget, type PruneFigures } from "../contract/budget.ts";
-import { pruneFirstFor } from "../contract/prune-due.ts";
+import { type Budget, type PruneFigures } from "../contract/budget.ts";
+import { ASKED_PRUNE, budgetFor, scaledPrune, pruneFirstFor } from "./budget.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
-import { strategies, type StrategyTrigger } from "../contract/strategies.ts";
+import { strategies, type StrategyTrigger } from "./strategies.ts";
 import { precedenceOf } from "./precedence.ts";
 import { setupOf, setupTimeoutOf } from "./setup-settings.ts";
 import { defaultLimits } from "./tool-limits.ts";

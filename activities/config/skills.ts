@@ -1,8 +1,8 @@
 /** Skills of a workspace: their front matter, and the part of the prompt that lists them. Pure. */
-import { shorten } from "../contract/cut-text.ts";
+import { shorten } from "../text/cut.ts";
 import { readFrontMatter } from "./front-matter.ts";
 import { SHARED_SKILLS_FOLDER, sharedSkillFiles, type SessionSkills } from "./skill-settings.ts";
-import { estimateText } from "../contract/tokens.ts";
+import { estimateText } from "../text/tokens.ts";
 
 /** Instructions for one kind of work, in a file that is read when such work comes up. Source: agentskills.io. */
 export interface Skill {

@@ -1,6 +1,5 @@
 /** What fills a session's window, by the same calculation that triggers compaction. */
-import { breakdownOf, type Breakdown, type CappedPart } from "../contract/breakdown.ts";
-import { estimateError } from "../contract/tokens.ts";
+import { breakdownOf, type Breakdown, type CappedPart, estimateError } from "../contract/request-size.ts";
 import { viewSize, type SizeBasis } from "../transcript/size.ts";
 import type { Budget } from "../contract/budget.ts";
 import { measureOf, sizeFacts } from "./context-size.ts";

@@ -1,6 +1,6 @@
 /** How large a session's next request is: one calculation for the workflow's facts, the display and the log. Pure. */
 import { viewSize, type SizeInput, type ViewSize } from "../transcript/size.ts";
-import type { ContextSize } from "../contract/context-size.ts";
+import type { ContextSize } from "../contract/request-size.ts";
 import { pruneFiguresOf } from "../config/run-policy.ts";
 import type { Session } from "../store/sessions.ts";
 

@@ -1,8 +1,8 @@
 /** From rows to a request: the view, blobs inserted, media that the model does not accept replaced by text. */
 import type { RunConfig } from "../config/agent-config.ts";
-import type { FilePart, Message, StoredMessage } from "../contract/message.ts";
-import { filesOf, withFiles } from "../contract/message-files.ts";
-import { estimateText, estimateTools } from "../contract/tokens.ts";
+import { type FilePart, type Message, type StoredMessage, filesOf, withFiles } from "../contract/message.ts";
+import { estimateTools } from "../contract/request-size.ts";
+import { estimateText } from "../text/tokens.ts";
 import { buildView } from "../transcript/view.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";

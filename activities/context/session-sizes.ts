@@ -2,7 +2,7 @@
 import { runConfigSchema } from "../config/agent-config.ts";
 import { measureOf } from "./context-size.ts";
 import { requestSize } from "../transcript/size.ts";
-import type { NextInputEstimate } from "../contract/tokens.ts";
+import type { NextInputEstimate } from "../contract/request-size.ts";
 import { prefixOf } from "./request.ts";
 import type { Queryable } from "../store/db.ts";
 import { loadViewSizes } from "../store/load-view.ts";

@@ -1,4 +1,5 @@
-/** The outcome of delivering a session's work to its repository. */
+/** The delivery of a session's work to its repository: what is asked for, what came of it, and what it leaves out. */
+import { shorten } from "../text/cut.ts";
 
 /** `none`: no delivery was wanted, or there was nothing to deliver. */
 export type DeliveryState = "none" | "done" | "refused";
@@ -43,4 +44,54 @@ export interface Publication {
   readonly number?: number;
   /** Why the delivery was refused, at most 500 characters. */
   readonly reason?: string;
+}
+
+/** Work that a delivery leaves out. */
+export interface LeftOutWork {
+  readonly path: string;
+  readonly reason: string;
+  readonly count?: number | undefined;
+  readonly about?: string | undefined;
+}
+
+const MAX_NAME_CHARS = 120;
+
+/** What it is and how much; a file is its path. */
+function leftOutWords({ path, reason, count = 0, about }: LeftOutWork): string {
+  const name = shorten(path, MAX_NAME_CHARS);
+  const many = (word: string) => (count === 0 ? "" : ` (${count} ${word}${count === 1 ? "" : "s"})`);
+  switch (reason) {
+    case "branch":
+    case "tag":
+    case "reference":
+      return `the ${reason} ${name}${many("commit")}`;
+    case "detached":
+      return `the commit ${name} on no branch${many("commit")}`;
+    case "stash":
+      return `${name}${about === undefined ? "" : ` (${shorten(about, MAX_NAME_CHARS)})`}`;
+    case "worktree":
+      return `the worktree ${name}${many("change")}`;
+    case "no-commit":
+      return `the branch ${name} without a commit${many("file")}`;
+    case "submodule":
+      return `the submodule ${name}${many("commit")}`;
+    case "repository":
+      return `the repository ${name}`;
+    case "hidden":
+      return `${name} (changed, and hidden from Git by assume-unchanged or skip-worktree)`;
+    default:
+      return name;
+  }
+}
+
+/** One after the other, until `maxChars`; then how many more there are. `count` is the number of all. */
+export function listLeftOut(files: readonly LeftOutWork[], count: number, maxChars: number): string {
+  const said: string[] = [];
+  for (const file of files) {
+    const words = leftOutWords(file);
+    if (said.length > 0 && said.join(", ").length + words.length > maxChars) break;
+    said.push(words);
+  }
+  const more = count - said.length;
+  return `${said.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -3,7 +3,7 @@
  * what happened, what was kept and what to do. Any other error becomes one as it leaves its activity (runtime/outward.ts).
  */
 import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
-import { shorten } from "./cut-text.ts";
+import { shorten } from "../text/cut.ts";
 
 export type FailureType =
   /** The provider refused the credentials. */

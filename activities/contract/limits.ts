@@ -1,5 +1,7 @@
-/** The limits that end a run in an orderly way, each with status `max_steps`. Pure. */
-
+/**
+ * The limits that end a run in an orderly way, each with status `max_steps`; and the question to a person at one of them: how much more the
+ * session may use.
+ */
 export type Limit = "steps" | "cost" | "deadline";
 
 /** The error by which a session's row names the limit; the step limit has none. */
@@ -11,4 +13,99 @@ export function limitOf(status: string, error: unknown): Limit | undefined {
   const type = (error as { readonly type?: string } | null)?.type;
   if (type === LIMIT_ERRORS.cost) return "cost";
   return type === LIMIT_ERRORS.deadline ? "deadline" : "steps";
+}
+
+/** Limits at which a person may be asked; a deadline always ends the run. */
+export type BudgetLimit = Exclude<Limit, "deadline">;
+
+/** A limit that was reached: in USD for the session with its delegates, or in steps of the run. */
+export interface ReachedLimit {
+  readonly limit: BudgetLimit;
+  readonly used: number;
+  readonly of: number;
+}
+
+export interface AskBudgetInput extends ReachedLimit {
+  /** The step that waits. */
+  readonly step: number;
+  /** Compaction rounds so far. */
+  readonly round: number;
+  /** How much more is offered: as much as the run started with. */
+  readonly offer: number;
+}
+
+/** An open budget question, as later activities need it. */
+export interface OpenBudget extends AskBudgetInput {
+  readonly id: string;
+}
+
+const STOP = "stop";
+
+/** An amount in dollars: with cents, or with four decimals below one dollar. */
+export const usd = (amount: number): string =>
+  `$${amount.toFixed(amount >= 1 ? 2 : 4).replace(/(\.\d\d)0+$/, "$1")}`;
+
+const amountText = (limit: BudgetLimit, amount: number): string =>
+  limit === "cost" ? usd(amount) : `${amount} step${amount === 1 ? "" : "s"}`;
+
+export function budgetText({ limit, used, of }: ReachedLimit): string {
+  return limit === "cost"
+    ? `This session has cost ${usd(used)}; its limit is ${usd(of)} (limits.maxCostUsd). May it continue?`
+    : `This run has made ${amountText(limit, used)}; its limit is ${of} (limits.maxSteps). May it continue?`;
+}
+
+/**
+ * The options: as much again (capped at what is allowed), or ending the run.
+ * @returns undefined if nothing more may be granted, so that there is nothing to ask
+ */
+export function budgetOptions(limit: BudgetLimit, offer: number, most: number): string[] | undefined {
+  const amount = Math.min(offer, most);
+  const least = limit === "cost" ? LEAST_USD : 1;
+  return amount < least ? undefined : [`another ${amountText(limit, amount)}`, STOP];
+}
+
+/** Smaller amounts are not distinguished in text. Source: ours. */
+const LEAST_USD = 0.0001;
+
+const MORE = { cost: /^(?:another )?\$ ?(\d+(?:\.\d+)?)$/i, steps: /^(?:another )?(\d+) steps?$/i } as const;
+
+/** The amount that an answer grants; undefined if the answer ends the run. */
+export function moreOf(limit: BudgetLimit, answer: string): number | undefined {
+  const digits = MORE[limit].exec(answer.trim())?.[1];
+  return digits === undefined || Number(digits) <= 0 ? undefined : Number(digits);
+}
+
+/** Which limit a question with these options is about. */
+const limitAsked = (options: readonly string[]): BudgetLimit =>
+  options.some((option) => moreOf("steps", option) !== undefined) ? "steps" : "cost";
+
+/** Example of an amount as a person may type it, for a question with these options. */
+export const amountLike = (options: readonly string[]): string =>
+  limitAsked(options) === "steps" ? "20 steps" : "$2.50";
+
+/** Parses an amount in a person's own words, such as `$2.50` or `20 steps`; undefined if it is not an amount. */
+export function readMore(
+  options: readonly string[],
+  answer: string,
+  most: number = Infinity,
+):
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly reason: string }
+  | undefined {
+  const limit = limitAsked(options);
+  const amount = moreOf(limit, answer);
+  if (amount === undefined) return undefined;
+  if (amount > most)
+    return { ok: false, reason: `the operator allows the session at most ${amountText(limit, most)} more` };
+  const text = `another ${amountText(limit, amount)}`;
+  // An amount that cannot be parsed again would end the session that it was meant to continue.
+  return moreOf(limit, text) === undefined
+    ? { ok: false, reason: "the amount is too small or too large to be given" }
+    : { ok: true, text };
+}
+
+/** The limit after an extension, which is counted from the current use. */
+export function raisedLimit({ limit, used, of }: ReachedLimit, amount: number): number {
+  const sum = Math.max(used, of) + amount;
+  return limit === "cost" ? Number(sum.toFixed(6)) : sum;
 }

@@ -1,8 +1,7 @@
 /**
- * The transcript's types: what one stored message holds. Pure types: no I/O, nothing at run time.
+ * The transcript's types: what one stored message holds, and the files in it.
  * The shape follows the AI SDK's model messages, so that sending one back is a copy, not a translation.
  */
-
 /** Opaque provider data (item ids, encrypted reasoning), sent back exactly as received. */
 export type ProviderData = Record<string, Record<string, unknown>>;
 
@@ -110,3 +109,41 @@ export type StoredMessage = Message & {
   /** For a result: paths of the instruction files that it carries. */
   readonly notes?: readonly string[];
 };
+
+/** The files in a message. */
+export function filesOf(message: Message): FilePart[] {
+  if (message.role === "user") return message.content.filter((part) => part.type === "file");
+  return message.role === "tool" ? [...(message.content[0].files ?? [])] : [];
+}
+
+/** A text file as the model reads it. The name is quoted, so that it cannot end the tag. */
+export const fileText = (name: string, text: string) =>
+  `<file name=${JSON.stringify(name)}>\n${text.replace(/\n$/, "")}\n</file>`;
+
+/** @param shown the replacement of each file: another file, or text; files without an entry stay */
+export function withFiles(message: Message, shown: ReadonlyMap<FilePart, FilePart | string>): Message {
+  if (message.role === "user") {
+    const content = message.content.map((part) => {
+      const as = part.type === "file" ? shown.get(part) : undefined;
+      if (as === undefined) return part;
+      return typeof as === "string" ? ({ type: "text", text: as } as const) : as;
+    });
+    return { role: "user", content };
+  }
+  return message.role === "tool"
+    ? { role: "tool", content: [resultWith(message.content[0], shown)] }
+    : message;
+}
+
+function resultWith(result: ToolResultPart, shown: ReadonlyMap<FilePart, FilePart | string>): ToolResultPart {
+  if (!result.files) return result;
+  const { files, ...rest } = result;
+  const kept: FilePart[] = [];
+  let text = rest.text;
+  for (const file of files) {
+    const as = shown.get(file) ?? file;
+    if (typeof as === "string") text += `\n${as}`;
+    else kept.push(as);
+  }
+  return { ...rest, text, ...(kept.length > 0 ? { files: kept } : {}) };
+}

@@ -1,9 +1,9 @@
-/** Questions to people, as the workflow, the activities and the clients see them: who may answer what. Pure. */
-import { amountLike, readMore, type OpenBudget } from "./budget-question.ts";
-import { cleanText } from "./clean-text.ts";
-import { cutChars } from "./cut-text.ts";
-import { oneOf } from "./one-of.ts";
-import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
+/** Questions to people, as the workflow, the activities and the clients see them: who may answer what. */
+import { amountLike, readMore, type OpenBudget } from "./limits.ts";
+import { cleanText } from "../text/clean.ts";
+import { cutChars } from "../text/cut.ts";
+import { oneOf } from "../text/lists.ts";
+import type { RunToolInput, ToolFacts } from "./calls.ts";
 
 /**
  * `egress`: domains that the sandbox may not reach. `mcp`: a server's question. `budget`: whether the session may

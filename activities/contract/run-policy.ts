@@ -1,4 +1,4 @@
-/** What the workflow bases its decisions on. A type only. */
+/** What the workflow bases its decisions on, and the precedence of its tasks. */
 import type { Budget } from "./budget.ts";
 
 /** The policy of a run, fixed at its start and recorded in its history: what the workflow bases its decisions on. */
@@ -88,4 +88,21 @@ export interface RunPolicy {
   readonly takesTurns?: true;
   /** How long a call may wait for the sandbox's host before the host counts as lost. */
   readonly hostTimeoutMs?: number;
+}
+
+/** Which tasks go first, in Temporal's terms: lower keys first, and equal keys take turns. */
+export interface Precedence {
+  /** 1 to 5; absent means 3. */
+  readonly priorityKey?: number;
+  /** Tasks with different keys take turns. */
+  readonly fairnessKey?: string;
+}
+
+/** The precedence that a run was started with. In Temporal's messages 0 and the empty string mean unset. */
+export function givenPrecedence({ priorityKey, fairnessKey }: Precedence = {}): Precedence | undefined {
+  if (!priorityKey && !fairnessKey) return undefined;
+  return {
+    ...(priorityKey ? { priorityKey } : {}),
+    ...(fairnessKey ? { fairnessKey } : {}),
+  };
 }

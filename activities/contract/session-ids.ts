@@ -1,6 +1,6 @@
 /**
  * Which ids people and programs may choose for a session. Ids that we derive ourselves are kept out of their reach: what carries
- * such a name was made by us. The row policy of clients' roles and a trigger in Postgres say the same. Pure.
+ * such a name was made by us. The row policy of clients' roles and a trigger in Postgres say the same.
  */
 
 /** What a workflow, a container and a folder can be called. A derived id may also have a colon, which no chosen one has. */

@@ -1,4 +1,4 @@
-import { cutChars } from "./cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 
 /** Stands for an external argument that could not be decoded: a foreign encoding, broken JSON, no metadata. */
 export class Undecodable {

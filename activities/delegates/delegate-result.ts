@@ -1,7 +1,7 @@
 /** The result of a delegate as its parent's model reads it. Pure. */
 import type { SessionStatus } from "../contract/activities.ts";
-import type { DelegateEnd, SettleDelegateInput } from "../contract/delegates.ts";
-import { andMore, firstOf } from "../contract/first-of.ts";
+import type { DelegateEnd, SettleDelegateInput } from "../contract/calls.ts";
+import { andMore, firstOf } from "../text/lists.ts";
 import type { Limit } from "../contract/limits.ts";
 import type { ToolOutcome } from "../contract/message.ts";
 import { truncateText } from "../transcript/truncate.ts";

@@ -5,7 +5,7 @@
  * Heartbeat: by timer. Retry class: engine and database. Cancel: is not asked for; it takes as long as a save.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import type { OpenDelegateInput, OpenedDelegate } from "../contract/delegates.ts";
+import type { OpenDelegateInput, OpenedDelegate } from "../contract/calls.ts";
 import { superseded } from "../contract/failures.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import { childConfig, childIdOf, delegateNote } from "./child-session.ts";

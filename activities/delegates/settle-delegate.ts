@@ -6,7 +6,7 @@
  */
 import { log } from "@temporalio/activity";
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import type { DelegateEnd, SettledDelegate, SettleDelegateInput } from "../contract/delegates.ts";
+import type { DelegateEnd, SettledDelegate, SettleDelegateInput } from "../contract/calls.ts";
 import { limitOf } from "../contract/limits.ts";
 import { withFallback } from "../config/asked-model.ts";
 import { sessionCostUsd } from "../config/cost.ts";

@@ -10,7 +10,7 @@ import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
 import { callKey, type LedgerRow } from "../store/tool-calls.ts";
 import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
 
 interface Call {
   readonly session: Session;

@@ -1,7 +1,6 @@
 /** Calls of a forge's API: its answers, and which failures may pass. */
 import type { ForgePlace } from "../config/forge-place.ts";
-import { isNetworkTrouble, passes } from "../contract/passing.ts";
-import { innermostReason } from "../contract/reason-of.ts";
+import { isNetworkTrouble, passes, innermostReason } from "../contract/errors.ts";
 import { gitFetch } from "./outgoing.ts";
 import { readJson, readText } from "../process/bounded-body.ts";
 import { serverWords, unanswered } from "./trouble.ts";

@@ -2,7 +2,7 @@
  * Pull requests by the forges' own APIs: looked up by branch, else made; looked up again if another client was faster. What a
  * person may have changed (title, text, draft, target, state) stays theirs: only the block that we wrote is written again.
  */
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import { askForge, ForgeRefusal, type ForgeCall } from "./forge-calls.ts";
 import { serverWords } from "./trouble.ts";
 import { blockIn, newBlock, withBlock } from "./request-block.ts";

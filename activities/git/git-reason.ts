@@ -1,6 +1,6 @@
 /** Finds in Git's error output what is wrong. Pure. */
-import { cutChars } from "../contract/cut-text.ts";
-import { inOneLine, saysWhy } from "../contract/reason-of.ts";
+import { cutChars } from "../text/cut.ts";
+import { inOneLine, saysWhy } from "../contract/errors.ts";
 
 /** As many as a delivery's row has for its reason. */
 const MAX_CHARS = 500;

@@ -4,7 +4,7 @@
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { isNetworkTrouble, passes } from "../contract/passing.ts";
+import { isNetworkTrouble, passes } from "../contract/errors.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
 import {
   howToName,

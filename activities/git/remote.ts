@@ -1,6 +1,6 @@
 /** What a remote has: its default branch, and where a name points. */
 import { repositoryAddress, tokenVariable, type RepositoryAddress } from "../config/git-settings.ts";
-import { passes } from "../contract/passing.ts";
+import { passes } from "../contract/errors.ts";
 import type { GitAccess } from "./git-access.ts";
 import { gitReason } from "./git-reason.ts";
 import { runGit, type GitCall, type GitResult } from "./run-git.ts";

@@ -2,7 +2,7 @@
  * Git on the worker. It runs only in our own repositories and with our own configuration, so that a workspace's settings never
  * reach it. A credential is sent only to its own host, and is in no file and no argument.
  */
-import { passes } from "../contract/passing.ts";
+import { passes } from "../contract/errors.ts";
 import { execFile, type ExecFileException } from "node:child_process";
 import { repositoryAddress } from "../config/git-settings.ts";
 import type { GitAccess } from "./git-access.ts";

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { cutTail } from "../contract/cut-text.ts";
+import { cutTail } from "../text/cut.ts";
 import type { GitAccess } from "./git-access.ts";
 import { formatOf } from "./mirror.ts";
 import { namesOf, wantedRef } from "./start-names.ts";

@@ -1,7 +1,6 @@
 /** Why a remote cannot be used, or work is not delivered, in words for people. */
-import { shorten } from "../contract/cut-text.ts";
-import { isNetworkTrouble, passes } from "../contract/passing.ts";
-import { innermostReason, theirWords } from "../contract/reason-of.ts";
+import { shorten } from "../text/cut.ts";
+import { isNetworkTrouble, passes, innermostReason, theirWords } from "../contract/errors.ts";
 
 const MAX_QUOTED_CHARS = 200;
 const MAX_SERVER_CHARS = 500;

@@ -5,7 +5,7 @@ import {
   type RequestId,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { isJsonObject, objectOf, type JsonObject } from "../contract/json-object.ts";
+import { isJsonObject, objectOf, type JsonObject } from "../text/json.ts";
 import { readText } from "../process/bounded-body.ts";
 import { PLAIN, readCallResult, readToolList } from "./read-result.ts";
 import { wholeTask } from "./task-answers.ts";

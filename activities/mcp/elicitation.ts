@@ -1,6 +1,6 @@
 /** Turns a server's requests into questions for a person, and the answers into the form that the server expects. Pure. */
 import type { ElicitRequestFormParams, ElicitRequestURLParams } from "@modelcontextprotocol/client";
-import { shorten } from "../contract/cut-text.ts";
+import { shorten } from "../text/cut.ts";
 import { oneLine } from "../tools/paths.ts";
 import type { Asked, ServerQuestion } from "./call-state.ts";
 import { answerValue, fieldText, optionsOf, type FieldSchema } from "./form-fields.ts";

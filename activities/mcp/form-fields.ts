@@ -1,7 +1,7 @@
 /** Fields of a server's form: their choices, the text that a person reads, and the values of answers. Pure. */
 import { z } from "zod";
 import { issueText } from "../config/issue-text.ts";
-import { shorten } from "../contract/cut-text.ts";
+import { shorten } from "../text/cut.ts";
 import { oneLine } from "../tools/paths.ts";
 
 /** A field's JSON schema, of the kinds that the protocol allows. */

@@ -6,8 +6,7 @@ import {
   SdkHttpError,
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
-import { isNetworkTrouble, passes } from "../contract/passing.ts";
-import { theirWords } from "../contract/reason-of.ts";
+import { isNetworkTrouble, passes, theirWords } from "../contract/errors.ts";
 
 /** Its message is for people and the model, and does not name the server. */
 export class McpFailure extends Error {

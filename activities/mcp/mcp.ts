@@ -1,6 +1,6 @@
 /** MCP servers for the agent: listing a server's tools, and calling one. */
 import type { McpServer } from "../config/mcp-settings.ts";
-import type { McpToolEntry } from "../contract/mcp.ts";
+import type { McpToolEntry } from "../contract/tools.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import type { CallState } from "./call-state.ts";

@@ -6,9 +6,9 @@ import {
   type InputRequiredResult,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import type { McpServer } from "../config/mcp-settings.ts";
-import type { McpToolEntry } from "../contract/mcp.ts";
+import type { McpToolEntry } from "../contract/tools.ts";
 import { admitAnswers, toolsThatCame } from "./answers.ts";
 import type { ListedTools } from "./mcp.ts";
 import { isStaleSession, McpFailure } from "./mcp-failure.ts";

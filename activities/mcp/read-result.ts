@@ -10,8 +10,8 @@
  * | a result that is a text, a list or a number; `toolResult` of the first revision; an object of other fields | the text, or the data |
  */
 import { isCallToolResult, type CallToolResult, type ContentBlock } from "@modelcontextprotocol/client";
-import { shorten } from "../contract/cut-text.ts";
-import { isJsonObject, objectOf, type JsonObject } from "../contract/json-object.ts";
+import { shorten } from "../text/cut.ts";
+import { isJsonObject, objectOf, type JsonObject } from "../text/json.ts";
 
 /** In a message, whose result must be an object: what came instead. */
 export const PLAIN = "longhaul/plain";

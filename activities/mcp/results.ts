@@ -1,7 +1,7 @@
 /** A server's result as a tool's. */
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/client";
 import type { FilePart } from "../contract/message.ts";
-import { imageTypeOf } from "../contract/image-type.ts";
+import { imageTypeOf } from "../store/media.ts";
 import { oneLine, showSize } from "../tools/paths.ts";
 import { MAX_IMAGE_BYTES, storeImage } from "../tools/store-image.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";

@@ -2,7 +2,7 @@
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import type { Client, DiscoverResult } from "@modelcontextprotocol/client";
 import type { McpServer } from "../config/mcp-settings.ts";
-import { cutTail } from "../contract/cut-text.ts";
+import { cutTail } from "../text/cut.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { workspacePath } from "../tools/paths.ts";
 import { McpFailure, reasonOf } from "./mcp-failure.ts";

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { tmpdir } from "node:os";
 import { StringDecoder } from "node:string_decoder";
 import { serializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
-import { cutTail } from "../contract/cut-text.ts";
+import { cutTail } from "../text/cut.ts";
 import type { WorkerProgramSettings } from "../config/mcp-settings.ts";
 import { filledIn, type McpAccess } from "./access.ts";
 import { messageOnLine } from "./answers.ts";

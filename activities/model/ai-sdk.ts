@@ -5,7 +5,7 @@
 import type * as Sdk from "ai";
 import type { ModelTarget, Api } from "../config/model-target.ts";
 import { type Environment, fullModelName } from "../config/providers.ts";
-import type { JsonObject } from "../contract/json-object.ts";
+import type { JsonObject } from "../text/json.ts";
 import type { ToolSpec } from "../contract/tools.ts";
 import { loadPart } from "../process/load-part.ts";
 import { Listener, toAnswer } from "./answer.ts";

@@ -6,8 +6,8 @@
 import type { StepResult, ToolSet, TextStreamPart } from "ai";
 import type { Api } from "../config/model-target.ts";
 import { fullModelName } from "../config/providers.ts";
-import { cutChars } from "../contract/cut-text.ts";
-import { objectOf } from "../contract/json-object.ts";
+import { cutChars } from "../text/cut.ts";
+import { objectOf } from "../text/json.ts";
 import { answerText, type AssistantPart, type ProviderData } from "../contract/message.ts";
 import { ModelError, type ModelAnswer, type ModelRequest, type ModelDelta } from "./model.ts";
 import { carriesData, COMPATIBLE_KEY, isBlank, ORIGIN_KEY, TAGGED } from "./request/reasoning.ts";

@@ -1,6 +1,6 @@
 /** What is known of a provider's failure, read from any error without knowing its class. Pure. */
-import { cutChars } from "../contract/cut-text.ts";
-import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
+import { cutChars } from "../text/cut.ts";
+import { isJsonObject, type JsonObject } from "../text/json.ts";
 
 export interface ErrorFacts {
   /** Of the response; for an error in mid-stream, the number that routers give as its code. */

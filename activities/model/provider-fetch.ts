@@ -1,6 +1,6 @@
 /** Sends requests to a provider, and adapts each request and response on the wire. */
 import { Readable } from "node:stream";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import {
   createOutgoing,
   type Fetch,

@@ -3,7 +3,7 @@
  * reader needs them at once.
  */
 import type { Readable } from "node:stream";
-import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
+import { isJsonObject, type JsonObject } from "../text/json.ts";
 
 export type StreamEvent = JsonObject;
 /** Returns what is passed on instead of an event; undefined: nothing. */

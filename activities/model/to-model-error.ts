@@ -1,8 +1,7 @@
 /** Turns whatever the SDK or the network throws into a ModelError, with its class and a message that helps. Pure. */
 import type { Api, Provider } from "../config/model-target.ts";
-import { shorten } from "../contract/cut-text.ts";
-import { isNetworkCode, passes } from "../contract/passing.ts";
-import { theirWords } from "../contract/reason-of.ts";
+import { shorten } from "../text/cut.ts";
+import { isNetworkCode, passes, theirWords } from "../contract/errors.ts";
 import { readErrorFacts, type ErrorFacts, CLOSED } from "./error-facts.ts";
 import { ModelError, type ModelErrorClass } from "./model.ts";
 import { windowInText, isOverflowText, isRateLimitText, isSharedWindowText } from "./overflow.ts";

@@ -1,7 +1,7 @@
 /** Reads a provider's bill in each of its forms, and discards one that cannot be true. Pure. */
 import type { LanguageModelUsage } from "ai";
 import type { StepUsage } from "../contract/activities.ts";
-import { objectOf } from "../contract/json-object.ts";
+import { objectOf } from "../text/json.ts";
 
 /** Above this many windows the figure is nonsense. Source: survey of reliability, R43. */
 const ABSURD_WINDOWS = 10;

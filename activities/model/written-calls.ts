@@ -2,7 +2,7 @@
  * Calls that a model wrote as the text of its answer, because its server did not recognise them: its template or its parser does not
  * fit the model. Only where the text is the call, or ends in its markup; what prose, a fence or backticks quote is left alone. Pure.
  */
-import { isJsonObject, objectOf } from "../contract/json-object.ts";
+import { isJsonObject, objectOf } from "../text/json.ts";
 import type { ToolSpec } from "../contract/tools.ts";
 import { readLenient } from "../tools/reading/lenient-json.ts";
 import { isInCode } from "./thoughts-in-text.ts";

@@ -1,5 +1,5 @@
 /** What a person reads before allowing a call: first the part that a rule matched, then all of it. Pure. */
-import { cutChars, cutTail, shorten } from "../contract/cut-text.ts";
+import { cutChars, cutTail, shorten } from "../text/cut.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import { MAX_SHOWN_CHARS } from "../contract/questions.ts";
 import type { Verdict } from "../tools/permissions/permissions.ts";

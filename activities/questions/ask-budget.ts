@@ -5,7 +5,7 @@
  * question's row, an event. Heartbeat: by timer. Retry class: Postgres. Cancel: none needed, it is short.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import type { AskBudgetInput } from "../contract/budget-question.ts";
+import type { AskBudgetInput } from "../contract/limits.ts";
 import { superseded } from "../contract/failures.ts";
 import type { AskedBudget } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";

@@ -7,7 +7,7 @@
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { questionSettings, type QuestionSettings } from "../config/question-settings.ts";
 import type { RunToolInput } from "../contract/activities.ts";
-import { cutChars, shorten } from "../contract/cut-text.ts";
+import { cutChars, shorten } from "../text/cut.ts";
 import { superseded } from "../contract/failures.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import type { AskedPerson, QuestionKind, Settlement } from "../contract/questions.ts";

@@ -7,7 +7,7 @@
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
-import { moreOf, raisedLimit } from "../contract/budget-question.ts";
+import { moreOf, raisedLimit } from "../contract/limits.ts";
 import { superseded } from "../contract/failures.ts";
 import type { SettleBudgetInput, Settlement } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";

@@ -37,7 +37,7 @@ import type { Session } from "../store/sessions.ts";
 import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
 import { finishCall, type LedgerRow } from "../store/tool-calls.ts";
 import { insertMessage } from "../store/transcript.ts";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
 
 export function createSettleQuestion(deps: AgentDeps) {
   return (input: SettleQuestionInput): Promise<SettledQuestion> =>

@@ -1,5 +1,5 @@
 /** How a question ended, in words for the model, for its row and for watchers. Pure. */
-import { shorten } from "../contract/cut-text.ts";
+import { shorten } from "../text/cut.ts";
 import type { ToolOutcome } from "../contract/message.ts";
 import { wantsWords, type Settlement } from "../contract/questions.ts";
 import type { EventData } from "../store/event.ts";

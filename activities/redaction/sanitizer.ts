@@ -2,7 +2,7 @@
  * The one sanitizer for text (invariant 12): whatever enters the model, Postgres, Temporal or a log passes here. Pure.
  * Text is cleaned before it is masked, so that no terminal sequence can hide a secret.
  */
-import { cleanStream, cleanText, type TextStream } from "../contract/clean-text.ts";
+import { cleanStream, cleanText, type TextStream } from "../text/clean.ts";
 import { createMasker } from "./secret-mask.ts";
 
 export interface Sanitizer {

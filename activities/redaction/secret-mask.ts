@@ -1,5 +1,5 @@
 /** Hides secrets in text, whole or in pieces. Pure. */
-import { cleanText, type TextStream } from "../contract/clean-text.ts";
+import { cleanText, type TextStream } from "../text/clean.ts";
 import { secretForms } from "./secret-forms.ts";
 import { createStarts, type SecretStarts } from "./secret-starts.ts";
 import { goesOn } from "./secret-match.ts";

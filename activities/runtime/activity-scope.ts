@@ -1,6 +1,6 @@
 /** What every activity needs of Temporal: who it works for, a heartbeat by timer, and why it must stop. */
 import { Context } from "@temporalio/activity";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import type { AgentDeps } from "./deps.ts";
 import { fatal } from "../contract/failures.ts";
 import { startHeartbeats } from "./heartbeats.ts";

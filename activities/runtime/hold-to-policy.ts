@@ -1,5 +1,5 @@
 /** Checks a session against the operator's policy: when a run opens it, and at each request to a model. */
-import type { Precedence } from "../contract/precedence.ts";
+import type { Precedence } from "../contract/run-policy.ts";
 import { fatal } from "../contract/failures.ts";
 import { modelRefusal, policyRefusal } from "../config/operator-policy.ts";
 import type { PolicyRefusal } from "../config/policy-limits.ts";

@@ -1,6 +1,6 @@
 /** Makes sure that no call stays without a result. */
 import type { Message, ToolResultPart } from "../contract/message.ts";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
 import { failOpenDelegations } from "../store/delegations.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";

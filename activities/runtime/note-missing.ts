@@ -1,7 +1,7 @@
 /** What activities do if rows are missing that their run has written: Postgres was restored from an older backup. */
 import { ApplicationFailure } from "@temporalio/common";
 import { superseded } from "../contract/failures.ts";
-import type { ToolFacts } from "../contract/tool-facts.ts";
+import type { ToolFacts } from "../contract/calls.ts";
 import { isStepMissing, knownStep, recordMissing } from "../store/missing-steps.ts";
 import { lockSession } from "../store/session-locks.ts";
 import { findSession, type Session } from "../store/sessions.ts";

@@ -1,5 +1,5 @@
 /** Output of a supervised command as text: beginning and end for the model, all of it in pieces for the store. */
-import { joinRuns, type Run, type Stream } from "../contract/streams.ts";
+import { joinRuns, type Run, type Stream } from "../text/streams.ts";
 import type { CommandState, OutputStream, Sandbox } from "./sandbox.ts";
 import { terminalText } from "./terminal-text.ts";
 

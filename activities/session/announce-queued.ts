@@ -5,8 +5,7 @@
  *
  * Idempotency key: (session, message id). Side effects: events. Retry class: Postgres. Cancel: none needed, it is short.
  */
-import type { QueuedMessage, AnnounceQueuedInput } from "../contract/queued-message.ts";
-import { excerptOf } from "../contract/queued-message.ts";
+import { type QueuedMessage, type AnnounceQueuedInput, excerptOf } from "../contract/guidance.ts";
 import { inScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";

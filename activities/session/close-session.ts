@@ -5,7 +5,7 @@
  * Heartbeat: by timer. Retry class: Postgres. Runs in a scope that cannot be cancelled.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import type { ClosedSession, CloseSessionInput } from "../contract/activities.ts";
 import { LIMIT_ERRORS } from "../contract/limits.ts";
 import { answerText } from "../contract/message.ts";

@@ -1,6 +1,6 @@
 /** Opens a pull request for a branch that was pushed: what it says, and to which forge it goes. */
 import { forgeOf, noForge } from "../config/forge-place.ts";
-import { cutChars, shorten } from "../contract/cut-text.ts";
+import { cutChars, shorten } from "../text/cut.ts";
 import type { Publication } from "../contract/delivery.ts";
 import { listPublications } from "../store/repositories.ts";
 import { lastAnswer } from "../store/transcript.ts";

@@ -3,7 +3,7 @@
  *
  * Idempotency key: the session's status. Side effects: that. Heartbeat: by timer. Retry class: Postgres. Cancel: none needed.
  */
-import type { OpenBudget } from "../contract/budget-question.ts";
+import type { OpenBudget } from "../contract/limits.ts";
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";

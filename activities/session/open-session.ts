@@ -6,7 +6,7 @@
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { contextSizeOf, measureOf } from "../context/context-size.ts";
-import { shorten } from "../contract/cut-text.ts";
+import { shorten } from "../text/cut.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import type { OpenedSession, OpenSessionInput } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";

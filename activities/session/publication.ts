@@ -1,7 +1,7 @@
 /** What a push and a pull request share: their input, and how their outcome is recorded. */
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { SessionGit } from "../config/git-settings.ts";
-import { shorten } from "../contract/cut-text.ts";
+import { shorten } from "../text/cut.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { fatal, retryable } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";

@@ -7,9 +7,8 @@
  */
 import { inScope } from "../runtime/activity-scope.ts";
 import { bytesOf } from "../config/sizes.ts";
-import { listLeftOut } from "../contract/left-out.ts";
+import { listLeftOut, type Publication, type PublishInput } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
-import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { deliverPullRequest } from "./deliver-pull-request.ts";
 import { announce, pushesOf, record, refuse, type Delivery } from "./publication.ts";

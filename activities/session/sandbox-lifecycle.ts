@@ -17,7 +17,7 @@ import { enterSession, enterToClose } from "../runtime/enter-session.ts";
 import { fatal, type FailureType } from "../contract/failures.ts";
 import { enterWaiting } from "./mark-waiting.ts";
 import { takeSandboxTools } from "../step/server-tools.ts";
-import type { OpenBudget } from "../contract/budget-question.ts";
+import type { OpenBudget } from "../contract/limits.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { closeSandbox, parkSandbox } from "../workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "../workspace/save-files.ts";

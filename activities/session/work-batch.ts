@@ -12,9 +12,9 @@ import {
   type BatchLook,
   type LookAtBatchInput,
   type TakenItem,
+  batchStatus,
 } from "../contract/batch.ts";
-import { batchStatus } from "../contract/batch-policy.ts";
-import { shorten } from "../contract/cut-text.ts";
+import { shorten } from "../text/cut.ts";
 import { fatal } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { makeOrAdopt } from "../store/adopt-session.ts";

@@ -1,11 +1,6 @@
 /** Questions about a limit that a session has reached: their rows and events, and how far the operator's policy lets it be raised. */
 import type { OperatorPolicy } from "../config/operator-policy.ts";
-import {
-  budgetOptions,
-  budgetText,
-  type OpenBudget,
-  type ReachedLimit,
-} from "../contract/budget-question.ts";
+import { budgetOptions, budgetText, type OpenBudget, type ReachedLimit } from "../contract/limits.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
 import type { Queryable } from "../store/db.ts";
 import { openQuestion, type QuestionOption, type QuestionRow } from "../store/questions.ts";

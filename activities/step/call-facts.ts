@@ -1,6 +1,6 @@
 /** What the workflow learns about a requested call. */
 import type { CallFacts } from "../contract/activities.ts";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import { askUser } from "../tools/ask-user.ts";
 import { DELEGATE, delegateInput } from "../tools/delegate.ts";

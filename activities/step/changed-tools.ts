@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { ModelStepInput } from "../contract/activities.ts";
-import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
+import type { McpCatalogue, McpToolEntry } from "../contract/tools.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { lastRound } from "../store/compactions.ts";

@@ -1,6 +1,6 @@
 /** The size of a session's next request where it decides: by the provider's own count, if that is free. */
 import type { Budget } from "../contract/budget.ts";
-import type { ContextSize } from "../contract/context-size.ts";
+import type { ContextSize } from "../contract/request-size.ts";
 import { buildMessages, type Prefix } from "../context/request.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
 import type { StoredMessage } from "../contract/message.ts";

@@ -1,5 +1,6 @@
 /** What follows an answer with neither text nor a tool call. */
-import { answerTokens, type Budget } from "../contract/budget.ts";
+import { type Budget } from "../contract/budget.ts";
+import { answerTokens } from "../config/budget.ts";
 import type { StepOutcome } from "../contract/activities.ts";
 import { sizeFacts } from "../context/context-size.ts";
 import type { ModelTarget } from "../config/model-target.ts";

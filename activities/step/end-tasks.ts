@@ -1,6 +1,6 @@
 /** Cancels tasks of MCP servers that no one waits for any more. */
 import { log } from "@temporalio/activity";
-import { reasonOf } from "../contract/reason-of.ts";
+import { reasonOf } from "../contract/errors.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { Session } from "../store/sessions.ts";
 import type { LedgerRow } from "../store/tool-calls.ts";

@@ -3,9 +3,8 @@ import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { contextSizeOf, type Measure } from "../context/context-size.ts";
 import { tokensSaved } from "../transcript/view.ts";
-import type { SummarizeInput } from "../contract/activities.ts";
-import type { CompactionOutcome } from "../contract/compaction-facts.ts";
-import type { ContextSize } from "../contract/context-size.ts";
+import type { SummarizeInput, CompactionOutcome } from "../contract/activities.ts";
+import type { ContextSize } from "../contract/request-size.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { superseded } from "../contract/failures.ts";
 import { storeFailedRound, storePrune, storeRound } from "../store/compactions.ts";
@@ -15,7 +14,7 @@ import type { Session } from "../store/sessions.ts";
 import { loadView } from "../store/load-view.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { reportRound } from "../runtime/telemetry/report.ts";
-import type { StrategyName } from "../contract/strategies.ts";
+import type { StrategyName } from "../config/strategies.ts";
 import type { Compaction } from "../compaction/compaction.ts";
 
 /** Everything that was loaded for one compaction. */

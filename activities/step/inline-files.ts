@@ -1,9 +1,8 @@
 /** Stores files that came inside a message, as programs other than our client send them, or replaces them by a text that says why not. */
-import type { FilePart, UserPart } from "../contract/message.ts";
+import { type FilePart, type UserPart, fileText } from "../contract/message.ts";
 import { blobId, saveBlob, withStoredSize } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";
-import { fileText } from "../contract/message-files.ts";
-import { imageTypeOf, isPdf } from "../contract/image-type.ts";
+import { imageTypeOf, isPdf } from "../store/media.ts";
 
 /** @returns a reference to the stored blob, the text of a text file, or a text that says why the file was not stored */
 export async function storeFile(db: Queryable, part: FilePart): Promise<UserPart> {

@@ -1,7 +1,7 @@
 /** What a tool call may ask of the session's MCP servers. */
 import { randomUUID } from "node:crypto";
 import type { McpServer } from "../config/mcp-settings.ts";
-import type { McpCatalogue } from "../contract/mcp.ts";
+import type { McpCatalogue } from "../contract/tools.ts";
 import { retryable } from "../contract/failures.ts";
 import { readState, writeState, type CallState } from "../mcp/call-state.ts";
 import { questionId } from "../tools/permissions/approval.ts";

@@ -10,10 +10,10 @@
 import { log } from "@temporalio/activity";
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { BackgroundSaves } from "../workspace/background-save.ts";
-import { reasonOf } from "../contract/reason-of.ts";
-import { progressNote } from "../contract/call-progress.ts";
+import { reasonOf } from "../contract/errors.ts";
+import { progressNote } from "../contract/calls.ts";
 import type { ToolCallPart, ToolResultPart } from "../contract/message.ts";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
 import type { RunToolInput, ToolFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterReading } from "../runtime/enter-session.ts";

@@ -1,8 +1,8 @@
 /** Lists the tools of a session's MCP servers once, so that its prompt does not change when a server does. */
 import { digestOf } from "./changed-tools.ts";
 import { isRemote, type McpServer } from "../config/mcp-settings.ts";
-import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
-import { reasonOf } from "../contract/reason-of.ts";
+import type { McpCatalogue, McpToolEntry } from "../contract/tools.ts";
+import { reasonOf } from "../contract/errors.ts";
 import { fatal } from "../contract/failures.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
@@ -13,7 +13,7 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { keepCatalogue, loadCatalogues } from "../store/mcp.ts";
 import type { Session } from "../store/sessions.ts";
-import { estimateTools } from "../contract/tokens.ts";
+import { estimateTools } from "../contract/request-size.ts";
 import { toolSpec } from "../tools/index.ts";
 import { mcpToolsOf } from "../tools/mcp-tools.ts";
 

@@ -6,7 +6,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { Session } from "../store/sessions.ts";
 import type { ViewSize } from "../transcript/size.ts";
-import type { TokenRatio } from "../contract/tokens.ts";
+import type { TokenRatio } from "../contract/request-size.ts";
 
 export interface StepContext {
   readonly deps: AgentDeps;

@@ -1,5 +1,5 @@
 /** Stores an answer in one transaction, and returns facts for the workflow. */
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import {
   answerText,
   type AssistantPart,
@@ -7,9 +7,8 @@ import {
   type ToolCallPart,
 } from "../contract/message.ts";
 import { contextSizeOf, sizeFacts } from "../context/context-size.ts";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage, type ContextSize } from "../contract/request-size.ts";
 import type { StepOutcome, StepUsage } from "../contract/activities.ts";
-import type { ContextSize } from "../contract/context-size.ts";
 import { rowsGone, superseded } from "../contract/failures.ts";
 import { answerCostUsd } from "../config/cost.ts";
 import type { ModelAnswer } from "../model/model.ts";

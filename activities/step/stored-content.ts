@@ -1,5 +1,5 @@
 /** What of an answer is stored: its calls read as they are meant, every text masked, and the ids of calls unique in the session. */
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import type { AssistantPart } from "../contract/message.ts";
 import type { ModelAnswer } from "../model/model.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";

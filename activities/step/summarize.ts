@@ -18,7 +18,7 @@ import { createSummariser, SummariserLimited, summariserOf, SummariserUnavailabl
 import { contextSizeOf, measureOf, type Measure } from "../context/context-size.ts";
 import type { Budget } from "../contract/budget.ts";
 import { tokensOf } from "../transcript/boundary.ts";
-import type { TokenRatio } from "../contract/tokens.ts";
+import type { TokenRatio } from "../contract/request-size.ts";
 import type { CompactionFacts, SummarizeInput } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterReading } from "../runtime/enter-session.ts";

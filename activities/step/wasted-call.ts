@@ -1,9 +1,9 @@
 /** Failed requests: their usage rows, and what they mean for the next attempt. */
 import { answerCostUsd, costUsd } from "../config/cost.ts";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import type { ModelAnswer, ModelErrorClass } from "../model/model.ts";
 import { hasEarlierCall, type ModelCallRow, recordCall } from "../store/model-calls.ts";
-import { estimateText } from "../contract/tokens.ts";
+import { estimateText } from "../text/tokens.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import { ONE_MORE_TRY } from "./model-failure.ts";
 import type { StepContext } from "./step-context.ts";

@@ -4,7 +4,7 @@
  */
 import { inflateSync } from "node:zlib";
 import { sql } from "drizzle-orm";
-import { MAX_STREAM_BYTES, mediaSize, type MediaSize } from "../contract/media-size.ts";
+import { MAX_STREAM_BYTES, mediaSize, type MediaSize } from "./media.ts";
 import type { FilePart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 

@@ -1,5 +1,5 @@
 /** The parts of calls that events carry: arguments and results, cut to what fits on a person's screen. Pure. */
-import { cutChars, cutTail } from "../contract/cut-text.ts";
+import { cutChars, cutTail } from "../text/cut.ts";
 import type { ToolOutcome } from "../contract/message.ts";
 import type { EventData } from "./event.ts";
 import { callKey, type LedgerRow } from "./tool-calls.ts";

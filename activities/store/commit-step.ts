@@ -5,9 +5,9 @@
  * Both first take a shared lock on the run's row: a run that was superseded meanwhile writes nothing.
  */
 import type pg from "pg";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import type { AssistantPart, ToolCallPart, ToolOutcome, ToolResultPart } from "../contract/message.ts";
-import type { Streams } from "../contract/streams.ts";
+import type { Streams } from "../text/streams.ts";
 import type { NewEvent } from "./event.ts";
 import type { Store } from "./db.ts";
 import { claimCall, findCall, type LedgerRow } from "./tool-calls.ts";

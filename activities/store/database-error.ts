@@ -1,7 +1,6 @@
 /** Distinguishes Postgres' errors, with or without a code, from all others, and says whether a retry may succeed. */
 import pg from "pg";
-import { isNetworkCode, isNetworkTrouble, passes } from "../contract/passing.ts";
-import { isQueryError, reasonOf } from "../contract/reason-of.ts";
+import { isNetworkCode, isNetworkTrouble, passes, isQueryError, reasonOf } from "../contract/errors.ts";
 import { isConnectionLost } from "./lost-connection.ts";
 
 export interface DatabaseError {

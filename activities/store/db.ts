@@ -1,7 +1,7 @@
 /** The connection to Postgres: pool and transactions. The rest of `store/` holds one file per aggregate. */
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import { isQueryError } from "../contract/reason-of.ts";
+import { isQueryError } from "../contract/errors.ts";
 import { isOfConnection, withFreshConnections, type FreshConnections } from "./fresh-connections.ts";
 import { readPostgresAddress } from "./postgres-address.ts";
 import * as schema from "./schema/index.ts";

@@ -1,6 +1,6 @@
 /** Forks a session: copies its rows up to a step under a new id. The original is not changed. */
 import { sql } from "drizzle-orm";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
 import type { Message } from "../contract/message.ts";
 import type { Queryable, Store } from "./db.ts";
 import { filesAsOf } from "./saved-bytes.ts";

@@ -3,8 +3,7 @@
  * all and is repeated at once on a new one, where that cannot do anything twice; the others get a new one anyway.
  */
 import type pg from "pg";
-import { isNetworkCode } from "../contract/passing.ts";
-import { isQueryError } from "../contract/reason-of.ts";
+import { isNetworkCode, isQueryError } from "../contract/errors.ts";
 import { isConnectionLost } from "./lost-connection.ts";
 
 /** Another server took over and this one only reads. Whatever asked to write has written nothing. */

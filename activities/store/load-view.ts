@@ -1,7 +1,7 @@
 /** The view of a session: the rows that the model sees, neither replaced by a round nor superseded. */
 import { and, eq, getTableColumns, gte, inArray, lt, ne, type Placeholder, sql, type SQL } from "drizzle-orm";
 import { unionAll } from "drizzle-orm/pg-core";
-import { MAX_HEAD_MESSAGES } from "../contract/strategies.ts";
+import { MAX_HEAD_MESSAGES } from "../config/strategies.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { outOfView } from "./compactions.ts";
 import type { Queryable } from "./db.ts";

@@ -1,6 +1,6 @@
 /** The lists of MCP servers' tools that sessions use. */
 import { and, asc, eq, inArray, ne, sql } from "drizzle-orm";
-import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
+import type { McpCatalogue, McpToolEntry } from "../contract/tools.ts";
 import type { Queryable } from "./db.ts";
 import type { LedgerRow } from "./tool-calls.ts";
 import { mcpCatalogues, toolCalls } from "./schema/index.ts";

@@ -2,7 +2,8 @@
 import { and, eq, inArray } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { MessageKind, UserPart } from "../contract/message.ts";
-import { estimateMessage, estimateText } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
+import { estimateText } from "../text/tokens.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
 import type { Queryable } from "./db.ts";
 import { schedules, sessions, storedMessages } from "./schema/index.ts";

@@ -3,7 +3,7 @@
  * to the model, in the place of the missing rows, is also the record of what is missing.
  */
 import { and, eq, sql } from "drizzle-orm";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
 import type { Guidance } from "../contract/guidance.ts";
 import type { Message } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";

@@ -1,6 +1,6 @@
 /** Usage and cost: one row per request to a provider, kept or wasted, and how accurate the estimates were. */
 import { and, eq, gt, lt, sql } from "drizzle-orm";
-import { learnRatio, type TokenRatio } from "../contract/tokens.ts";
+import { learnRatio, type TokenRatio } from "../contract/request-size.ts";
 import type { AnyPgColumn } from "drizzle-orm/pg-core";
 import type { SessionBill } from "../config/cost.ts";
 import type { StepUsage } from "../contract/activities.ts";

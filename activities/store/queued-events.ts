@@ -3,7 +3,7 @@
  * sender stored, because the sender does not know all secrets.
  */
 import { and, eq, sql } from "drizzle-orm";
-import type { QueuedMessage } from "../contract/queued-message.ts";
+import type { QueuedMessage } from "../contract/guidance.ts";
 import type { Queryable } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import { events } from "./schema/index.ts";

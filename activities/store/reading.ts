@@ -2,7 +2,7 @@
 import { and, asc, desc, eq, inArray, isNotNull, isNull, or, sql } from "drizzle-orm";
 import type { SessionBill } from "../config/cost.ts";
 import type { SessionStatus } from "../contract/activities.ts";
-import type { TokenRatio } from "../contract/tokens.ts";
+import type { TokenRatio } from "../contract/request-size.ts";
 import type { Database, Queryable } from "./db.ts";
 import { currentWaits } from "./current-waits.ts";
 import { hasWaitingDelegate } from "./delegations.ts";

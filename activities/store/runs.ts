@@ -1,7 +1,7 @@
 /** Which run may write to a session. */
 import { retryable } from "../contract/failures.ts";
 import { and, desc, eq, sql } from "drizzle-orm";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import type { Guidance } from "../contract/guidance.ts";
 import type { SessionRuns } from "../contract/session-runs.ts";
 import { forgetSavesBegun } from "./sandboxes.ts";

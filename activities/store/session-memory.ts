@@ -1,6 +1,6 @@
 /** What tools may read of the session's past: whole outputs, the transcript, blobs. */
 import { and, asc, desc, eq, sql } from "drizzle-orm";
-import { pageOf } from "../contract/cut-text.ts";
+import { pageOf } from "../text/cut.ts";
 import type { ToolResultPart, UserPart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { saveBlobFor } from "./blobs.ts";

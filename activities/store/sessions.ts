@@ -2,9 +2,9 @@
 import { and, eq, isNotNull, isNull, max, ne, or, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Skill } from "../config/skills.ts";
-import type { McpCatalogue } from "../contract/mcp.ts";
+import type { McpCatalogue } from "../contract/tools.ts";
 import type { UserPart } from "../contract/message.ts";
-import { estimateMessage, type TokenRatio } from "../contract/tokens.ts";
+import { estimateMessage, type TokenRatio } from "../contract/request-size.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";

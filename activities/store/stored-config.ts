@@ -1,7 +1,7 @@
 /** A session's settings as its row stores them. */
 import { eq, sql } from "drizzle-orm";
 import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
-import { cleanText } from "../contract/clean-text.ts";
+import { cleanText } from "../text/clean.ts";
 import { retryable } from "../contract/failures.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
 import type { Queryable } from "./db.ts";

@@ -3,7 +3,7 @@ import { and, eq, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { ProjectFiles } from "../config/project-files.ts";
 import { systemPrompt, type Prompted } from "../config/system-prompt.ts";
-import { estimateText } from "../contract/tokens.ts";
+import { estimateText } from "../text/tokens.ts";
 import type { Queryable } from "./db.ts";
 import { sessions, storedMessages } from "./schema/index.ts";
 

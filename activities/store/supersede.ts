@@ -1,6 +1,6 @@
 /** What a reset leaves behind: rows of the abandoned line are marked, what it had taken out of view comes back. */
 import { sql, type SQL } from "drizzle-orm";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
 import type { Message } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { supersedeDelegations } from "./delegations.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 
 /** Source: providers accept 64 characters in tool names; Anthropic has the same limit for argument names. */
 const MAX_CHARS = 64;

@@ -3,8 +3,7 @@
  * refuse the whole request. The result only constrains less; the tool's owner checks the arguments. Source: OpenAI's,
  * Anthropic's and Google's errors in reports on MCP tools. Pure.
  */
-import { isJsonObject, objectOf, type JsonObject } from "../contract/json-object.ts";
-import { referenced } from "../contract/json-pointer.ts";
+import { isJsonObject, objectOf, type JsonObject, referenced } from "../text/json.ts";
 import { acceptedName } from "./accepted-name.ts";
 import { cleanSchema, different } from "./clean-schema.ts";
 

@@ -1,5 +1,5 @@
 /** Describes how a command ended. Pure. */
-import { shownRuns } from "../contract/streams.ts";
+import { shownRuns } from "../text/streams.ts";
 import type { CommandState } from "../sandbox/sandbox.ts";
 import type { CommandOutput } from "../sandbox/command-output.ts";
 import { diskNote } from "./disk-note.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
-import { lastWholeLine } from "../contract/call-progress.ts";
-import { cutTail } from "../contract/cut-text.ts";
+import { lastWholeLine } from "../contract/calls.ts";
+import { cutTail } from "../text/cut.ts";
 import { bashResult } from "./bash-result.ts";
 import { outputOf } from "../sandbox/command-output.ts";
 import { failure, LeaveRunning } from "./failure.ts";

@@ -1,6 +1,6 @@
 import { structuredPatch } from "diff";
-import { cutChars } from "../contract/cut-text.ts";
-import { firstOf } from "../contract/first-of.ts";
+import { cutChars } from "../text/cut.ts";
+import { firstOf } from "../text/lists.ts";
 
 const CONTEXT_LINES = 2;
 const MAX_LINES = 60;

@@ -1,7 +1,6 @@
 /** Removes from a foreign JSON schema what draft 2020-12, against which providers check it, does not allow. Pure. */
 
-import { isJsonObject, type JsonObject } from "../contract/json-object.ts";
-import { referenced } from "../contract/json-pointer.ts";
+import { isJsonObject, type JsonObject, referenced } from "../text/json.ts";
 
 /** Most nested schemas; deeper ones accept any value. Source: ours; providers accept five to ten. */
 const MAX_LEVELS = 32;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { writeText } from "../text/text-encoding.ts";
+import { writeText } from "../text/encoding.ts";
 import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { changeView } from "./change-view.ts";
 import { applyEdit, type EditOutcome, type EditRequest, type MatchKind } from "./edit-match.ts";

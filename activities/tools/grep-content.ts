@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import { FOLDER_WALK, whatWasLeftOut } from "./folder-walk.ts";
 import { type GlobList, globList } from "./glob-lists.ts";
 import { runOnPath } from "./sandbox-program.ts";

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import type { RunConfig } from "../config/agent-config.ts";
 import { isListed, isRemote, type McpServer } from "../config/mcp-settings.ts";
-import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
-import { estimateTools } from "../contract/tokens.ts";
+import type { McpCatalogue, McpToolEntry } from "../contract/tools.ts";
+import { estimateTools } from "../contract/request-size.ts";
 import { acceptedName } from "./accepted-name.ts";
 import { acceptedSchema } from "./accepted-schema.ts";
 import { failure } from "./failure.ts";

@@ -1,5 +1,5 @@
 /** Reports to the model that the sandbox's firewall refused an address: to the program it looks like a server that is down. */
-import { firstOf } from "../contract/first-of.ts";
+import { firstOf } from "../text/lists.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 
 /** What programs print when a connection fails. The firewall is queried only then, as that takes some 0.4 s. */

@@ -2,7 +2,7 @@
  * The Begin/End Patch grammar. Pure. Markers may be padded with blanks; a here-document or a code fence around the
  * patch is stripped, because models sometimes write one. Source: survey of coding agents (case 27).
  */
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import { ToolFailure } from "./failure.ts";
 
 export interface PatchLine {

@@ -1,7 +1,7 @@
 /** Computes each file's new state from a parsed patch and the current files. Nothing is written here. */
 import { join, parse } from "node:path/posix";
-import { cutChars } from "../contract/cut-text.ts";
-import { readText, writeText } from "../text/text-encoding.ts";
+import { cutChars } from "../text/cut.ts";
+import { readText, writeText } from "../text/encoding.ts";
 import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { accepted, ToolFailure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";

@@ -1,7 +1,7 @@
 /** Paths as the model writes them. Pure: links are resolved inside the sandbox, not here. */
 import path from "node:path/posix";
 import { WORKSPACE } from "../config/container-settings.ts";
-import { shorten } from "../contract/cut-text.ts";
+import { shorten } from "../text/cut.ts";
 import { ToolFailure } from "./failure.ts";
 
 /** `given` as a path relative to the workspace (`.` for itself). @throws ToolFailure for a place outside it */

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { cutChars } from "../contract/cut-text.ts";
-import { imageTypeOf } from "../contract/image-type.ts";
+import { cutChars } from "../text/cut.ts";
+import { imageTypeOf } from "../store/media.ts";
 import type { ToolLimits } from "../contract/tools.ts";
-import { formWords, type FoundText, readText } from "../text/text-encoding.ts";
+import { formWords, type FoundText, readText } from "../text/encoding.ts";
 import { accepted, failure } from "./failure.ts";
 import { showName, showSize, workspacePath } from "./paths.ts";
 import { byLook } from "./same-look.ts";

@@ -1,6 +1,6 @@
 /** Finds tools that are not in the request, and makes them callable. */
 import { z } from "zod";
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
 import { typedTool, type Tool, type ToolContext, type ToolResult } from "./tool.ts";

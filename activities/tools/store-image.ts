@@ -1,7 +1,6 @@
 /** Prepares an image for the model. */
 import type { FilePart } from "../contract/message.ts";
-import { imageTypeOf } from "../contract/image-type.ts";
-import { mediaSize } from "../contract/media-size.ts";
+import { imageTypeOf, mediaSize } from "../store/media.ts";
 import { withoutMetadata } from "./image-metadata.ts";
 import type { ToolContext } from "./tool.ts";
 

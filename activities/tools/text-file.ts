@@ -1,6 +1,6 @@
 /** Reads a whole text file from the sandbox, with what must be kept when it is written back. */
 import type { FileAnswer, SandboxFiles } from "../sandbox/sandbox.ts";
-import { formWords, type FoundText, readText, type TextForm, writeText } from "../text/text-encoding.ts";
+import { formWords, type FoundText, readText, type TextForm, writeText } from "../text/encoding.ts";
 import { ToolFailure } from "./failure.ts";
 import { showName, showSize } from "./paths.ts";
 

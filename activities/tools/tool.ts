@@ -1,10 +1,9 @@
 /** The definition of a tool: declared once, one file each. `run-tool.ts` validates, runs, truncates, masks and stores. */
 import type { z } from "zod";
-import type { McpToolEntry } from "../contract/mcp.ts";
+import type { McpToolEntry, ToolLimits, SessionMemory } from "../contract/tools.ts";
 import type { FilePart } from "../contract/message.ts";
-import type { Run } from "../contract/streams.ts";
+import type { Run } from "../text/streams.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import type { ToolLimits, SessionMemory } from "../contract/tools.ts";
 
 export interface Tool<Input = unknown> {
   readonly name: string;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { accepted, failure } from "./failure.ts";
-import { imageTypeOf } from "../contract/image-type.ts";
+import { imageTypeOf } from "../store/media.ts";
 import { byLook } from "./same-look.ts";
 import { showName, showSize, workspacePath } from "./paths.ts";
 import { MAX_IMAGE_BYTES as MAX_BYTES, storeImage } from "./store-image.ts";

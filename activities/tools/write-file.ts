@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type FoundText, readText } from "../text/text-encoding.ts";
+import { type FoundText, readText } from "../text/encoding.ts";
 import type { FileAnswer, SandboxFiles } from "../sandbox/sandbox.ts";
 import { countLines } from "../transcript/truncate.ts";
 import { accepted, failure } from "./failure.ts";

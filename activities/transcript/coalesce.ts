@@ -1,6 +1,6 @@
 /** Several waiting messages become one user message (requirement 4.1). Pure: the workflow may import it. */
 import type { UserPart } from "../contract/message.ts";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
 
 export interface QueuedMessage {
   readonly id: string;

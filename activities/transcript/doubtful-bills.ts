@@ -1,5 +1,5 @@
 /** Detects bills that cannot belong to their requests, over several calls. Pure. */
-import { contradicts } from "../contract/tokens.ts";
+import { contradicts } from "../contract/request-size.ts";
 
 /** A request's input as it was estimated before it was sent, and as it was billed. */
 export interface JudgedCall {

@@ -2,7 +2,7 @@
  * Makes any sequence of messages one that a provider accepts (invariant 4). The proof before every request: in a
  * sound transcript it finds nothing to do. Pure: it never changes what is stored.
  */
-import { cutChars } from "../contract/cut-text.ts";
+import { cutChars } from "../text/cut.ts";
 import type { AssistantPart, Message, ToolCallPart, ToolResultPart, UserPart } from "../contract/message.ts";
 
 /** One repair; `toolCallId` is the id before it. */

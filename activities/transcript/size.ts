@@ -1,7 +1,7 @@
 /** How large the next request is, from the rows it is made of: for trigger, display and log. Pure. */
 import type { StoredMessage } from "../contract/message.ts";
 import { prunableTokens } from "./prune-plan.ts";
-import { estimatedNextInput, type NextInputEstimate } from "../contract/tokens.ts";
+import { estimatedNextInput, type NextInputEstimate } from "../contract/request-size.ts";
 import { shownTokens } from "./view.ts";
 
 export interface SizeInput {

@@ -1,6 +1,6 @@
 /** Cuts text that is too long: head and tail stay, the middle goes, and a notice says how to read it. Pure. */
-import { cutChars, cutTail } from "../contract/cut-text.ts";
-import type { KeptPart } from "../contract/streams.ts";
+import { cutChars, cutTail } from "../text/cut.ts";
+import type { KeptPart } from "../text/streams.ts";
 
 export const TRUNCATION_MARK = "[Output truncated - exceeded maximum length]";
 

@@ -1,7 +1,7 @@
 /** The view: what the model gets to see of the transcript, well-formed whatever happened. Pure: no clock, no I/O. */
 import type { Message, StoredMessage, ToolResultPart } from "../contract/message.ts";
 import { repair, type Repair } from "./repair.ts";
-import { estimateMessage } from "../contract/tokens.ts";
+import { estimateMessage } from "../contract/request-size.ts";
 import { truncateText } from "./truncate.ts";
 
 /** Replaces a pruned result. Source: requirement 4.3. */

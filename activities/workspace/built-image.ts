@@ -5,7 +5,7 @@
 import { buildCommand, type ImageBuild } from "../config/build-settings.ts";
 import { imageRefusal } from "../config/operator-policy.ts";
 import type { Setup } from "../config/setup-settings.ts";
-import { cutTail, shorten } from "../contract/cut-text.ts";
+import { cutTail, shorten } from "../text/cut.ts";
 import { retryable } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { contextSource } from "../sandbox/agent/sources.ts";

@@ -1,6 +1,6 @@
 /** Closes a session's sandbox: saves its newest files, and only then removes it. */
 import { hasFiles } from "./stray-sandbox.ts";
-import { andMore, firstOf } from "../contract/first-of.ts";
+import { andMore, firstOf } from "../text/lists.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
 import { addNotice, findSandbox, markClosed, PARKED, type SandboxRow } from "../store/sandboxes.ts";

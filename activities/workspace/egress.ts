@@ -5,7 +5,7 @@
 import { log } from "@temporalio/activity";
 import { closedAddress, expandDomains } from "../config/egress-domains.ts";
 import { listedRegistries } from "../config/registry-settings.ts";
-import { andMore, firstOf } from "../contract/first-of.ts";
+import { andMore, firstOf } from "../text/lists.ts";
 import type { RefusedRequests, Sandbox } from "../sandbox/sandbox.ts";
 import { allowedDomains } from "../store/egress.ts";
 import type { Queryable } from "../store/db.ts";

@@ -4,7 +4,7 @@
  * the files that name packages if the set-up made only package folders, else of all files. Package files do not tell whose scripts
  * ran, so what is kept by them is used only where the commit that it was made from is part of the history.
  */
-import { reasonOf } from "../contract/reason-of.ts";
+import { reasonOf } from "../contract/errors.ts";
 import { createHash, randomUUID } from "node:crypto";
 import { log } from "@temporalio/activity";
 import type { RunConfig } from "../config/agent-config.ts";

@@ -1,5 +1,5 @@
 /** What is lost when a session's sandbox is restarted or replaced, and the notice for the model. Pure. */
-import { andMore, firstOf } from "../contract/first-of.ts";
+import { andMore, firstOf } from "../text/lists.ts";
 import type { SandboxIdentity } from "../store/sandboxes.ts";
 
 /** The facts when a sandbox is opened for a session that had one before. */

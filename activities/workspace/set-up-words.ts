@@ -1,5 +1,5 @@
 /** What people and the model read of a project's set-up. Pure. */
-import { cutTail, shorten } from "../contract/cut-text.ts";
+import { cutTail, shorten } from "../text/cut.ts";
 import type { Setup } from "../config/setup-settings.ts";
 import type { CommandState } from "../sandbox/sandbox.ts";
 import type { EventData } from "../store/event.ts";

@@ -15,7 +15,7 @@ import { findSetUp, type KnownSetUp } from "../store/set-ups.ts";
 import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { outputOf } from "../sandbox/command-output.ts";
-import { cutTail, shorten } from "../contract/cut-text.ts";
+import { cutTail, shorten } from "../text/cut.ts";
 import { buildCommand } from "../config/build-settings.ts";
 import { openBuilt } from "./built-image.ts";
 import { watchEgress } from "./egress.ts";

@@ -1,6 +1,5 @@
 /** A batch as people and scripts see it. */
-import { batchWorkflowId, type BatchFigures } from "../../activities/contract/batch.ts";
-import { batchLine } from "../../activities/contract/batch-policy.ts";
+import { batchWorkflowId, type BatchFigures, batchLine } from "../../activities/contract/batch.ts";
 import {
   batchFigures,
   findBatch,

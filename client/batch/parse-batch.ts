@@ -4,8 +4,8 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { issueTexts } from "../../activities/config/issue-text.ts";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
-import { cutChars } from "../../activities/contract/cut-text.ts";
-import { firstOf } from "../../activities/contract/first-of.ts";
+import { cutChars } from "../../activities/text/cut.ts";
+import { firstOf } from "../../activities/text/lists.ts";
 import { ClientError, exitCodes, usageError, type ExitCode } from "../console/errors.ts";
 import { listNames, plural } from "../console/format.ts";
 

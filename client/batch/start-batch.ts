@@ -1,7 +1,6 @@
 /** Starts a batch, or the rest of one that is incomplete: first the rows, then the workflow. */
 import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
-import { BATCH_WORKFLOW_TYPE, batchWorkflowId } from "../../activities/contract/batch.ts";
-import { batchStatus } from "../../activities/contract/batch-policy.ts";
+import { BATCH_WORKFLOW_TYPE, batchWorkflowId, batchStatus } from "../../activities/contract/batch.ts";
 import {
   batchFigures,
   endBatch,

@@ -6,7 +6,7 @@ import {
   type Breakdown,
   type BreakdownPart,
   type CappedPart,
-} from "../../activities/contract/breakdown.ts";
+} from "../../activities/contract/request-size.ts";
 import type { ContextReport } from "../../activities/context/context-report.ts";
 import { noSuchSession } from "../console/errors.ts";
 import type { Look, Output, Style } from "../console/output.ts";

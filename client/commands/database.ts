@@ -1,7 +1,7 @@
 /** `longhaul database client NAME`: a Postgres URL for one person, which shows only that person's sessions. */
 import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import { clientRole, fitsRole, grantClient, revokeClient } from "../../activities/store/client-roles.ts";
 import { openStore } from "../../activities/store/db.ts";
 import { addressForRole, PostgresAddressWrong } from "../../activities/store/postgres-address.ts";

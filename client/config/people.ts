@@ -1,5 +1,5 @@
 /** Names of people, as settings and programs give them. Pure. */
-import { personName } from "../../activities/contract/person-name.ts";
+import { personName } from "../../activities/text/clean.ts";
 import { usageError } from "../console/errors.ts";
 
 /** @throws ClientError (usage) for a name that would be changed or dropped: its person would act as somebody else */

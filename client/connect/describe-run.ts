@@ -1,7 +1,7 @@
 /** Temporal's description of a session's run. */
 import type { Client } from "@temporalio/client";
 import { defaultPayloadConverter, WorkflowNotFoundError, type Payload } from "@temporalio/common";
-import { parseProgress } from "../../activities/contract/call-progress.ts";
+import { parseProgress } from "../../activities/contract/calls.ts";
 import type { Temporal } from "./connection.ts";
 import { describedRun, type DescribedRun } from "../../temporal/described-run.ts";
 import { decodePayloads } from "../../temporal/decode-payloads.ts";

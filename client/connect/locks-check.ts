@@ -2,7 +2,7 @@
  * Connections that keep others of the database waiting, such as a client's that took an advisory lock and idles, or one whose machine
  * is gone: time-outs of roles do not end those, and only a superuser may. Changes nothing.
  */
-import { innermostReason } from "../../activities/contract/reason-of.ts";
+import { innermostReason } from "../../activities/contract/errors.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { plural } from "../console/format.ts";
 import type { Finding } from "../setup/sandbox-check.ts";

@@ -1,5 +1,5 @@
 /** Distinguishes errors of services that became unavailable from all other errors. */
-import { isNetworkCode, passes } from "../../activities/contract/passing.ts";
+import { isNetworkCode, passes } from "../../activities/contract/errors.ts";
 import { isConnectionLost } from "../../activities/store/lost-connection.ts";
 import { isNamespaceMissing } from "../../temporal/namespace-missing.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";

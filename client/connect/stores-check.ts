@@ -8,7 +8,7 @@ import { openServices, type Services } from "./connection.ts";
 import { describedRun } from "../../temporal/described-run.ts";
 import { listRuns, type ListedRun } from "../../temporal/list-runs.ts";
 import { statusQuery } from "../../workflows/messages.ts";
-import { innermostReason } from "../../activities/contract/reason-of.ts";
+import { innermostReason } from "../../activities/contract/errors.ts";
 import { askWithin, withTimeout } from "../../temporal/with-timeout.ts";
 import type { Finding } from "../setup/sandbox-check.ts";
 

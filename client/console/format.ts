@@ -1,7 +1,7 @@
 /** Numbers, times and text as people read them. Pure. */
 
-import { andMore, firstOf } from "../../activities/contract/first-of.ts";
-import { escapeHidden, showHidden } from "../../activities/contract/hidden-characters.ts";
+import { andMore, firstOf } from "../../activities/text/lists.ts";
+import { escapeHidden, showHidden } from "../../activities/text/clean.ts";
 
 /** Tokens: `812`, `3.4k`, `128k`, `1.2M`. */
 export function tokens(count: number): string {

@@ -3,7 +3,7 @@
  * stop steps. What a model or a repository wrote must not give them any. Pure.
  */
 
-import { cutTail } from "../../activities/contract/cut-text.ts";
+import { cutTail } from "../../activities/text/cut.ts";
 
 /** Variables that a runner sets for its steps. Source: their documentation. */
 const RUNNERS = [

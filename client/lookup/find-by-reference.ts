@@ -1,6 +1,6 @@
 /** Finds the session that a person means: by its id, a prefix of its id, or the newest one. */
-import { cleanText } from "../../activities/contract/clean-text.ts";
-import { nearest } from "../../activities/contract/nearest.ts";
+import { cleanText } from "../../activities/text/clean.ts";
+import { nearest } from "../../activities/text/lists.ts";
 import { findDeleted } from "../../activities/store/delete-session.ts";
 import { findSession, idsWithPrefix, listSessions, type SessionRow } from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";

@@ -1,5 +1,5 @@
 /** Prints an answer's text as it arrives: as plain text, or as Markdown block by block. */
-import { cutChars } from "../../activities/contract/cut-text.ts";
+import { cutChars } from "../../activities/text/cut.ts";
 import { harmless } from "../console/format.ts";
 import { lastBlockAt, renderMarkdown, type MarkdownOptions } from "../screen/markdown.ts";
 import type { WordWrap } from "../screen/wrap.ts";

@@ -1,5 +1,5 @@
 /** Single events as lines. Pure. */
-import { listLeftOut } from "../../activities/contract/left-out.ts";
+import { listLeftOut } from "../../activities/contract/delivery.ts";
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import {
   dollars,

@@ -1,6 +1,6 @@
 /** The report's tool calls: input, result, failures in red and linked. Pure. */
 import { z } from "zod";
-import { cutChars } from "../../activities/contract/cut-text.ts";
+import { cutChars } from "../../activities/text/cut.ts";
 import { firstString, duration, oneLine } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { html, type Html } from "./html.ts";

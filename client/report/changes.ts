@@ -1,5 +1,5 @@
 /** The change file by file, each with its line counts and its patch. Pure. */
-import { cutChars } from "../../activities/contract/cut-text.ts";
+import { cutChars } from "../../activities/text/cut.ts";
 import { plural } from "../console/format.ts";
 import { patchFiles, type PatchFile } from "../workspace/patch-files.ts";
 import { html, type Html } from "./html.ts";

@@ -1,6 +1,6 @@
 /** Builds HTML from untrusted parts: texts from a model, a command or a file are shown but never run. Pure. */
 
-import { showHidden } from "../../activities/contract/hidden-characters.ts";
+import { showHidden } from "../../activities/text/clean.ts";
 
 /** Safe markup. */
 export class Html {

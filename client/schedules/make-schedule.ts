@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Client, ScheduleDescription } from "@temporalio/client";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { nearest } from "../../activities/contract/nearest.ts";
+import { nearest } from "../../activities/text/lists.ts";
 import { createSchedule, findSchedule, removeSchedule } from "../../activities/store/schedules.ts";
 import { plainReason } from "../../temporal/plain-reason.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";

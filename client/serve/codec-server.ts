@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
 import type { PayloadCodec } from "@temporalio/common";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import { bearerOf } from "./guard.ts";
 import { failureOf, HEADERS, readBody, sendJson } from "./http.ts";
 

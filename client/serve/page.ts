@@ -1,7 +1,7 @@
 /** The page: one document, assembled from its parts, that runs nothing but its own script. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { HIDDEN_PATTERN } from "../../activities/contract/hidden-characters.ts";
+import { HIDDEN_PATTERN } from "../../activities/text/clean.ts";
 
 export interface Page {
   readonly html: string;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
-import { cleanText } from "../../activities/contract/clean-text.ts";
+import { cleanText } from "../../activities/text/clean.ts";
 import type { Longhaul } from "../library/types.ts";
 import { streamEvents } from "./event-stream.ts";
 import { bearerOf, refuseOrigin, type Guard, type Refusal } from "./guard.ts";

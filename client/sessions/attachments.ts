@@ -1,11 +1,11 @@
 /** Files attached to a task or a message. */
 import { readFile, stat } from "node:fs/promises";
 import { basename, extname } from "node:path";
-import { cutChars } from "../../activities/contract/cut-text.ts";
-import { type FoundText, readText } from "../../activities/text/text-encoding.ts";
-import { cleanText } from "../../activities/contract/clean-text.ts";
-import { imageTypeOf, isPdf } from "../../activities/contract/image-type.ts";
-import { fileText } from "../../activities/contract/message-files.ts";
+import { cutChars } from "../../activities/text/cut.ts";
+import { type FoundText, readText } from "../../activities/text/encoding.ts";
+import { cleanText } from "../../activities/text/clean.ts";
+import { imageTypeOf, isPdf } from "../../activities/store/media.ts";
+import { fileText } from "../../activities/contract/message.ts";
 import { ClientError, usageError, unreadable } from "../console/errors.ts";
 import { oneLine } from "../console/format.ts";
 import { MAX_TEXT_CHARS } from "./task-input.ts";

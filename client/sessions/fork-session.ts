@@ -2,8 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Client } from "@temporalio/client";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
-import type { Guidance } from "../../activities/contract/guidance.ts";
-import { senderOf } from "../../activities/contract/person-name.ts";
+import { type Guidance, senderOf } from "../../activities/contract/guidance.ts";
 import { forkSession as copySession, isFork } from "../../activities/store/fork.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { lastStep } from "../../activities/store/sessions.ts";

@@ -1,7 +1,7 @@
 /** Aborts the step in flight of a running session, and reports what was kept of it. */
 import { randomUUID } from "node:crypto";
 import { databaseNow, readKept, type Kept } from "../../activities/store/stopped-step.ts";
-import { senderOf } from "../../activities/contract/person-name.ts";
+import { senderOf } from "../../activities/contract/guidance.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { readWaiting } from "../../activities/store/waiting-messages.ts";
 import { until } from "../../temporal/until.ts";

@@ -1,7 +1,7 @@
 /** `--output-schema`: a JSON Schema from a file, checked before anything is started. */
 import { readBoundedText } from "../console/read-bounded-text.ts";
 import { schemaTrouble, type OutputSchema } from "../../activities/config/output-schema.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import { unreadable, usageError } from "../console/errors.ts";
 
 /** @param given a file's name, or the schema itself. @throws ClientError (usage) */

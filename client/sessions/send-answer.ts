@@ -8,8 +8,8 @@ import {
   type AnswerMessage,
   type AnswerNames,
 } from "../../activities/contract/questions.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
-import { senderOf } from "../../activities/contract/person-name.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
+import { senderOf } from "../../activities/contract/guidance.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
 import { askAgainIfGone } from "../../temporal/ask-again.ts";
 import { until } from "../../temporal/until.ts";

@@ -1,10 +1,9 @@
 /** A message for a session: queued if it runs, and the first of a new run if it has ended. */
 import { randomUUID } from "node:crypto";
 import { type Client, WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
-import { senderOf } from "../../activities/contract/person-name.ts";
+import { senderOf, excerptOf, LONG_TEXT_NAME } from "../../activities/contract/guidance.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
-import { excerptOf, LONG_TEXT_NAME } from "../../activities/contract/queued-message.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
 import { announceQueued } from "../../activities/store/queued-events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";

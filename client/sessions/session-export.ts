@@ -1,6 +1,6 @@
 /** A whole session as one document, and one call of it. */
 import type { ToolOutcome } from "../../activities/contract/message.ts";
-import { textsApart, type TextsApart } from "../../activities/contract/streams.ts";
+import { textsApart, type TextsApart } from "../../activities/text/streams.ts";
 import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
 import { callWithResult } from "../../activities/store/tool-calls.ts";
 import type { Services } from "../connect/connection.ts";

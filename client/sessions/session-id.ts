@@ -1,6 +1,6 @@
 /** Short ids that a person can read out, type and tell apart. */
 import { randomInt } from "node:crypto";
-import { cutChars } from "../../activities/contract/cut-text.ts";
+import { cutChars } from "../../activities/text/cut.ts";
 import { unlikeChosenId } from "../../activities/contract/session-ids.ts";
 import { usageError } from "../console/errors.ts";
 

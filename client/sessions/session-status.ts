@@ -1,5 +1,5 @@
 /** A session's state for `status`, and the list of sessions: from Postgres, and from the workflow if that answers soon. */
-import { shorten } from "../../activities/contract/cut-text.ts";
+import { shorten } from "../../activities/text/cut.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions, readFigures, type SessionRow, type Listing } from "../../activities/store/reading.ts";
 import { missingRows } from "../../activities/store/missing-steps.ts";

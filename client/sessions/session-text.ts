@@ -1,6 +1,6 @@
 /** Texts of a session in Temporal's Web UI before its first step. Pure. */
-import { cutChars } from "../../activities/contract/cut-text.ts";
-import { inertMarkdown } from "../../activities/contract/inert-markdown.ts";
+import { cutChars } from "../../activities/text/cut.ts";
+import { inertMarkdown } from "../../activities/text/clean.ts";
 import { present } from "../console/format.ts";
 
 /** Bytes the server keeps of a summary. Source: survey of command lines, X8 (documents disagree: 200 or 400). */

@@ -3,14 +3,14 @@ import { branchOf } from "../../activities/config/git-settings.ts";
 import { outputOf } from "../../activities/config/output-schema.ts";
 import { sessionCostUsd } from "../../activities/config/cost.ts";
 import type { Price } from "../../activities/config/model-target.ts";
-import { shorten } from "../../activities/contract/cut-text.ts";
+import { shorten } from "../../activities/text/cut.ts";
 import type { DeliveryState } from "../../activities/contract/delivery.ts";
 import { limitOf, type Limit } from "../../activities/contract/limits.ts";
 import { sessionBill } from "../../activities/store/model-calls.ts";
 import type { ListedQuestion } from "../../activities/store/questions.ts";
 import type { SessionFigures, SessionRow } from "../../activities/store/reading.ts";
 import type { PublicationRow, Repository } from "../../activities/store/repositories.ts";
-import type { NextInputEstimate } from "../../activities/contract/tokens.ts";
+import type { NextInputEstimate } from "../../activities/contract/request-size.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
 import { hasEnded } from "./start-session.ts";
 

@@ -1,8 +1,8 @@
 /** The task's text: from the command line, from stdin, or from both. */
-import { readText } from "../../activities/text/text-encoding.ts";
+import { readText } from "../../activities/text/encoding.ts";
 import { fstatSync } from "node:fs";
 import { Readable } from "node:stream";
-import { cleanText } from "../../activities/contract/clean-text.ts";
+import { cleanText } from "../../activities/text/clean.ts";
 import { usageError } from "../console/errors.ts";
 
 /** Most characters of a task or a message, input from stdin included. Source: requirement 4.1. */

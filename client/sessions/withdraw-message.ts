@@ -1,7 +1,7 @@
 /** Takes a message back: from Postgres if it is stored, else from the run that holds it. */
 import { WorkflowUpdateFailedError } from "@temporalio/client";
-import { senderOf } from "../../activities/contract/person-name.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { senderOf } from "../../activities/contract/guidance.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import { dropParked } from "../../activities/store/guidance.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { askWithin, NoAnswer } from "../../temporal/with-timeout.ts";

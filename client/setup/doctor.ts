@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
 import type { ModelChoice } from "../config/config.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import { engineAddress } from "../../activities/sandbox/docker/engine-address.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import { withoutPassword } from "../../temporal/probe.ts";

@@ -1,6 +1,6 @@
 /** Containers of this machine's Docker engine that a person names: that of `--container`, and a session's sandbox. */
 import { type AttachedContainer, containerSchema } from "../../activities/config/container-settings.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { lacksPython, usableContainer } from "../../activities/sandbox/docker/usable-container.ts";
 import { withTimeout } from "../../temporal/with-timeout.ts";

@@ -1,7 +1,7 @@
 /** Lists the tools of MCP servers, as a session would: for `mcp` and `doctor`. */
 import { randomUUID } from "node:crypto";
 import { probeId } from "../../activities/contract/session-ids.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { expandDomains } from "../../activities/config/egress-domains.ts";
 import { isRemote, type McpServer } from "../../activities/config/mcp-settings.ts";
@@ -13,7 +13,7 @@ import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { toolSpec } from "../../activities/tools/index.ts";
 import { mcpToolName, mcpToolsOf } from "../../activities/tools/mcp-tools.ts";
-import { estimateTools } from "../../activities/contract/tokens.ts";
+import { estimateTools } from "../../activities/contract/request-size.ts";
 import { sandboxSpec } from "../../activities/sandbox/spec.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import type { Diagnosis } from "./doctor.ts";

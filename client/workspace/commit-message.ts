@@ -1,5 +1,5 @@
 /** The message of a commit that `apply` makes, for those who read the log. Pure. */
-import { cutChars, shorten } from "../../activities/contract/cut-text.ts";
+import { cutChars, shorten } from "../../activities/text/cut.ts";
 
 /** What Git's own tools show of a subject. */
 const MAX_SUBJECT = 72;

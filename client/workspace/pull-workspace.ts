@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { ApplicationFailure } from "@temporalio/common";
 import { readMissing, readWorkspace } from "../../activities/store/checkpoints.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import type { Database, Store } from "../../activities/store/db.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";

@@ -7,7 +7,7 @@ import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync 
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
-import { cutChars } from "../../activities/contract/cut-text.ts";
+import { cutChars } from "../../activities/text/cut.ts";
 import { usageError } from "../console/errors.ts";
 import { GitFailed, safeGit } from "./safe-git.ts";
 

@@ -1,5 +1,5 @@
 /** The rehearsal model's answers: the next step of its script, whatever the request. */
-import { shorten } from "../../activities/contract/cut-text.ts";
+import { shorten } from "../../activities/text/cut.ts";
 import type { ParsedRequest, Reply, ReplyPart } from "./wire.ts";
 import { callId, positionOf, textOf, type Position } from "./position.ts";
 import { summaryAt, wrapUpAt } from "./report.ts";

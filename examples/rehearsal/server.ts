@@ -4,10 +4,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { text as readText } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { estimateText } from "../../activities/contract/tokens.ts";
+import { estimateText } from "../../activities/text/tokens.ts";
 import { readRequest } from "./read-request.ts";
 import type { ParsedRequest, Reply, ReplyPart } from "./wire.ts";
-import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 
 /** Source: OpenAI's prompt caching guide. */
 const CACHE_MINIMUM_TOKENS = 1_024;

@@ -1,5 +1,5 @@
 /** What happened since the script's last step: unusable results, and messages from the person. Pure. */
-import { shorten } from "../../activities/contract/cut-text.ts";
+import { shorten } from "../../activities/text/cut.ts";
 import type { WireItem } from "./wire.ts";
 import { callId, textOf, type Position } from "./position.ts";
 import type { ScriptStep } from "./script-step.ts";

@@ -1,8 +1,7 @@
 /** What people said while the agent worked, on its way into the transcript: one message, in order, nothing twice. */
 import { describe, expect, it } from "vitest";
 import type { UserPart } from "../../activities/contract/message.ts";
-import type { Guidance } from "../../activities/contract/guidance.ts";
-import { queuedMessage } from "../../activities/contract/queued-message.ts";
+import { type Guidance, queuedMessage } from "../../activities/contract/guidance.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { guidance, openDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";

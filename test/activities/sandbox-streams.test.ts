@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { textsApart } from "../../activities/contract/streams.ts";
+import { textsApart } from "../../activities/text/streams.ts";
 import { outputOf } from "../../activities/sandbox/command-output.ts";
 import type { Sandbox, SandboxCommand } from "../../activities/sandbox/sandbox.ts";
 import { newId, useTestSandboxes, waitUntil } from "../support/test-sandboxes.ts";

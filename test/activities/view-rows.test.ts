@@ -2,7 +2,7 @@
 import { and, asc, eq, isNull, ne, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { describe, expect, it } from "vitest";
-import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
+import { strategyNames, type StrategyName } from "../../activities/config/strategies.ts";
 import { textOf } from "../../activities/compaction/session-facts.ts";
 import { outOfView } from "../../activities/store/compactions.ts";
 import { messages, sessions } from "../../activities/store/schema/index.ts";

@@ -54,10 +54,20 @@ describe("the layers", () => {
       .filter((edge) => from.test(edge.from) && to.test(edge.to) && !edge.typeOnly)
       .map((edge) => `${edge.from} → ${edge.to}`);
 
-  test("the workflow imports its own files and one folder", () => {
-    const own = /^(workflows\/|activities\/contract\/|@temporalio\/(workflow|common)$)/;
+  test("the workflow imports its own files, the contract, and what texts need", () => {
+    const own = /^(workflows\/|activities\/(contract|text)\/|@temporalio\/(workflow|common)$)/;
     const others = imports.filter(({ from, to }) => from.startsWith("workflows/") && !own.test(to));
     expect(others).toEqual([]);
+  });
+
+  test("the contract imports nothing of the project but texts, and these nothing at all", () => {
+    const below = (folder: string, allowed: RegExp) =>
+      imports.filter(
+        ({ from, to }) =>
+          from.startsWith(`activities/${folder}/`) && to !== "@temporalio/common" && !allowed.test(to),
+      );
+    expect(below("contract", /^activities\/(contract|text)\//)).toEqual([]);
+    expect(below("text", /^activities\/text\//)).toEqual([]);
   });
 
   test("the product does not know its tests", () => {
@@ -66,7 +76,7 @@ describe("the layers", () => {
 
   // That they use nothing of Node is held by the compiler: workflows/tsconfig.json has no types of it.
   test("pure folders touch neither Node nor a library but Temporal's failure types", () => {
-    const pure = "activities/(contract|transcript|redaction|compaction)/";
+    const pure = "activities/(contract|text|transcript|redaction|compaction)/";
     const allowed = `^(?!${pure}|activities/config/|@temporalio/common$)`;
     expect(crossings(new RegExp(`^${pure}`), new RegExp(allowed))).toEqual([]);
   });
@@ -140,7 +150,7 @@ test("the environment is read by the configurations, the local set-up and the mo
 // A worker loads them once for all its runs: what one wrote there, every other would read (workflows/this-run.ts).
 test("modules of the workflow's bundle hold no state", () => {
   const state = /^(export )?(let |const \w+(: [^=]+)? = new (Map|Set|WeakMap|WeakSet)\b[^(]*\(\);)/gm;
-  const bundled = sources(/^(workflows|activities\/contract)\/.*\.ts$/);
+  const bundled = sources(/^(workflows|activities\/(contract|text))\/.*\.ts$/);
   expect(bundled.length).toBeGreaterThan(50);
   const found = bundled.flatMap(({ path, text }) =>
     (text.match(state) ?? []).map((line) => `${path}: ${line}`),

@@ -195,7 +195,7 @@ const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly
     "context:",
   ],
   ["each call in parallel", "workflows/calls.ts", "await Promise.allSettled(", "performCall("],
-  ["step, index", "activities/contract/tool-facts.ts", "interface RunToolInput", "step:", "index:"],
+  ["step, index", "activities/contract/calls.ts", "interface RunToolInput", "step:", "index:"],
   [
     "claim: running, fence + 1",
     "activities/store/tool-calls.ts",
@@ -220,7 +220,7 @@ const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly
   ],
   [
     "outcome, tokens, hash",
-    "activities/contract/tool-facts.ts",
+    "activities/contract/calls.ts",
     "interface ToolFacts",
     "outcome:",
     "tokens:",
@@ -234,7 +234,7 @@ const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly
   ],
   [
     "`prune: always` and enough to hide?",
-    "activities/contract/prune-due.ts",
+    "activities/contract/budget.ts",
     "function pruneDue",
     '"each-step"',
   ],

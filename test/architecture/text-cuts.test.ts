@@ -9,7 +9,7 @@ const NO_TEXT = /(?:^|\w{2}s|\bfound|\]\)?|\.digest\("\w+"\)|\.toSorted\(.*\))\.
 
 test("text is cut on code points, by the functions of one file", () => {
   const found = sources(/^(activities|workflows|temporal|examples|client|worker)\/.*\.ts$/)
-    .filter(({ path }) => path !== "activities/contract/cut-text.ts")
+    .filter(({ path }) => path !== "activities/text/cut.ts")
     .flatMap(({ path, text }) =>
       text
         .split("\n")
@@ -17,10 +17,7 @@ test("text is cut on code points, by the functions of one file", () => {
         .filter((cut) => !NO_TEXT.test(cut))
         .map((cut) => `${path}: ${cut}`),
     );
-  expect(
-    found,
-    "Use activities/contract/cut-text.ts: a cut inside a character breaks Postgres' json.",
-  ).toEqual([]);
+  expect(found, "Use activities/text/cut.ts: a cut inside a character breaks Postgres' json.").toEqual([]);
 });
 
 test.each([

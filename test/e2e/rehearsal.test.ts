@@ -3,7 +3,7 @@
  * services. Uses the default strategy; `LONGHAUL_STRATEGIES=all` (or names with commas) runs it with others.
  */
 import { expect, it } from "vitest";
-import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
+import { strategyNames, type StrategyName } from "../../activities/config/strategies.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { FLASHCARDS } from "../../examples/rehearsal/flashcards/script.ts";
 import { createRehearsal } from "../../examples/rehearsal/rehearsal.ts";

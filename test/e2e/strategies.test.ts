@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { strategies, strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
+import { strategies, strategyNames, type StrategyName } from "../../activities/config/strategies.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { checkSession } from "../support/checker/check-session.ts";

@@ -67,7 +67,7 @@ async function replay(codePath: string, { history, shape }: RecordedHistory): Pr
 async function changedBundle(file: string, change: (source: string) => string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "longhaul-changed-"));
   workers.push(folder);
-  for (const sources of ["workflows", "activities/contract"])
+  for (const sources of ["workflows", "activities/contract", "activities/text"])
     cpSync(join(project, sources), join(folder, sources), { recursive: true });
   symlinkSync(join(project, "node_modules"), join(folder, "node_modules"));
   const path = join(folder, "workflows", file);

@@ -3,7 +3,7 @@ import type { MockActivityEnvironment } from "@temporalio/testing";
 import { eq } from "drizzle-orm";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Message } from "../../activities/contract/message.ts";
-import { estimateMessage } from "../../activities/contract/tokens.ts";
+import { estimateMessage } from "../../activities/contract/request-size.ts";
 import type {
   CompactionFacts,
   PruneFacts,

@@ -1,5 +1,5 @@
 /** Compaction without a database: rows before and after a compaction, and a summariser that follows a script. */
-import { budgetFor } from "../../activities/contract/budget.ts";
+import { budgetFor } from "../../activities/config/budget.ts";
 import type { Message, StoredMessage } from "../../activities/contract/message.ts";
 import type { RawAnswer } from "../../activities/compaction/summary-check.ts";
 import type {

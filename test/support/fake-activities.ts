@@ -7,7 +7,7 @@ import type {
   ModelStepFacts,
 } from "../../activities/contract/activities.ts";
 import type { Publication } from "../../activities/contract/delivery.ts";
-import { budgetFor } from "../../activities/contract/budget.ts";
+import { budgetFor } from "../../activities/config/budget.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
 import type { RunPolicy } from "../../activities/contract/run-policy.ts";
 import { eventually } from "./eventually.ts";

@@ -1,5 +1,5 @@
 /** A server of a test's own as one process, which the test stops and restarts. */
-import { cutChars } from "../../activities/contract/cut-text.ts";
+import { cutChars } from "../../activities/text/cut.ts";
 import {
   endProcess,
   isAlive,

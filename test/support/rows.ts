@@ -1,6 +1,6 @@
 /** Builders of transcript rows for the context tests. */
 import type { Message, MessageKind, StoredMessage, ToolOutcome } from "../../activities/contract/message.ts";
-import { estimateMessage } from "../../activities/contract/tokens.ts";
+import { estimateMessage } from "../../activities/contract/request-size.ts";
 
 export function user(text: string): Message {
   return { role: "user", content: [{ type: "text", text }] };

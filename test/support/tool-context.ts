@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { pageOf } from "../../activities/contract/cut-text.ts";
+import { pageOf } from "../../activities/text/cut.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { invokeTool, type InvokedTool, type InvokeOptions } from "../../activities/tools/invoke.ts";
 import { defaultLimits } from "../../activities/config/tool-limits.ts";

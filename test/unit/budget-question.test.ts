@@ -1,11 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  budgetOptions,
-  budgetText,
-  moreOf,
-  raisedLimit,
-  usd,
-} from "../../activities/contract/budget-question.ts";
+import { budgetOptions, budgetText, moreOf, raisedLimit, usd } from "../../activities/contract/limits.ts";
 import { readAnswer, type QuestionFacts } from "../../activities/contract/questions.ts";
 
 const cost: QuestionFacts = {

@@ -1,8 +1,7 @@
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { escapeHidden, HIDDEN_PATTERN, showHidden } from "../../activities/contract/hidden-characters.ts";
-import { inertMarkdown } from "../../activities/contract/inert-markdown.ts";
+import { escapeHidden, HIDDEN_PATTERN, showHidden, inertMarkdown } from "../../activities/text/clean.ts";
 import { harmless, harmlessJson, oneLine, steered, visible } from "../../client/console/format.ts";
 import { escapeHtml } from "../../client/report/html.ts";
 import { readPage } from "../../client/serve/page.ts";

@@ -2,7 +2,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { listLeftOut } from "../../activities/contract/left-out.ts";
+import { listLeftOut } from "../../activities/contract/delivery.ts";
 import { prepareWork, type Prepared } from "../../activities/git/sandbox-git.ts";
 import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
 

@@ -2,7 +2,7 @@
 import { DrizzleQueryError } from "drizzle-orm";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { innermostReason, reasonOf } from "../../activities/contract/reason-of.ts";
+import { innermostReason, reasonOf } from "../../activities/contract/errors.ts";
 import { databaseErrorOf } from "../../activities/store/database-error.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { missingServiceOf } from "../../client/connect/missing-service.ts";

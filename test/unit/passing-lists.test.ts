@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { getSystemErrorMap } from "node:util";
 import { ProtocolError, ProtocolErrorCode, SdkError, SdkErrorCode } from "@modelcontextprotocol/client";
 import { expect, it } from "vitest";
-import { passes, passesUnnamed } from "../../activities/contract/passing.ts";
+import { passes, passesUnnamed } from "../../activities/contract/errors.ts";
 import { isPassing as mcpPasses } from "../../activities/mcp/mcp-failure.ts";
 import { databaseErrorOf } from "../../activities/store/database-error.ts";
 

@@ -4,7 +4,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import { text } from "node:stream/consumers";
 import pg from "pg";
 import { afterEach, expect, it } from "vitest";
-import { passesUnnamed } from "../../activities/contract/passing.ts";
+import { passesUnnamed } from "../../activities/contract/errors.ts";
 import { createOutgoing } from "../../activities/process/outgoing-fetch.ts";
 import { databaseErrorOf } from "../../activities/store/database-error.ts";
 

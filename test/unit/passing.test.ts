@@ -4,7 +4,7 @@ import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from "@modelconte
 import fc from "fast-check";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
-import { innermostReason, theirWords } from "../../activities/contract/reason-of.ts";
+import { innermostReason, theirWords } from "../../activities/contract/errors.ts";
 import { ForgeRefusal } from "../../activities/git/forge-calls.ts";
 import { troubleOf } from "../../activities/git/remote.ts";
 import { refusalOf, unanswered } from "../../activities/git/trouble.ts";

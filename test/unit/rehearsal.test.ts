@@ -4,7 +4,7 @@ import type { StoredMessage } from "../../activities/contract/message.ts";
 import { checkAnswer, lostFrom } from "../../activities/compaction/summary-check.ts";
 import { parseSections } from "../../activities/compaction/summary-document.ts";
 import { summaryPrompt } from "../../activities/compaction/summary-prompt.ts";
-import { estimateText } from "../../activities/contract/tokens.ts";
+import { estimateText } from "../../activities/text/tokens.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import type { ParsedRequest, Reply, WireItem } from "../support/model-server/wire.ts";
 import { FLASHCARDS } from "../../examples/rehearsal/flashcards/script.ts";

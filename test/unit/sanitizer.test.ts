@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cleanText } from "../../activities/contract/clean-text.ts";
+import { cleanText } from "../../activities/text/clean.ts";
 import { MASK } from "../../activities/redaction/secret-mask.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 

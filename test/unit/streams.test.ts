@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { changeRuns, cutStreams, type Run, textsApart } from "../../activities/contract/streams.ts";
+import { changeRuns, cutStreams, type Run, textsApart } from "../../activities/text/streams.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { outputOf } from "../../activities/sandbox/command-output.ts";
 import type { CommandState, OutputStream } from "../../activities/sandbox/sandbox.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readText, writeText } from "../../activities/text/text-encoding.ts";
+import { readText, writeText } from "../../activities/text/encoding.ts";
 
 /** Texts in encodings that only a converter writes: their bytes in hex. */
 const OLD = {

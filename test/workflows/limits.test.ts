@@ -1,6 +1,6 @@
 /** At a limit if people are asked: the loop waits, continues by as much as was given, or ends. */
 import { expect, it } from "vitest";
-import type { AskBudgetInput } from "../../activities/contract/budget-question.ts";
+import type { AskBudgetInput } from "../../activities/contract/limits.ts";
 import type { AskedBudget, SettleBudgetInput } from "../../activities/contract/questions.ts";
 import type { SessionView } from "../../workflows/messages.ts";
 import { eventually } from "../support/eventually.ts";

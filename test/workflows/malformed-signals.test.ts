@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { cleanText } from "../../activities/contract/clean-text.ts";
+import { cleanText } from "../../activities/text/clean.ts";
 import type { ModelStepFacts } from "../../activities/contract/activities.ts";
 import type { Guidance } from "../../activities/contract/guidance.ts";
 import { answered, bashCall } from "../support/fake-activities.ts";

@@ -1,6 +1,6 @@
 /** A limit of the model whose end is known: hours of it, with all times divided by one factor. */
 import { expect, it } from "vitest";
-import { budgetFor } from "../../activities/contract/budget.ts";
+import { budgetFor } from "../../activities/config/budget.ts";
 import { answered, bashCall, compactedTo } from "../support/fake-activities.ts";
 import { play } from "../support/play-loop.ts";
 import { statusQuery } from "../../workflows/messages.ts";

@@ -10,8 +10,8 @@ import {
   type ClosedBatch,
   type CloseReason,
   type EndedItem,
+  batchStatus,
 } from "../../activities/contract/batch.ts";
-import { batchStatus } from "../../activities/contract/batch-policy.ts";
 import type { SessionBatchInput } from "../../workflows/session-batch.ts";
 import { eventually } from "../support/eventually.ts";
 import { answered, fakeActivities, sessionHere } from "../support/fake-activities.ts";

@@ -6,7 +6,7 @@
 import { createHash, createHmac } from "node:crypto";
 import type { Auth } from "../../config/operator-providers.ts";
 import type { Environment } from "../../config/providers.ts";
-import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
+import { isJsonObject, type JsonObject } from "../../text/json.ts";
 import { readText } from "../../process/bounded-body.ts";
 import { createOutgoing } from "../../process/outgoing-fetch.ts";
 import { optionalPackage, TokenTrouble, type Token, type TokenSource } from "./token-source.ts";

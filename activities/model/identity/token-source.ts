@@ -2,8 +2,8 @@
 import { spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import type { Environment } from "../../config/providers.ts";
-import { cutChars } from "../../contract/cut-text.ts";
-import { isJsonObject } from "../../contract/json-object.ts";
+import { cutChars } from "../../text/cut.ts";
+import { isJsonObject } from "../../text/json.ts";
 import { ModelError } from "../model.ts";
 
 export interface Token {

@@ -1,5 +1,5 @@
 /** Which field of a request's body a provider's refusal is about, and the body without it. Pure. */
-import { isJsonObject, objectOf, type JsonObject } from "../../contract/json-object.ts";
+import { isJsonObject, objectOf, type JsonObject } from "../../text/json.ts";
 import type { ErrorFacts } from "../error-facts.ts";
 
 /** A change of every later body for a server. */

@@ -1,6 +1,6 @@
 /** Fields of our requests that a server refuses: optional ones, and an output limit that is too high. */
-import { shorten } from "../../contract/cut-text.ts";
-import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
+import { shorten } from "../../text/cut.ts";
+import { isJsonObject, type JsonObject } from "../../text/json.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
 import { type ModelError, isRefusal, type ModelAnswer, type ModelRequest } from "../model.ts";

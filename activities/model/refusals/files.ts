@@ -2,9 +2,8 @@
  * Handles images and PDFs that make a provider refuse every request that contains them: the request is repeated
  * without them.
  */
-import { shorten } from "../../contract/cut-text.ts";
-import { filesOf, withFiles } from "../../contract/message-files.ts";
-import type { FilePart } from "../../contract/message.ts";
+import { shorten } from "../../text/cut.ts";
+import { filesOf, withFiles, type FilePart } from "../../contract/message.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";
 import { isRefusal, ModelError, type ModelAnswer, type ModelRequest } from "../model.ts";

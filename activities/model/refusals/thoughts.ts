@@ -1,5 +1,5 @@
 /** Reasoning that a provider refuses: what it can no longer read of its earlier answers, and a summary that it does not give. */
-import { shorten } from "../../contract/cut-text.ts";
+import { shorten } from "../../text/cut.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Endpoint } from "../endpoint.ts";
 import { readErrorFacts } from "../error-facts.ts";

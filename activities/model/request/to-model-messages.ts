@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { ModelMessage } from "ai";
 import type { ModelTarget } from "../../config/model-target.ts";
-import { cutChars } from "../../contract/cut-text.ts";
+import { cutChars } from "../../text/cut.ts";
 import type {
   AssistantPart,
   Message,

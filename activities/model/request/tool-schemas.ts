@@ -1,6 +1,5 @@
 /** A tool's schema in the subset that a provider accepts: any other makes it refuse the whole request. The result only constrains less. */
-import { isJsonObject, objectOf, type JsonObject } from "../../contract/json-object.ts";
-import { referenced } from "../../contract/json-pointer.ts";
+import { isJsonObject, objectOf, type JsonObject, referenced } from "../../text/json.ts";
 
 /** Source: Google's reference, Schema; keywords that contain schemas are handled separately. */
 const KNOWN = new Set([

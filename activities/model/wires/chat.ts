@@ -5,7 +5,7 @@
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { JSONValue } from "ai";
 import type { ModelTarget } from "../../config/model-target.ts";
-import { isJsonObject, objectOf } from "../../contract/json-object.ts";
+import { isJsonObject, objectOf } from "../../text/json.ts";
 import { COMPATIBLE_KEY } from "../request/reasoning.ts";
 import { cacheMark, markedTurns, type WireRules } from "../request/wire-rules.ts";
 import type { Piece, StreamEvent } from "../stream-events.ts";

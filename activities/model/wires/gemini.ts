@@ -1,6 +1,6 @@
 /** Google's generateContent. */
 import { createGoogle } from "@ai-sdk/google";
-import { isJsonObject } from "../../contract/json-object.ts";
+import { isJsonObject } from "../../text/json.ts";
 import { isThinking } from "../request/wire-rules.ts";
 import type { StreamEvent } from "../stream-events.ts";
 import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";

@@ -1,6 +1,6 @@
 /** Anthropic's messages, at Anthropic and servers that speak it. */
 import { createAnthropic } from "@ai-sdk/anthropic";
-import { isJsonObject, objectOf } from "../../contract/json-object.ts";
+import { isJsonObject, objectOf } from "../../text/json.ts";
 import { isThinking } from "../request/wire-rules.ts";
 import type { Piece, Reading, StreamEvent } from "../stream-events.ts";
 import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";

@@ -1,6 +1,6 @@
 /** OpenAI's Responses, at OpenAI, Azure and servers that speak it. */
 import { createOpenAI } from "@ai-sdk/openai";
-import { isJsonObject, objectOf } from "../../contract/json-object.ts";
+import { isJsonObject, objectOf } from "../../text/json.ts";
 import { isThinking } from "../request/wire-rules.ts";
 import type { Piece, Reading, StreamEvent } from "../stream-events.ts";
 import { cacheKeyOf, NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";

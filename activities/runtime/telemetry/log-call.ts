@@ -1,6 +1,6 @@
 /** Logs each request to a model as one line of the worker's log, with its estimated and its billed tokens. */
 import { log } from "@temporalio/activity";
-import { estimateError } from "../../contract/tokens.ts";
+import { estimateError } from "../../contract/request-size.ts";
 import type { ModelCallRow } from "../../store/model-calls.ts";
 
 /** Writes the line. It has no text of the request or the answer. */

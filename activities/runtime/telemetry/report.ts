@@ -5,7 +5,7 @@
 import { log } from "@temporalio/activity";
 import type { ModelTarget } from "../../config/model-target.ts";
 import type { StepUsage } from "../../contract/activities.ts";
-import { reasonOf } from "../../contract/reason-of.ts";
+import { reasonOf } from "../../contract/errors.ts";
 import type { Sanitizer } from "../../redaction/sanitizer.ts";
 import type { Store } from "../../store/db.ts";
 import type { ModelCallRow } from "../../store/model-calls.ts";

@@ -3,7 +3,7 @@
  * development; only those that are settled enough are used. Pure.
  */
 import type { ModelTarget } from "../../config/model-target.ts";
-import { cutChars } from "../../contract/cut-text.ts";
+import { cutChars } from "../../text/cut.ts";
 import type { ModelCallRow } from "../../store/model-calls.ts";
 import type { Session } from "../../store/sessions.ts";
 import { callSpanId, spanIdOf, type Trace } from "../../store/traces.ts";

@@ -4,8 +4,8 @@
  */
 import type { Readable } from "node:stream";
 import type Dockerode from "dockerode";
-import { cutTail } from "../../contract/cut-text.ts";
-import { reasonOf } from "../../contract/reason-of.ts";
+import { cutTail } from "../../text/cut.ts";
+import { reasonOf } from "../../contract/errors.ts";
 import type { BuildOrder, BuildResult } from "../sandbox-host.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { statusOf, unavailable, unless } from "./docker-errors.ts";

@@ -2,8 +2,7 @@
 import type Dockerode from "dockerode";
 import { ApplicationFailure } from "@temporalio/common";
 import { fatal, retryable } from "../../contract/failures.ts";
-import { isNetworkTrouble, passes } from "../../contract/passing.ts";
-import { reasonOf, theirWords } from "../../contract/reason-of.ts";
+import { isNetworkTrouble, passes, reasonOf, theirWords } from "../../contract/errors.ts";
 import type { SandboxSpec } from "../spec.ts";
 
 /** HTTP status of the engine's answer; undefined if it did not answer. */

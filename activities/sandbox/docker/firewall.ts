@@ -6,7 +6,7 @@ import { lookup } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
-import { cutChars } from "../../contract/cut-text.ts";
+import { cutChars } from "../../text/cut.ts";
 import { firewallSource, pythonArguments } from "../agent/sources.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
 import { cachedFor } from "./cached-for.ts";
@@ -16,8 +16,7 @@ import { type Endpoint, networkRules, type NetworkRules } from "./firewall-rules
 import { GUARD_LABEL } from "./profile.ts";
 import { runOnce } from "./run-program.ts";
 import type { SandboxSpec } from "../spec.ts";
-import { passes } from "../../contract/passing.ts";
-import { reasonOf } from "../../contract/reason-of.ts";
+import { passes, reasonOf } from "../../contract/errors.ts";
 
 /** The host's addresses change when networks come and go. */
 const HOST_ADDRESSES_MS = 60_000;

@@ -4,7 +4,7 @@
  */
 import { randomInt } from "node:crypto";
 import type Dockerode from "dockerode";
-import { reasonOf } from "../../contract/reason-of.ts";
+import { reasonOf } from "../../contract/errors.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import { SHM_BYTES } from "./profile.ts";

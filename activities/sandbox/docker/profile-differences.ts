@@ -1,6 +1,6 @@
 /** How an existing container differs from the profile of a session's sandbox. Pure. */
 import type { ContainerInspectInfo, Ulimit } from "dockerode";
-import { cutChars } from "../../contract/cut-text.ts";
+import { cutChars } from "../../text/cut.ts";
 import { PROTOCOL } from "../agent/sources.ts";
 import { CACHE_FOLDER, type SandboxSpec } from "../spec.ts";
 import { EGRESS_FOLDER, EGRESS_TOKEN_LABEL, egressEnvironment } from "./egress-place.ts";

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import type { ContainerCreateOptions, ContainerInspectInfo, MountSettings } from "dockerode";
-import { cutChars } from "../../contract/cut-text.ts";
+import { cutChars } from "../../text/cut.ts";
 import { ownSupervisorSource, PROTOCOL, pythonArguments } from "../agent/sources.ts";
 import { CACHE_FOLDER, type SandboxSpec } from "../spec.ts";
 import { EGRESS_FOLDER, EGRESS_TOKEN_LABEL, egressEnvironment, type EgressPlace } from "./egress-place.ts";

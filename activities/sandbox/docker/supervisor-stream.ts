@@ -3,7 +3,7 @@
  * bounded by what was requested: besides answers the supervisor sends only progress, and only while its buffer is empty.
  */
 import type { Duplex } from "node:stream";
-import { cutTail } from "../../contract/cut-text.ts";
+import { cutTail } from "../../text/cut.ts";
 
 /** The stream ended; requests in progress may or may not have been carried out. */
 export class StreamEnded extends Error {

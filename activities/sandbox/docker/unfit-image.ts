@@ -4,7 +4,7 @@
  */
 import type Dockerode from "dockerode";
 import { fatal } from "../../contract/failures.ts";
-import { reasonOf } from "../../contract/reason-of.ts";
+import { reasonOf } from "../../contract/errors.ts";
 import type { SandboxSpec } from "../spec.ts";
 import { imageSource, pythonArguments, TOO_OLD } from "../agent/sources.ts";
 import { cannotStart, imageMissing } from "./docker-errors.ts";

@@ -1,6 +1,6 @@
 /** Whether a session can work in a container that someone else owns. */
 import type Dockerode from "dockerode";
-import { reasonOf } from "../../contract/reason-of.ts";
+import { reasonOf } from "../../contract/errors.ts";
 import { imageSource, pythonArguments } from "../agent/sources.ts";
 import { unless } from "./docker-errors.ts";
 import { SESSION_LABEL } from "./profile.ts";

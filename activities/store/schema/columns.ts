@@ -1,6 +1,6 @@
 /** Column types that several tables use. Imports only drizzle and types, as the tables do. */
 import { customType, integer, json, timestamp } from "drizzle-orm/pg-core";
-import type { Streams } from "../../contract/streams.ts";
+import type { Streams } from "../../text/streams.ts";
 
 /** A point in time, by the database's clock. */
 export const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });

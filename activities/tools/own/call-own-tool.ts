@@ -2,7 +2,7 @@
 import { SandboxLost } from "../../sandbox/sandbox-lost.ts";
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
-import { reasonOf } from "../../contract/reason-of.ts";
+import { reasonOf } from "../../contract/errors.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { readBytes } from "../../sandbox/command-output.ts";
 import { describeInput } from "../describe-input.ts";

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { issueTexts } from "../../config/issue-text.ts";
-import type { McpCatalogue, McpToolEntry } from "../../contract/mcp.ts";
-import { reasonOf } from "../../contract/reason-of.ts";
+import type { McpCatalogue, McpToolEntry } from "../../contract/tools.ts";
+import { reasonOf } from "../../contract/errors.ts";
 import { acceptedSchema } from "../accepted-schema.ts";
 import { failure } from "../failure.ts";
 import { findTool, toolRegistry } from "../index.ts";

@@ -1,7 +1,7 @@
 /** Whether a call may be run, by the session's rules and by what people answered. */
 import { createHash } from "node:crypto";
 import type { RunConfig } from "../../config/agent-config.ts";
-import type { RunToolInput } from "../../contract/tool-facts.ts";
+import type { RunToolInput } from "../../contract/calls.ts";
 import type { ToolCallPart } from "../../contract/message.ts";
 import type { Queryable } from "../../store/db.ts";
 import { grantsOf, isApproved } from "../../store/questions.ts";

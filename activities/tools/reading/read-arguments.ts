@@ -13,7 +13,7 @@
  * | anything else | not at all: the reason, the line, the column and the text there |
  */
 import { isDeepStrictEqual } from "node:util";
-import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
+import { isJsonObject, type JsonObject } from "../../text/json.ts";
 import { Misread, readLenient } from "./lenient-json.ts";
 
 export type ReadArguments =

@@ -15,8 +15,8 @@
  * | any other field | left out, with a remark; refused where the call would do something else without it |
  */
 import { z } from "zod";
-import { isJsonObject, type JsonObject } from "../../contract/json-object.ts";
-import { shorten } from "../../contract/cut-text.ts";
+import { isJsonObject, type JsonObject } from "../../text/json.ts";
+import { shorten } from "../../text/cut.ts";
 import type { Tool } from "../tool.ts";
 import { NOT_TO_DROP, squashed, SYNONYMS } from "./input-synonyms.ts";
 

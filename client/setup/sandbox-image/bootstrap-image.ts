@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promise
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import type Dockerode from "dockerode";
-import { cutTail } from "../../../activities/contract/cut-text.ts";
+import { cutTail } from "../../../activities/text/cut.ts";
 import { aptInstall, MAX_LOG_BYTES, type AptSource, findAptSource } from "../apt.ts";
 import { childEnvironment, findOnPath, run } from "../processes.ts";
 import { allOrFirstFailure, type Say, slowly } from "../progress.ts";

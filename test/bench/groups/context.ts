@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { eq, sql } from "drizzle-orm";
 import type { Message } from "../../../activities/contract/message.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
-import { estimateMessage } from "../../../activities/contract/tokens.ts";
+import { estimateMessage } from "../../../activities/contract/request-size.ts";
 import { buildMessages } from "../../../activities/context/request.ts";
 import { compactionEvents, sessions, storedMessages } from "../../../activities/store/schema/index.ts";
 import { loadView } from "../../../activities/store/load-view.ts";

@@ -5,7 +5,7 @@ import { prefixWith } from "../../../activities/context/request.ts";
 import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
-import { pruneFirstFor } from "../../../activities/contract/prune-due.ts";
+import { pruneFirstFor } from "../../../activities/config/budget.ts";
 import { compareFirst, type Policy, replayOurs } from "../policies/ours.ts";
 import { Replay, type Outcome } from "../policies/replay.ts";
 import { readRecorded } from "../policies/recorded.ts";

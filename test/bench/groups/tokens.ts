@@ -2,7 +2,8 @@
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
-import { estimateText, learnRatio, type TokenRatio } from "../../../activities/contract/tokens.ts";
+import { learnRatio, type TokenRatio } from "../../../activities/contract/request-size.ts";
+import { estimateText } from "../../../activities/text/tokens.ts";
 import { prefixWith } from "../../../activities/context/request.ts";
 import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";

@@ -1,11 +1,18 @@
 /** Our own policies in the replay: the product's code decides, only the summariser's words are scripted. */
 import type { RunConfig } from "../../../activities/config/agent-config.ts";
-import type { StrategyName } from "../../../activities/contract/strategies.ts";
+import type { StrategyName } from "../../../activities/config/strategies.ts";
 import { compact } from "../../../activities/compaction/compact.ts";
 import type { CompactionInput, SummaryRequest } from "../../../activities/compaction/compaction.ts";
-import type { Budget, Occasion, PruneFigures, PruneFirst } from "../../../activities/contract/budget.ts";
+import {
+  type Budget,
+  type Occasion,
+  type PruneFigures,
+  type PruneFirst,
+  pruneDue,
+  prunesFirst,
+  type PruneNumbers,
+} from "../../../activities/contract/budget.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
-import { pruneDue, prunesFirst, type PruneNumbers } from "../../../activities/contract/prune-due.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
 import { truncateText } from "../../../activities/transcript/truncate.ts";
 import { budgetOf, toolLimitsOf } from "../../../activities/config/run-policy.ts";

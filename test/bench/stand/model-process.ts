@@ -1,5 +1,5 @@
 /** The model in a process of its own, so that its work counts for no other: answers at once, as the session's plan says. */
-import { estimateText } from "../../../activities/contract/tokens.ts";
+import { estimateText } from "../../../activities/text/tokens.ts";
 import { createModelServer } from "../../support/model-server/create-model-server.ts";
 import type { ParsedRequest, ServedRequest } from "../../support/model-server/wire.ts";
 import { summaryText } from "../../support/compacting.ts";

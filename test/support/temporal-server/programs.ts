@@ -5,7 +5,7 @@ import { childEnvironment, findOnPath, run } from "../../../client/setup/process
 import { type Say, slowly } from "../../../client/setup/progress.ts";
 import { cacheFolder } from "../../../client/setup/temporal-binary.ts";
 import { ServiceMissing } from "../../../temporal/service-missing.ts";
-import { reasonOf } from "../../../activities/contract/reason-of.ts";
+import { reasonOf } from "../../../activities/contract/errors.ts";
 
 /** The version in docker-compose.yml: a unit test compares them. */
 export const SERVER_VERSION = "1.32.0";

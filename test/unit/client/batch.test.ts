@@ -6,8 +6,8 @@ import {
   batchStatus,
   stopReason,
   streakAfter,
-} from "../../../activities/contract/batch-policy.ts";
-import type { EndedItem } from "../../../activities/contract/batch.ts";
+  type EndedItem,
+} from "../../../activities/contract/batch.ts";
 import { batchName, parseBatch } from "../../../client/batch/parse-batch.ts";
 import { prepareBatch } from "../../../client/batch/prepare-batch.ts";
 import { isSameBatch, itemSessionId, planBatch } from "../../../client/batch/plan-batch.ts";

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { EventData, EventType, SessionEvent } from "../../../activities/store/event.ts";
-import { lastWholeLine, parseProgress, progressNote } from "../../../activities/contract/call-progress.ts";
+import { lastWholeLine, parseProgress, progressNote } from "../../../activities/contract/calls.ts";
 import { MarkdownAnswer } from "../../../client/render/answers.ts";
 import { Progress } from "../../../client/render/progress.ts";
 import { statusLine } from "../../../client/render/status-line.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Streams } from "../../../activities/contract/streams.ts";
+import type { Streams } from "../../../activities/text/streams.ts";
 import { exportDocument } from "../../../client/sessions/session-export.ts";
 import { trajectoryDocument } from "../../../client/sessions/trajectory.ts";
 import { callRow } from "../../support/checker/sound-evidence.ts";

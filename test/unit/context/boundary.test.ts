@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cutView, tokensOf } from "../../../activities/transcript/boundary.ts";
-import { budgetFor } from "../../../activities/contract/budget.ts";
+import { budgetFor } from "../../../activities/config/budget.ts";
 import type { Message } from "../../../activities/contract/message.ts";
 import { buildView } from "../../../activities/transcript/view.ts";
 import { calls, result, rowsOf, says, user } from "../../support/rows.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { barOf, breakdownOf } from "../../../activities/contract/breakdown.ts";
+import { barOf, breakdownOf } from "../../../activities/contract/request-size.ts";
 
 const sizes = { windowTokens: 10_000, outputTokens: 1_000, system: 500, tools: 1_500 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { coalesce } from "../../../activities/transcript/coalesce.ts";
-import { MAX_GUIDANCE_CHARS, refusalOf } from "../../../activities/contract/guidance-limits.ts";
+import { MAX_GUIDANCE_CHARS, refusalOf } from "../../../activities/contract/guidance.ts";
 import type { UserPart } from "../../../activities/contract/message.ts";
 
 const text = (value: string): UserPart => ({ type: "text", text: value });

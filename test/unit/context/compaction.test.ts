@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { compact } from "../../../activities/compaction/compact.ts";
 import type { CompactionInput } from "../../../activities/compaction/compaction.ts";
-import { budgetFor } from "../../../activities/contract/budget.ts";
+import { budgetFor } from "../../../activities/config/budget.ts";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
 import { textOf } from "../../../activities/compaction/session-facts.ts";
 import { parseSections, SECTIONS } from "../../../activities/compaction/summary-document.ts";
-import { estimateText } from "../../../activities/contract/tokens.ts";
+import { estimateText } from "../../../activities/text/tokens.ts";
 import { buildView } from "../../../activities/transcript/view.ts";
 import {
   afterRound,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { compact } from "../../../activities/compaction/compact.ts";
 import { SummariserOverflow, type Compaction } from "../../../activities/compaction/compaction.ts";
-import { estimateText } from "../../../activities/contract/tokens.ts";
+import { estimateText } from "../../../activities/text/tokens.ts";
 import {
   budget,
   compacted,

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { compact } from "../../../activities/compaction/compact.ts";
-import { budgetFor } from "../../../activities/contract/budget.ts";
+import { budgetFor } from "../../../activities/config/budget.ts";
 import { roundOf, scriptedSummariser, work } from "../../support/compacting.ts";
 import { rowsOf, user } from "../../support/rows.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { compact } from "../../../activities/compaction/compact.ts";
 import { tokensOf } from "../../../activities/transcript/boundary.ts";
-import { budgetFor } from "../../../activities/contract/budget.ts";
+import { budgetFor } from "../../../activities/config/budget.ts";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
 import { textOf } from "../../../activities/compaction/session-facts.ts";
 import { lostFrom } from "../../../activities/compaction/summary-check.ts";

@@ -2,7 +2,7 @@
 import { deflateSync, inflateSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MAX_STREAM_BYTES, mediaSize } from "../../../activities/contract/media-size.ts";
+import { MAX_STREAM_BYTES, mediaSize } from "../../../activities/store/media.ts";
 import { png } from "../../support/images.ts";
 
 const inflate = (bytes: Uint8Array) => {

@@ -1,6 +1,6 @@
 /** Tokens of pictures and PDFs, checked against the examples of the providers' own guides. */
 import { describe, expect, it } from "vitest";
-import { mediaTokens } from "../../../activities/contract/media-tokens.ts";
+import { mediaTokens } from "../../../activities/text/tokens.ts";
 
 const input = ["text" as const, "image" as const, "pdf" as const];
 const picture = (width?: number, height?: number) => ({

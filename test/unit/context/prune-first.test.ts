@@ -1,7 +1,7 @@
 /** The table of prune-due.ts against the recorded session: on which occasions old results are hidden first. */
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { pruneFirstFor } from "../../../activities/contract/prune-due.ts";
+import { pruneFirstFor } from "../../../activities/config/budget.ts";
 import { compareFirst, replayOurs } from "../../bench/policies/ours.ts";
 import { readRecorded } from "../../bench/policies/recorded.ts";
 import { Replay } from "../../bench/policies/replay.ts";

@@ -1,9 +1,9 @@
 /** The pure half of test/activities/random-sessions.test.ts: many more sessions, no database. */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { strategyNames } from "../../../activities/contract/strategies.ts";
+import { strategyNames } from "../../../activities/config/strategies.ts";
 import { compact } from "../../../activities/compaction/compact.ts";
-import { budgetFor } from "../../../activities/contract/budget.ts";
+import { budgetFor } from "../../../activities/config/budget.ts";
 import { coalesce } from "../../../activities/transcript/coalesce.ts";
 import type {
   AssistantPart,
@@ -13,7 +13,7 @@ import type {
 } from "../../../activities/contract/message.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
 import { faultOf } from "../../../activities/transcript/repair.ts";
-import { estimateMessage } from "../../../activities/contract/tokens.ts";
+import { estimateMessage } from "../../../activities/contract/request-size.ts";
 import { buildView, PRUNED_TEXT } from "../../../activities/transcript/view.ts";
 import { checkPairs } from "../../support/model-server/check-pairs.ts";
 import { afterRound } from "../../support/compacting.ts";

@@ -1,6 +1,6 @@
 /** What each strategy keeps and who writes its summary: no two are the same. */
 import { describe, expect, it } from "vitest";
-import { strategies, strategyNames, type StrategyName } from "../../../activities/contract/strategies.ts";
+import { strategies, strategyNames, type StrategyName } from "../../../activities/config/strategies.ts";
 import { compact } from "../../../activities/compaction/compact.ts";
 import type { KeepOptions } from "../../../activities/compaction/compaction.ts";
 import { buildView } from "../../../activities/transcript/view.ts";

@@ -5,10 +5,10 @@ import type { Message } from "../../../activities/contract/message.ts";
 import {
   estimatedNextInput,
   estimateMessage,
-  estimateText,
   estimateTools,
   learnRatio,
-} from "../../../activities/contract/tokens.ts";
+} from "../../../activities/contract/request-size.ts";
+import { estimateText } from "../../../activities/text/tokens.ts";
 import { calls, result, user } from "../../support/rows.ts";
 import { samples } from "./samples.ts";
 

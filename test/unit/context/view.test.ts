@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { viewSize } from "../../../activities/transcript/size.ts";
-import { estimateMessage } from "../../../activities/contract/tokens.ts";
+import { estimateMessage } from "../../../activities/contract/request-size.ts";
 import {
   buildView,
   handleOf,

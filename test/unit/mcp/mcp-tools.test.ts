@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { mcpServersSchema } from "../../../activities/config/mcp-settings.ts";
-import type { McpCatalogue } from "../../../activities/contract/mcp.ts";
+import type { McpCatalogue } from "../../../activities/contract/tools.ts";
 import { toolRegistry, toolSpecs } from "../../../activities/tools/index.ts";
 import { mcpToolName, withMcpTools } from "../../../activities/tools/mcp-tools.ts";
 import { findTools } from "../../../activities/tools/search-tools.ts";

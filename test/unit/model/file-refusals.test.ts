@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import type { FilePart, Message } from "../../../activities/contract/message.ts";
-import { filesOf } from "../../../activities/contract/message-files.ts";
+import { type FilePart, type Message, filesOf } from "../../../activities/contract/message.ts";
 import { ModelError, type ModelErrorClass } from "../../../activities/model/model.ts";
 import { FileRefusals } from "../../../activities/model/refusals/files.ts";
 import { modelRequest, someAnswer as answer, someEndpoint as endpoint } from "../../support/model-request.ts";

@@ -1,6 +1,6 @@
 /** The token limit of an answer, and the next one after thinking used it up. */
 import { describe, expect, it } from "vitest";
-import { budgetFor } from "../../../activities/contract/budget.ts";
+import { budgetFor } from "../../../activities/config/budget.ts";
 import { afterUsedUp, roomFor } from "../../../activities/step/empty-answer.ts";
 
 const budget = budgetFor(32_000, { triggerRatio: 0.8 });

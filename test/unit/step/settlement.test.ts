@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { oneOf } from "../../../activities/contract/one-of.ts";
+import { oneOf } from "../../../activities/text/lists.ts";
 import {
   readAnswer,
   type AnswerNames,

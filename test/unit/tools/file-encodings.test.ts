@@ -2,7 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { writeText } from "../../../activities/text/text-encoding.ts";
+import { writeText } from "../../../activities/text/encoding.ts";
 import { callTool, putFile, useFakeSandbox } from "../../support/tool-context.ts";
 
 const sandbox = useFakeSandbox();

@@ -1,12 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  bytesOf,
-  idOf,
-  itemsOf,
-  MAX_ITEM_BYTES,
-  partsOf,
-} from "../../../activities/contract/guidance-items.ts";
+import { bytesOf, idOf, itemsOf, MAX_ITEM_BYTES, partsOf } from "../../../activities/contract/guidance.ts";
 import { createInbox, firstOf, latestIds } from "../../../workflows/inbox.ts";
 
 const AT = "2026-11-21T12:00:00.000Z";

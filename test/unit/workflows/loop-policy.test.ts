@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { budgetFor } from "../../../activities/contract/budget.ts";
-import { pruneFirstFor } from "../../../activities/contract/prune-due.ts";
-import { estimatedNextInput } from "../../../activities/contract/tokens.ts";
+import { budgetFor, pruneFirstFor } from "../../../activities/config/budget.ts";
+import { estimatedNextInput } from "../../../activities/contract/request-size.ts";
 import type { CompactionFacts } from "../../../activities/contract/activities.ts";
 import type { RunPolicy } from "../../../activities/contract/run-policy.ts";
 import { applyCompaction, applyStep, createState, type AgentState } from "../../../workflows/agent-state.ts";

@@ -1,7 +1,7 @@
 /** What the Web UI shows above all: what is asked, and how it is answered there. */
 import { expect, test } from "vitest";
-import { budgetText } from "../../../activities/contract/budget-question.ts";
-import { budgetFor } from "../../../activities/contract/budget.ts";
+import { budgetText } from "../../../activities/contract/limits.ts";
+import { budgetFor } from "../../../activities/config/budget.ts";
 import type { RunPolicy } from "../../../activities/contract/run-policy.ts";
 import { createState } from "../../../workflows/agent-state.ts";
 import type { OpenQuestion } from "../../../workflows/asking.ts";

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ToolFacts } from "../../../activities/contract/activities.ts";
-import { hasMovedOn, oldStuckVerdict, repeatable, stuckVerdict } from "../../../activities/contract/stuck.ts";
+import { hasMovedOn, oldStuckVerdict, repeatable, stuckVerdict } from "../../../workflows/stuck.ts";
 
 const facts = (hash: string, more: Partial<ToolFacts> = {}): ToolFacts => ({
   outcome: "completed",

@@ -1,4 +1,21 @@
-/** Suggests what a person or a model may have meant. Pure. */
+/** Lists of names in a text: joined, cut, and which of them a word may have meant. */
+
+/** `a`, `a or b`, `a, b or c`. */
+export const oneOf = (names: readonly string[]): string =>
+  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+
+/**
+ * The first entries, and how many more there are: none, or at least two, because the name of a last one takes no more room
+ * than "and 1 more".
+ * @param most one more may be shown
+ */
+export function firstOf<T>(all: readonly T[], most: number): { readonly shown: T[]; readonly more: number } {
+  const shown = all.slice(0, all.length === most + 1 ? all.length : most);
+  return { shown, more: all.length - shown.length };
+}
+
+/** Such as ` and 3 more`; empty for none. */
+export const andMore = (more: number): string => (more > 0 ? ` and ${more} more` : "");
 
 /** The candidate closest to a word, if one is close enough to be a likely typo. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {

@@ -1,4 +1,4 @@
-/** The one way to cut text: at code points, so that no character is split. Pure. */
+/** The one way to cut text: at code points, so that no character is split. */
 
 /** The longest prefix of at most `max` UTF-16 units that does not end inside a code point. */
 export function cutChars(text: string, max: number): string {

@@ -1,6 +1,6 @@
 /**
  * Which parts of a result a command wrote to standard output, and which to standard error. The model reads one text, in the order of
- * arrival; programs can have the streams apart. Pure.
+ * arrival; programs can have the streams apart.
  */
 
 export type Stream = "stdout" | "stderr";

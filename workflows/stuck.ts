@@ -1,5 +1,8 @@
-/** Detects an agent that repeats itself, by the hashes of its calls and results. Pure: the workflow imports it. */
-import type { CallFacts, ToolFacts } from "./activities.ts";
+/**
+ * Detects an agent that repeats itself, by the hashes of its calls and results; and what the model is told then, or about an answer that
+ * does not end its task.
+ */
+import type { CallFacts, ToolFacts } from "../activities/contract/activities.ts";
 
 /** Source: OpenHands, four equal pairs of call and result. */
 const REPEATS = 4;
@@ -59,3 +62,18 @@ export function oldStuckVerdict(calls: readonly string[], warned: boolean): "war
   if (a !== c || b !== d) return undefined;
   return warned ? "stop" : "warn";
 }
+
+/** The note to the model before its one retry. @param why the answer is not JSON that matches the session's schema */
+export const mismatchNote = (why: string): string =>
+  `Your last answer is not what was asked for: ${why}. Answer again with one JSON value that matches the JSON Schema in your instructions, and nothing else.`;
+
+/** @param tool the name of the one whose call was written as text */
+export const wroteCallNote = (tool: string): string =>
+  `Your last answer was text that looks like a call of ${tool}. Nothing was run: a call written as text is not a call. If you meant it, call ${tool} as a tool, in the form that your tools are given in. If not, answer in plain words.`;
+
+/** @param reason the provider's own words */
+export const emptyNote = (reason: string): string =>
+  `Your last answer was empty. The provider says why: ${reason}. Answer again; if you meant to call a tool, write the call exactly by its schema.`;
+
+export const CUT_NOTE =
+  "Your last answers were all cut off by the output limit, without a call. Do not continue or repeat that text. Do the next step with a tool, large content in parts; or end with a short answer.";

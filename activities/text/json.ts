@@ -1,7 +1,16 @@
-/** Resolves a JSON schema's `$ref` into the schema itself. Source: RFC 6901, in its form for URLs. Pure. */
-import { type JsonObject } from "./json-object.ts";
+/** Objects in JSON's sense: external values of which nothing is known, and references into them. */
+
+/** An external value that is an object. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The value if it is an object, otherwise an empty one: to read fields that may be missing. */
+export const objectOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
 /**
+ * Resolves a JSON schema's `$ref` into the schema itself. Source: RFC 6901, in its form for URLs.
  * @param ref such as `#/a/b`
  * @returns undefined if nothing is there
  */
