@@ -183,8 +183,8 @@ const TEMPORAL_NAMES: ReadonlySet<string> = new Set([
  */
 const POSTGRES = /^(08|28|3D|40|53|57|58|XX|23505|23P01|25006|25P0[34]|55006|55P03)/;
 
-/** Kinds of trouble with Git: the network or the server, and this worker's own disk and copies, which another worker does not share. */
-const GIT: ReadonlySet<string> = new Set(["away", "disk", "ours"]);
+/** Kinds of trouble with Git: the network or the server, and this worker's own memory, disk and copies, which another worker does not share. */
+const GIT: ReadonlySet<string> = new Set(["away", "memory", "disk", "ours"]);
 
 /** Codes of the MCP library for a connection, JSON-RPC's own code for a server's fault, and otherwise HTTP's status. */
 const MCP: ReadonlySet<string | number> = new Set([

@@ -1,8 +1,8 @@
 /** What a remote has: its default branch, and where a name points. */
 import { repositoryAddress, tokenVariable, type RepositoryAddress } from "../config/git-settings.ts";
-import { passes } from "../contract/errors.ts";
 import type { GitAccess } from "./git-access.ts";
 import { gitReason } from "./git-reason.ts";
+import { kindOfTrouble } from "./git-words.ts";
 import { runGit, type GitCall, type GitResult } from "./run-git.ts";
 import type { RemoteTrouble } from "./trouble.ts";
 
@@ -43,48 +43,6 @@ export async function lsRemote(
   };
 }
 
-/** Words of Git, curl and ssh by what they mean; the first that fits counts. Nothing else is taken for something that passes. */
-const MEANINGS: readonly (readonly [RegExp, RemoteTrouble["kind"]])[] = [
-  [
-    /died of signal (6|7|9|11|SIG(KILL|ABRT|BUS|SEGV))\b|out of memory|(cannot|unable to) (allocate memory|fork|spawn|create (threaded async|thread|async))|\bENOMEM\b|Resource temporarily unavailable|mmap failed/i,
-    "memory",
-  ],
-  [/No space left on device|Read-only file system|Disk quota exceeded|\b(ENOSPC|EROFS|EDQUOT)\b/i, "disk"],
-  [
-    /could not read (Username|Password)|Authentication failed|terminal prompts disabled|error: 40[13]\b|HTTP 40[13]\b|Permission denied[,. ]*(\(|please)|^\S+@\S+: Permission denied|HTTP Basic: Access denied|Host key verification failed/im,
-    "credential",
-  ],
-  [/not found|does not exist|does not appear to be a git repository|error: 404/i, "unknown"],
-  [/certificate|mismatched algorithms|dubious ownership|unsafe repository/i, "refused"],
-  [
-    /cannot lock ref|Unable to create '.*\.lock'|not a git repository|bad (config|object|tree object|signature)|corrupt|does not match index|far too short|is empty$|did not send all necessary objects|unable to (write|create|open|read|unlink|append)|index-pack failed|cannot (open|mkdir|create)|insufficient permission|\b(EACCES|EPERM|ENOTDIR|EMFILE|EIO):|Input\/output error/im,
-    "ours",
-  ],
-  [
-    /could(n't| not) (resolve|connect)|failed to connect|connection (was )?(refused|timed out|reset|closed|aborted|died|lost)|timed? ?-?out|network is (unreachable|down)|no route to host|host is (down|unreachable)|temporary failure|name or service not known|empty reply|early EOF|unexpected disconnect|hung up unexpectedly|RPC failed|transfer closed|(recv|send) failure|SSL_ERROR_SYSCALL|SSL_read|unexpected eof|GnuTLS recv error|gnutls_handshake|non-properly terminated|kex_exchange_identification|too slow|took longer than|not closed cleanly|CONNECT aborted|proxy CONNECT|broken pipe/i,
-    "away",
-  ],
-];
-
-/** As Git and curl name the status of a server's answer. */
-const HTTP_STATUS = /\b(?:error:|HTTP(?: code)?) ([45]\d\d)\b/i;
-
-/** Without the server's own lines, which may say anything, but for those that say that there is no such repository. */
-function kindOf(err: string): RemoteTrouble["kind"] {
-  const lines = err.split("\n");
-  const own = lines.filter((line) => !line.startsWith("remote:")).join("\n");
-  const isAbsent = /^remote:.*(not found|could not be found|does not exist)/im.test(err);
-  const meant = MEANINGS.find(([words]) => words.test(own))?.[1] ?? "refused";
-  const kind = ["memory", "disk", "credential", "unknown"].includes(meant) ? meant : (byStatus(own) ?? meant);
-  return isAbsent && kind !== "credential" ? "unknown" : kind;
-}
-
-function byStatus(err: string): RemoteTrouble["kind"] | undefined {
-  const status = HTTP_STATUS.exec(err)?.[1];
-  if (status === undefined) return undefined;
-  return passes.http(Number(status)) ? "away" : "refused";
-}
-
 /** What git's error about a remote means. Pure. */
 export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" | "trouble">): RemoteTrouble {
   if (trouble !== undefined) return trouble;
@@ -104,7 +62,7 @@ export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" |
       message: address.wrong.replace(/\.$/, ""),
       fix: "Start the task again with another --repo.",
     };
-  const kind = kindOf(err);
+  const kind = kindOfTrouble(err);
   return { kind, ...SENTENCES[kind]({ url, host, place, said: gitReason(err), token: tokenFix(address) }) };
 }
 
@@ -176,7 +134,7 @@ const SENTENCES: Readonly<Record<RemoteTrouble["kind"], Sentence>> = {
     fix: "Make room where the worker's LONGHAUL_GIT_FOLDER is, or put that folder on a disk that can be written to.",
   }),
   memory: ({ url, said }) => ({
-    message: `Git was killed or ran out of memory on the worker while it used ${url}: ${said}`,
+    message: `Git was killed, or had no memory or files left on the worker, while it used ${url}: ${said}`,
     fix: "It is tried again. If that does not help, give the worker's machine or container more memory, or fewer sessions at once.",
   }),
   ours: ({ url, said }) => ({

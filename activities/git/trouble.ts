@@ -37,8 +37,7 @@ export interface RemoteTrouble {
 
 export const refusalOf = ({ kind, message, fix }: RemoteTrouble): Refusal => ({
   refused: `${message}. ${fix}`,
-  // The worker's own, as its disk is.
-  isPassing: passes.git(kind === "memory" ? "disk" : kind),
+  isPassing: passes.git(kind),
 });
 
 /** The worker's own disk is full or read-only. */
