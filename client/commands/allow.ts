@@ -5,8 +5,7 @@ import { allowDomain } from "../../activities/store/egress.ts";
 import { wakeWatchers } from "../../activities/store/watching.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
-import { settingsOf } from "../sessions/settings-of.ts";
-import { SESSION, withSession } from "../sessions/with-session.ts";
+import { settingsOf, SESSION, withSession } from "../sessions/with-session.ts";
 
 export function allowCommand(command: Command, output: Output) {
   command

@@ -7,7 +7,8 @@ import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
 import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { positiveAmount, positiveInteger } from "../sessions/flag-values.ts";
-import { REHEARSAL_NOTE, withItemFlags, type RunFlags } from "../sessions/run-options.ts";
+import { REHEARSAL_NOTE } from "../sessions/prepare-start.ts";
+import { withItemFlags, type RunFlags } from "../sessions/run-flags.ts";
 
 interface BatchFlags extends RunFlags {
   readonly concurrency: number;

@@ -4,9 +4,8 @@ import { figuresText } from "../batch/batch-document.ts";
 import { cancelBatch, isBatch } from "../batch/cancel-batch.ts";
 import { warnWithoutWorker } from "../connect/no-worker.ts";
 import type { Output } from "../console/output.ts";
-import { cancelSession } from "../sessions/cancel-session.ts";
+import { cancelSession, describeKept } from "../sessions/stop-session.ts";
 import { requireSession, SESSION, withWorkingServices } from "../sessions/with-session.ts";
-import { describeKept } from "../sessions/describe-kept.ts";
 
 export function cancelCommand(command: Command, output: Output) {
   command.argument("<id>", `${SESSION}; or a batch's name`).option("--json", "one JSON document");

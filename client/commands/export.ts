@@ -4,7 +4,7 @@ import { readWhole } from "../../activities/store/reading.ts";
 import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/product-version.ts";
 import { exportDocument } from "../sessions/session-export.ts";
-import { trajectoryDocument } from "../sessions/trajectory.ts";
+import { trajectoryDocument } from "../sessions/transcript.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function exportCommand(command: Command, output: Output) {

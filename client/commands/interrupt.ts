@@ -3,11 +3,10 @@ import type { Command } from "commander";
 import { warnWithoutWorker } from "../connect/no-worker.ts";
 import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
-import { interruptMessage, interruptSession } from "../sessions/interrupt-session.ts";
+import { interruptMessage, interruptSession, describeKept } from "../sessions/stop-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
-import { describeKept } from "../sessions/describe-kept.ts";
-import { untakenNote } from "../sessions/sent-notes.ts";
+import { untakenNote } from "../sessions/guidance.ts";
 
 export function interruptCommand(command: Command, output: Output) {
   command

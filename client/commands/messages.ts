@@ -4,8 +4,7 @@ import { readWhole } from "../../activities/store/reading.ts";
 import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/product-version.ts";
 import { exportDocument } from "../sessions/session-export.ts";
-import { trajectoryDocument, isSaid } from "../sessions/trajectory.ts";
-import { transcriptText } from "../sessions/transcript-text.ts";
+import { trajectoryDocument, isSaid, transcriptText } from "../sessions/transcript.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function messagesCommand(command: Command, output: Output) {

@@ -3,8 +3,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
-import { recordAction } from "../sessions/record-action.ts";
-import { SESSION, withSession } from "../sessions/with-session.ts";
+import { recordAction, SESSION, withSession } from "../sessions/with-session.ts";
 import { noFiles, pullNotes, pullWorkspace } from "../workspace/pull-workspace.ts";
 
 interface PullFlags {

@@ -7,9 +7,8 @@ import { usageError } from "../console/errors.ts";
 import { plural, present } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { idleFamily, running } from "../sessions/delete-session.ts";
-import { recordAction } from "../sessions/record-action.ts";
+import { recordAction, SESSION, withSession } from "../sessions/with-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { SESSION, withSession } from "../sessions/with-session.ts";
 
 /** A shorter text occurs in unrelated texts. */
 const MIN_CHARS = 8;

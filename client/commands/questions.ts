@@ -17,7 +17,7 @@ import { personName } from "../../activities/text/clean.ts";
 import { usageError } from "../console/errors.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
 import { cleanAnswer, sendAnswer } from "../sessions/send-answer.ts";
-import { untakenNote } from "../sessions/sent-notes.ts";
+import { untakenNote } from "../sessions/guidance.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 
 interface QuestionsFlags {

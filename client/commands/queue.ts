@@ -5,7 +5,7 @@ import type { Output } from "../console/output.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import { SESSION, withSession, withWorkingSession } from "../sessions/with-session.ts";
 import { notPossible, usageError } from "../console/errors.ts";
-import { withdrawAll, withdrawMessage } from "../sessions/withdraw-message.ts";
+import { withdrawAll, withdrawMessage } from "../sessions/guidance.ts";
 
 const TEXT_CHARS = 100;
 

@@ -5,13 +5,8 @@ import { isSetupOff } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
 import { ClientError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
-import {
-  EXIT_ON_QUESTION,
-  prepareStart,
-  REHEARSAL_NOTE,
-  withRunFlags,
-  type RunFlags,
-} from "../sessions/run-options.ts";
+import { prepareStart, REHEARSAL_NOTE } from "../sessions/prepare-start.ts";
+import { EXIT_ON_QUESTION, withRunFlags, type RunFlags } from "../sessions/run-flags.ts";
 import type { FollowEnd } from "../watch/follow.ts";
 import { present } from "../console/format.ts";
 

@@ -5,12 +5,10 @@ import { usageError, notPossible } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { notShown, readAttachments } from "../sessions/attachments.ts";
 import { collect } from "../sessions/flag-values.ts";
-import { resolveAsking } from "../sessions/run-options.ts";
-import { isMessageId, sendGuidance } from "../sessions/send-guidance.ts";
-import { settingsOf } from "../sessions/settings-of.ts";
+import { resolveAsking } from "../sessions/prepare-start.ts";
+import { isMessageId, sendGuidance, sentNotes } from "../sessions/guidance.ts";
+import { settingsOf, SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
-import { sentNotes } from "../sessions/sent-notes.ts";
 import { hasEnded } from "../sessions/start-session.ts";
 
 interface SayFlags {

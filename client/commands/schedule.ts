@@ -6,7 +6,8 @@ import type { Output, Style } from "../console/output.ts";
 import type { Overlap } from "../schedules/in-temporal.ts";
 import type { ScheduleDocument } from "../schedules/schedules.ts";
 import { positiveAmount } from "../sessions/flag-values.ts";
-import { prepareStart, REHEARSAL_NOTE, withSettingFlags, type RunFlags } from "../sessions/run-options.ts";
+import { prepareStart, REHEARSAL_NOTE } from "../sessions/prepare-start.ts";
+import { withSettingFlags, type RunFlags } from "../sessions/run-flags.ts";
 
 const VERBS = ["create", "list", "pause", "resume", "delete", "run"];
 /** With the time that Temporal appends, a session's id has at most 64 characters. */

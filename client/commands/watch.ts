@@ -4,7 +4,7 @@ import type { Output } from "../console/output.ts";
 import { warnWithoutWorker } from "../connect/no-worker.ts";
 import { hasEnded } from "../sessions/start-session.ts";
 import { wholeNumber } from "../sessions/flag-values.ts";
-import { EXIT_ON_QUESTION } from "../sessions/run-options.ts";
+import { EXIT_ON_QUESTION } from "../sessions/run-flags.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { watchSession } from "../watch/watch-session.ts";
 

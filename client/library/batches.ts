@@ -15,7 +15,7 @@ import {
   type ScheduleDocument,
   type Triggered,
 } from "../schedules/schedules.ts";
-import type { RunFlags } from "../sessions/run-options.ts";
+import type { RunFlags } from "../sessions/run-flags.ts";
 import type { StartOptions } from "./start-options.ts";
 
 export type { BatchDocument, BatchSummary, ScheduleDocument, StartedBatch, Triggered };

@@ -2,14 +2,13 @@
 import type { AnswerMessage } from "../../activities/contract/questions.ts";
 import type { EventType, SessionEvent } from "../../activities/store/event.ts";
 import type { ListedQuestion } from "../../activities/store/questions.ts";
-import type { CancelledRun } from "../sessions/cancel-session.ts";
-import type { Interrupted } from "../sessions/interrupt-session.ts";
+import type { CancelledRun, Interrupted } from "../sessions/stop-session.ts";
 import type { ContextReport } from "../../activities/context/context-report.ts";
 import type { AttachmentSource } from "../sessions/attachments.ts";
 import type { Undone } from "../sessions/compact-session.ts";
 import type { Retried } from "../sessions/retry-session.ts";
 import type { Answered } from "../sessions/send-answer.ts";
-import type { Sent } from "../sessions/send-guidance.ts";
+import type { Sent } from "../sessions/guidance.ts";
 import type { CallResult } from "../sessions/session-export.ts";
 import type { Started } from "../sessions/start-session.ts";
 import type { StartOptions } from "./start-options.ts";

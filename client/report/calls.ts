@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { cutChars } from "../../activities/text/cut.ts";
 import { firstString, duration, oneLine } from "../console/format.ts";
-import type { TrajectoryStep } from "../sessions/trajectory.ts";
+import type { TrajectoryStep } from "../sessions/transcript.ts";
 import { html, type Html } from "./html.ts";
 
 /** Characters of one result shown in the page; the export has the whole result. */

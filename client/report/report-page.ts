@@ -2,7 +2,7 @@
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
 import { dollars, duration, percent, stamp, tokens, present } from "../console/format.ts";
-import type { TrajectoryStep } from "../sessions/trajectory.ts";
+import type { TrajectoryStep } from "../sessions/transcript.ts";
 import { callsOfStep, pictureOwner, failuresPart, type CallSources } from "./calls.ts";
 import { changesPart } from "./changes.ts";
 import { contextPlot, type PlotRound } from "./context-plot.ts";

@@ -6,7 +6,7 @@ import { findSession } from "../../activities/store/sessions.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { noSuchSession } from "../console/errors.ts";
 import { productVersion } from "../console/product-version.ts";
-import { costOfCall, isSaid, trajectoryDocument } from "../sessions/trajectory.ts";
+import { costOfCall, isSaid, trajectoryDocument } from "../sessions/transcript.ts";
 import { requireSession } from "../sessions/with-session.ts";
 import { sessionStates } from "../workspace/pull-workspace.ts";
 import { diffWorkspaces } from "../workspace/workspace-diff.ts";

@@ -1,6 +1,6 @@
 /** The conversation and the calls, step by step. Pure. */
 import { dollars, stamp, tokens, present } from "../console/format.ts";
-import { WHO, type TrajectoryStep } from "../sessions/trajectory.ts";
+import { WHO, type TrajectoryStep } from "../sessions/transcript.ts";
 import { bounded, callPart, type Picture, type ShownCall } from "./calls.ts";
 import { html, type Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";

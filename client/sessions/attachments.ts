@@ -14,7 +14,7 @@ const EXTENSIONS = [".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"];
 const MAX_NAME_CHARS = 200;
 /** Limit of media in one request: a larger file would never be sent. Providers accept 20 MB. */
 const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
-/** Files of one message. Source: ours; what a run gets of one message, each file named, stays one item. */
+/** Files of one message. Chosen: what a run gets of one message, each file named, stays one item. */
 const MAX_FILES = 50;
 const TEXT = "text/plain";
 

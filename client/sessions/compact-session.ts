@@ -7,8 +7,7 @@ import { clientSanitizer } from "../config/config.ts";
 import { unlessGone } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
 import { notPossible, usageError } from "../console/errors.ts";
-import { recordAction } from "./record-action.ts";
-import { withRunning } from "./running-session.ts";
+import { recordAction, withRunning } from "./with-session.ts";
 
 const MAX_FOCUS_CHARS = 2_000;
 

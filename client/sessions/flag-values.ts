@@ -1,4 +1,4 @@
-/** Parsers of flag values: each throws commander's InvalidArgumentError, which says what is expected. Pure. */
+/** Parsers of flag values: each throws commander's InvalidArgumentError, which says what is expected. */
 import { InvalidArgumentError } from "commander";
 import type { z } from "zod";
 import { branchName } from "../../activities/config/git-settings.ts";

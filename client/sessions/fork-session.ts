@@ -15,9 +15,9 @@ import { settled } from "../connect/settled.ts";
 import { requireKey } from "../connect/require-key.ts";
 import { notPossible } from "../console/errors.ts";
 import { awaitSaves, requireStep } from "./retry-session.ts";
-import { partsOf } from "./send-guidance.ts";
+import { partsOf } from "./guidance.ts";
 import { createSessionId } from "./session-id.ts";
-import { settingsOf } from "./settings-of.ts";
+import { settingsOf } from "./with-session.ts";
 import { workflowOptions } from "./start-session.ts";
 
 export interface ForkOrder {

@@ -24,7 +24,7 @@ import {
   type SessionStatusDocument,
 } from "./status-document.ts";
 
-/** For all together: a list is useful without what Temporal adds. Source: ours. */
+/** For all together: a list is useful without what Temporal adds. */
 const LIST_MS = 10_000;
 const QUERY_MS = 5_000;
 

@@ -1,4 +1,4 @@
-/** A session's state as one document, from its rows. Pure. */
+/** A session's state as one document, from its rows. */
 import { branchOf } from "../../activities/config/git-settings.ts";
 import { outputOf } from "../../activities/config/output-schema.ts";
 import { sessionCostUsd } from "../../activities/config/cost.ts";
@@ -136,7 +136,7 @@ const NO_FIGURES: SessionFigures = {
   waitsUntil: null,
 };
 
-/** The part that rows show. Pure. */
+/** The part that rows show. */
 export function statusDocument(
   row: SessionRow,
   { figures = NO_FIGURES, size, run, isDoubted = false }: Known,

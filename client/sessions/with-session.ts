@@ -1,11 +1,20 @@
-/** A command's resources: the services, and its session. */
-import type { SessionRow } from "../../activities/store/reading.ts";
+/** A session that a command works on: its services and row, its settings and running workflow, and who acted on it. */
+import { type SessionRow, readFigures } from "../../activities/store/reading.ts";
 import { isSetupOff } from "../config/config.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { openServices, type Services } from "../connect/connection.ts";
 import { findServices, checkSettings } from "../setup/services.ts";
 import { findByReference, notFound } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
+import { runConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
+import { issueTexts } from "../../activities/config/issue-text.ts";
+import { notPossible, type ClientError } from "../console/errors.ts";
+import type { WorkflowHandle } from "@temporalio/client";
+import { unlessGone } from "../connect/describe-run.ts";
+import { requireKey } from "../connect/require-key.ts";
+import type { NewEvent } from "../../activities/store/event.ts";
+import { appendEvents } from "../../activities/store/events.ts";
+import { wakeWatchers } from "../../activities/store/watching.ts";
 
 /** Help text of the argument that names a session. */
 export const SESSION = "session: its id, the beginning of it, or @last";
@@ -118,4 +127,68 @@ export async function requireSession(
   // A new database: no session was started.
   if (row === undefined) throw notFound(reference, []);
   return row;
+}
+
+/** A session's settings as its row has them. @throws ClientError (impossible) for some that this version does not take */
+export function settingsOf({ id, config }: Pick<SessionRow, "id" | "config">): RunConfig {
+  const parsed = runConfigSchema.safeParse(config);
+  if (parsed.success) return parsed.data;
+  const wrong = issueTexts(parsed.error, runConfigSchema);
+  throw notPossible(
+    `The session ${id} has settings that this version does not accept.\n${wrong.join("\n")}`,
+    "If a newer version stored them, update this one. Otherwise start the task again with other settings; `longhaul pull` copies the session's files.",
+  );
+}
+
+/**
+ * Runs an operation on a session's running workflow.
+ * @throws ClientError (impossible) if it does not run, (missing) as `requireKey`
+ */
+export async function withRunning<T>(
+  services: Services,
+  row: SessionRow,
+  use: (handle: WorkflowHandle) => Promise<T>,
+): Promise<T> {
+  await requireKey(services.temporal, row.id);
+  const client = await services.temporal.client();
+  const done = await unlessGone(async () => ({ value: await use(client.workflow.getHandle(row.id)) }));
+  if (done === undefined) throw notRunning(row);
+  return done.value;
+}
+
+export function notRunning({ id, status }: SessionRow): ClientError {
+  // A run that was ended in Temporal itself could not store its end.
+  const how = status === "active" || status === "waiting" ? "its run was ended in Temporal" : status;
+  return notPossible(`${id} is not running (${how}).`, `Resume it with: longhaul say ${id} "go on"`);
+}
+
+type PersonsAction =
+  | "interrupt"
+  | "cancel"
+  | "pull"
+  | "apply"
+  | "compact"
+  | "undo-compaction"
+  | "retry"
+  | "purge";
+
+/** Writes `person:acted`; does nothing without a user. */
+export async function recordAction(
+  { store, user }: Pick<Services, "store" | "user">,
+  row: Pick<SessionRow, "id" | "epoch">,
+  action: PersonsAction,
+): Promise<void> {
+  if (user === undefined) return;
+  await recordNow({ store }, row, (step) => ({ type: "person:acted", step, data: { action, by: user } }));
+}
+
+/** Writes an event at the session's current step, and wakes its watchers. */
+export async function recordNow(
+  { store }: Pick<Services, "store">,
+  { id, epoch }: Pick<SessionRow, "id" | "epoch">,
+  eventAt: (step: number) => NewEvent,
+): Promise<void> {
+  const step = (await readFigures(store.db, [id])).get(id)?.step ?? 0;
+  await appendEvents(store.db, id, epoch, [eventAt(step)]);
+  await wakeWatchers(store, id);
 }

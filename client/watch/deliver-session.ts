@@ -13,7 +13,7 @@ import { requireKey } from "../connect/require-key.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { watchSession } from "./watch-session.ts";
-import { settingsOf } from "../sessions/settings-of.ts";
+import { settingsOf } from "../sessions/with-session.ts";
 import { hasEnded, workflowOptions } from "../sessions/start-session.ts";
 
 /**

@@ -1,10 +1,9 @@
 /** The client's messages on cancel and interrupt: what was kept, and the outcome of the run in question. */
 import { describe, expect, it } from "vitest";
 import { createSession } from "../../activities/store/sessions.ts";
-import { cancelSession } from "../../client/sessions/cancel-session.ts";
+import { cancelSession, interruptSession } from "../../client/sessions/stop-session.ts";
 import type { Services } from "../../client/connect/connection.ts";
 import { exitCodes } from "../../client/console/errors.ts";
-import { interruptSession } from "../../client/sessions/interrupt-session.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { runConfig, type AgentHarness, type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow, say } from "../support/client-services.ts";

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { expect, it, onTestFinished } from "vitest";
-import { findResetPoint } from "../../client/sessions/reset-point.ts";
+import { findResetPoint } from "../../client/sessions/retry-session.ts";
 import { serveCodec } from "../../client/serve/codec-server.ts";
 import { codecKeysOf, createCodec } from "../../temporal/codec.ts";
 import { eventually } from "../support/eventually.ts";

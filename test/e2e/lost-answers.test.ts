@@ -13,7 +13,7 @@ import {
 import { makeSchedule } from "../../client/schedules/make-schedule.ts";
 import { forkSession } from "../../client/sessions/fork-session.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
-import { sendGuidance } from "../../client/sessions/send-guidance.ts";
+import { sendGuidance } from "../../client/sessions/guidance.ts";
 import { startSession } from "../../client/sessions/start-session.ts";
 import { exitCodes } from "../../client/console/errors.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";

@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { expect, it, vi } from "vitest";
 import { messages, sessions } from "../../activities/store/schema/index.ts";
 import { exitCodes } from "../../client/console/errors.ts";
-import { sendGuidance } from "../../client/sessions/send-guidance.ts";
+import { sendGuidance } from "../../client/sessions/guidance.ts";
 import { startSession } from "../../client/sessions/start-session.ts";
 import { runConfig, type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";

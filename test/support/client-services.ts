@@ -2,7 +2,7 @@
 import type { Output } from "../../client/console/output.ts";
 import type { Services } from "../../client/connect/connection.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
-import { sendGuidance } from "../../client/sessions/send-guidance.ts";
+import { sendGuidance } from "../../client/sessions/guidance.ts";
 import { requireSession } from "../../client/sessions/with-session.ts";
 import type { Store } from "../../activities/store/db.ts";
 import type { AgentHarness } from "./agent-harness.ts";

@@ -5,7 +5,7 @@ import {
   outputOf,
   schemaTrouble,
 } from "../../activities/config/output-schema.ts";
-import { readOutputSchema } from "../../client/sessions/read-output-schema.ts";
+import { readOutputSchema } from "../../client/sessions/prepare-start.ts";
 
 const schema = {
   type: "object",

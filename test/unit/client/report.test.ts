@@ -3,7 +3,7 @@ import { escapeHtml, html } from "../../../client/report/html.ts";
 import { markdownHtml } from "../../../client/report/markdown-html.ts";
 import { reportPage, type ReportData } from "../../../client/report/report-page.ts";
 import { patchFiles } from "../../../client/workspace/patch-files.ts";
-import { trajectoryDocument } from "../../../client/sessions/trajectory.ts";
+import { trajectoryDocument } from "../../../client/sessions/transcript.ts";
 import { AT, sessionRow, wholeSession } from "../../support/stored-whole.ts";
 
 const DATA: ReportData = {

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { gitConfigSchema, type SessionGit } from "../../../activities/config/git-settings.ts";
-import { sessionGit } from "../../../client/sessions/git-flags.ts";
+import { sessionGit } from "../../../client/sessions/run-flags.ts";
 import { checkRepository } from "../../../client/setup/repository-check.ts";
 import { makeRemote, serveGit } from "../../support/remotes.ts";
 

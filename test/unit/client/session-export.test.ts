@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { Streams } from "../../../activities/text/streams.ts";
 import { exportDocument } from "../../../client/sessions/session-export.ts";
-import { trajectoryDocument } from "../../../client/sessions/trajectory.ts";
+import { trajectoryDocument } from "../../../client/sessions/transcript.ts";
 import { callRow } from "../../support/checker/sound-evidence.ts";
 import { sessionRow, wholeSession } from "../../support/stored-whole.ts";
 

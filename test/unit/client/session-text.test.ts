@@ -4,7 +4,7 @@ import {
   staticSummary,
   taskDetails,
   taskSummary,
-} from "../../../client/sessions/session-text.ts";
+} from "../../../client/sessions/start-session.ts";
 import { createSessionId, parseSessionId } from "../../../client/sessions/session-id.ts";
 
 const facts = { id: "s", model: "m", maxSteps: 5, contextWindow: 8_000, workspace: undefined };

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ClientError, exitCodes } from "../../../client/console/errors.ts";
-import { settingsOf } from "../../../client/sessions/settings-of.ts";
+import { settingsOf } from "../../../client/sessions/with-session.ts";
 import { configOf } from "../../support/run-config.ts";
 
 it("gives a session's settings", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { trajectoryDocument } from "../../../client/sessions/trajectory.ts";
+import { trajectoryDocument } from "../../../client/sessions/transcript.ts";
 import { sessionRow, wholeSession } from "../../support/stored-whole.ts";
 
 const document = trajectoryDocument(sessionRow, wholeSession, "1.2.3");

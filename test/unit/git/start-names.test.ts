@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { gitConfigSchema } from "../../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { fetchForSession } from "../../../activities/git/lay-out.ts";
-import { sessionGit } from "../../../client/sessions/git-flags.ts";
+import { sessionGit } from "../../../client/sessions/run-flags.ts";
 import { checkRepository } from "../../../client/setup/repository-check.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { gitIn, makeRemote, type Remote } from "../../support/remotes.ts";

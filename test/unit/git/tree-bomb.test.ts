@@ -5,7 +5,7 @@ import { gitConfigSchema } from "../../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { fetchForSession } from "../../../activities/git/lay-out.ts";
 import { tooLargeTree } from "../../../activities/git/start-point.ts";
-import { sessionGit } from "../../../client/sessions/git-flags.ts";
+import { sessionGit } from "../../../client/sessions/run-flags.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { gitIn, makeRemote } from "../../support/remotes.ts";
 

@@ -1,4 +1,4 @@
-/** A message for a session: queued if it runs, and the first of a new run if it has ended. */
+/** Messages to a session: sent, told to their sender, and taken back. */
 import { randomUUID } from "node:crypto";
 import { type Client, WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
 import { senderOf, excerptOf, LONG_TEXT_NAME } from "../../activities/contract/guidance.ts";
@@ -16,6 +16,8 @@ import {
   type CodingAgentInput,
   type GuidanceMessage,
   type QueuedReply,
+  withdrawMessageUpdate,
+  type WithdrawnMessage,
 } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { acceptedGuidance } from "../../temporal/accepted-guidance.ts";
@@ -24,12 +26,17 @@ import { readHistory } from "../../temporal/read-history.ts";
 import type { Services } from "../connect/connection.ts";
 import { settled } from "../connect/settled.ts";
 import { requireKey } from "../connect/require-key.ts";
-import { askWithin } from "../../temporal/with-timeout.ts";
-import { notPossible } from "../console/errors.ts";
+import { askWithin, NoAnswer } from "../../temporal/with-timeout.ts";
+import { notPossible, ClientError, exitCodes, missing } from "../console/errors.ts";
 import { attachedText, cleanAttachment, requireTextRoom, type Attachment } from "./attachments.ts";
 import { idsOnly } from "../setup/services.ts";
-import { settingsOf } from "./settings-of.ts";
-import { workflowOptions } from "./start-session.ts";
+import { settingsOf, recordNow, withRunning } from "./with-session.ts";
+import { workflowOptions, hasEnded } from "./start-session.ts";
+import { dropParked } from "../../activities/store/guidance.ts";
+import { readStatus } from "./session-status.ts";
+import { describeRun } from "../connect/describe-run.ts";
+import { isOfWorkflow } from "../connect/run-trouble.ts";
+import { present } from "../console/format.ts";
 
 /** Longer text is stored as a blob: a signal stays small. Source: invariant 1, messages.ts. */
 const INLINE_BYTES = 16_384;
@@ -198,4 +205,89 @@ function queueFull(id: string) {
 function refused(id: string, error: WorkflowUpdateFailedError) {
   const reason = reasonOf(error.cause ?? error);
   return notPossible(`${id} did not accept the message: ${reason}`, "Nothing was sent.");
+}
+
+/** @throws ClientError (impossible) if the agent has read it already, (missing) if no worker answers */
+export async function withdrawMessage(services: Services, row: SessionRow, id: string): Promise<void> {
+  const { db } = services.store;
+  const isParked = await dropParked(db, row.id, id);
+  if (!hasEnded(row)) await informRun(services, row, { id, ...(isParked ? { parked: true } : {}) });
+  else if (!isParked) throw tooLate(row.id, "the session has ended");
+  const data = { id, ...senderOf({ by: services.user }) };
+  await recordNow(services, row, (step) => ({ type: "message:withdrawn", step, data }));
+}
+
+/**
+ * Takes back every message that waits, oldest first; those that the agent reads meanwhile stay with it.
+ * @returns the ids of those taken back
+ * @throws ClientError (missing) if no worker answers
+ */
+export async function withdrawAll(services: Services, row: SessionRow): Promise<string[]> {
+  const withdrawn: string[] = [];
+  const tried = new Set<string>();
+  for (;;) {
+    // The run shows the oldest alone if there are many.
+    const left = (await readStatus(services, row)).queue.filter(({ id }) => !tried.has(id));
+    if (left.length === 0) return withdrawn;
+    for (const { id } of left) {
+      tried.add(id);
+      if (await isWithdrawn(services, row, id)) withdrawn.push(id);
+    }
+  }
+}
+
+async function isWithdrawn(services: Services, row: SessionRow, id: string): Promise<boolean> {
+  try {
+    await withdrawMessage(services, row, id);
+    return true;
+  } catch (error) {
+    if (error instanceof ClientError && error.exitCode === exitCodes.impossible) return false;
+    throw error;
+  }
+}
+
+async function informRun(services: Services, row: SessionRow, message: WithdrawnMessage): Promise<void> {
+  try {
+    await withRunning(services, row, (handle) =>
+      askWithin(handle.client, REPLY_MS, () =>
+        handle.executeUpdate(withdrawMessageUpdate, { args: [message] }),
+      ),
+    );
+  } catch (error) {
+    // Its row is marked: it is not delivered, whether or not the run knows.
+    if (message.parked) return;
+    if (error instanceof WorkflowUpdateFailedError) throw tooLate(row.id, reasonOf(error.cause ?? error));
+    if (error instanceof NoAnswer) {
+      throw missing(
+        `No worker answered for ${row.id}, so the message may still be read.`,
+        `Start a worker (longhaul worker), then see what waits: longhaul queue ${row.id}`,
+      );
+    }
+    throw error;
+  }
+}
+
+function tooLate(id: string, reason: string) {
+  return notPossible(`Too late for ${id}: ${reason}`, `Say something else: longhaul say ${id} "…"`);
+}
+
+/** @param what was sent, such as `the interrupt` */
+export async function untakenNote({ temporal }: Services, id: string, what: string): Promise<string> {
+  const trouble = (await describeRun(temporal, id))?.trouble;
+  return isOfWorkflow(trouble)
+    ? `No worker can take ${what}: Temporal keeps it until one can. It is tried again: ${trouble}`
+    : `No worker has taken ${what} yet. Temporal keeps it until one does; start one with: longhaul worker`;
+}
+
+export async function sentNotes(
+  services: Services,
+  id: string,
+  { acknowledged, waitsForNextRun, resumed }: Sent,
+): Promise<string[]> {
+  return present(
+    !acknowledged && (await untakenNote(services, id, "it")),
+    waitsForNextRun === true &&
+      `${id} is ending and will not read it: the message is kept for its next run. Start that with: longhaul say ${id} "go on"`,
+    resumed && `${id} had ended and resumes with it. Watch it: longhaul watch ${id}`,
+  );
 }

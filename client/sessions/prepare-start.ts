@@ -1,22 +1,16 @@
-/** The common flags of `run` and `start`, and their resolution before anything starts. */
+/** From a task and flags to a session's start: every usage error is found before anything starts. */
 import { resolve } from "node:path";
-import { Option, type Command } from "commander";
 import { z } from "zod";
 import { issueTexts } from "../../activities/config/issue-text.ts";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
 import { readDevcontainer, type Devcontainer } from "../config/devcontainer.ts";
-import { usageError } from "../console/errors.ts";
-import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
-import { readOutputSchema } from "./read-output-schema.ts";
-import { containerFor, inContainer, type ContainerFlags } from "./container-flags.ts";
-import { checked, collect, parseDeadline, positiveAmount, positiveInteger } from "./flag-values.ts";
+import { usageError, unreadable } from "../console/errors.ts";
+import { containerFor, inContainer, sessionGit, type RunFlags } from "./run-flags.ts";
 import { forProject } from "../registries/session-registries.ts";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
-import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
-import { notShown, readAttachments, requireTextRoom, type AttachmentSource } from "./attachments.ts";
-import { QUESTION_MODES, type QuestionMode } from "../../activities/config/question-settings.ts";
-import type { OutputSchema } from "../../activities/config/output-schema.ts";
+import { notShown, readAttachments, requireTextRoom } from "./attachments.ts";
+import { type OutputSchema, schemaTrouble } from "../../activities/config/output-schema.ts";
 import { parseSessionId } from "./session-id.ts";
 import type { Start } from "./start-session.ts";
 import { processStdin, readTask, type Stdin } from "./task-input.ts";
@@ -24,93 +18,8 @@ import { projectFiles } from "../../activities/config/project-files.ts";
 import { withInstructionsAbove } from "../workspace/instructions-above.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 import { given } from "../console/given.ts";
-
-export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
-  readonly model?: string;
-  readonly workspace?: string;
-  /** Lines as of `.gitignore`: what else of the workspace stays here. */
-  readonly leaveOut?: readonly string[];
-  readonly maxSteps?: number;
-  readonly maxCost?: number;
-  readonly deadline?: number;
-  readonly config?: string;
-  readonly image?: readonly AttachmentSource[];
-  readonly file?: readonly AttachmentSource[];
-  readonly id?: string;
-  readonly json?: boolean;
-  readonly devcontainer?: boolean;
-  readonly setup: boolean;
-  readonly questions?: QuestionMode;
-  readonly plan?: boolean;
-  readonly priority?: number;
-  readonly tenant?: string;
-  /** A file's name; from the library, the schema itself. */
-  readonly outputSchema?: string | OutputSchema;
-}
-
-/** Adds the flags of requirement 1.2. */
-export function withRunFlags(command: Command): Command {
-  return withItemFlags(command)
-    .option("--max-cost <usd>", "stop when the session has cost this much", positiveAmount)
-    .option("--plan", "plan first: nothing is changed before you approve the plan")
-    .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
-    .option("--file <file>", "text file, image or PDF that belongs to the task; may be repeated", collect)
-    .option("--container <name>", "work in this running container, as it is; it is never changed or removed")
-    .option("--workspace-dir <dir>", "the folder of --container to work in (default: its own working folder)")
-    .option("--devcontainer", "take image, set-up and variables from the project's devcontainer.json")
-    .option("--id <id>", "id of the session; the same id and task again attaches to it");
-}
-
-/** Flags that also apply to many sessions at once. */
-export function withItemFlags(command: Command): Command {
-  return withSettingFlags(command)
-    .option("--workspace <dir>", "folder to work on: copied in as Git reads it, .gitignore respected")
-    .option(
-      "--leave-out <pattern>",
-      "leave out what Git does not track and this matches, as a line of .gitignore; may be repeated",
-      collect,
-    );
-}
-
-/** Flags that also apply to a session without a folder. */
-export function withSettingFlags(command: Command): Command {
-  return withGitFlags(command)
-    .option("--model <provider/model>", "model to ask, such as openai/gpt-6.1-sol")
-    .option("--max-steps <n>", "stop after this many steps", positiveInteger)
-    .option("--deadline <when>", "end within a time such as 90m or 8h, or at an ISO time", (text) =>
-      parseDeadline(text, Date.now()),
-    )
-    .option(
-      "--priority <1-5>",
-      "1 goes first when there are too few workers (default: 3)",
-      checked(prioritySchema, Number),
-    )
-    .option(
-      "--tenant <name>",
-      "whom the session works for: tenants take turns when there are too few workers",
-      checked(tenantSchema),
-    )
-    .option("--output-schema <file>", "JSON Schema: the last answer is JSON that fits it, alone on stdout")
-    .addOption(
-      new Option(
-        "--questions <mode>",
-        "how questions are answered: ask people, take the model's own default, or deny them",
-      ).choices(QUESTION_MODES),
-    )
-    .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
-    .addOption(
-      new Option(
-        "--network <network>",
-        "what the sandbox can reach: bridge (the internet), listed (only listed names), none",
-      ).choices(NETWORKS),
-    )
-    .option(
-      "--allow-domain <name>",
-      "with --network listed: a host name, *.name, or a group; may be repeated",
-      collect,
-    )
-    .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)");
-}
+import { readBoundedText } from "../console/read-bounded-text.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 
 /** Caches what many starts at once would check repeatedly. */
 export interface Sources {
@@ -221,10 +130,41 @@ export async function resolveAsking(flags: ConfigFlags): Promise<ResolvedConfig>
   return Object.keys(served).length === 0 ? config : resolveConfig({ ...flags, served });
 }
 
-/** Help text of a flag of `run` and `watch`. */
-export const EXIT_ON_QUESTION = "exit with code 7 when the session asks a person; the session keeps waiting";
-
 /** Printed first if no model was named and there is no key. */
 export const REHEARSAL_NOTE =
   "No model key (OPENAI_API_KEY) is set: this is a REHEARSAL. A written script plays the model and builds a flashcard app;" +
   " its tools really run.";
+
+/** @param given a file's name, or the schema itself. @throws ClientError (usage) */
+export async function readOutputSchema(
+  given: string | OutputSchema | undefined,
+): Promise<OutputSchema | undefined> {
+  if (given === undefined) return undefined;
+  const schema = typeof given === "string" ? readSchemaFile(given) : given;
+  const trouble = await schemaTrouble(schema);
+  if (trouble === undefined) return schema;
+  throw usageError(
+    `${nameOf(given)} is not a JSON Schema that answers can be checked against: ${trouble}.`,
+    "Use JSON Schema 2020-12, 2019-09, draft 7 or draft 6, with references only inside the document.",
+  );
+}
+
+function readSchemaFile(path: string): OutputSchema {
+  let text: string;
+  try {
+    text = readBoundedText(path, { pipes: true });
+  } catch (error) {
+    throw unreadable(`The output schema ${path}`, error);
+  }
+  let schema: unknown;
+  try {
+    schema = JSON.parse(text);
+  } catch (error) {
+    throw usageError(`The output schema ${path} is not JSON: ${reasonOf(error)}.`);
+  }
+  if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return schema as OutputSchema;
+  throw usageError(`The output schema ${path} is not a JSON object.`);
+}
+
+const nameOf = (given: string | OutputSchema): string =>
+  typeof given === "string" ? `The output schema ${given}` : "The output schema";

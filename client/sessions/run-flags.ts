@@ -1,0 +1,231 @@
+/** The flags of a new session: those of `run` and `start`, about a repository, and about another person's container. */
+import { type Command, Option } from "commander";
+import { forgeOf, noForge } from "../../activities/config/forge-place.ts";
+import {
+  branchName,
+  refName,
+  repositoryPattern,
+  repositoryAddress,
+  type GitConfig,
+  type SessionGit,
+} from "../../activities/config/git-settings.ts";
+import { usageError } from "../console/errors.ts";
+import { given } from "../console/given.ts";
+import { collect, checked, parseDeadline, positiveAmount, positiveInteger } from "./flag-values.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
+import type { AttachedContainer } from "../../activities/config/container-settings.ts";
+import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
+import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
+import type { AttachmentSource } from "./attachments.ts";
+import { QUESTION_MODES, type QuestionMode } from "../../activities/config/question-settings.ts";
+import type { OutputSchema } from "../../activities/config/output-schema.ts";
+
+export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
+  readonly model?: string;
+  readonly workspace?: string;
+  /** Lines as of `.gitignore`: what else of the workspace stays here. */
+  readonly leaveOut?: readonly string[];
+  readonly maxSteps?: number;
+  readonly maxCost?: number;
+  readonly deadline?: number;
+  readonly config?: string;
+  readonly image?: readonly AttachmentSource[];
+  readonly file?: readonly AttachmentSource[];
+  readonly id?: string;
+  readonly json?: boolean;
+  readonly devcontainer?: boolean;
+  readonly setup: boolean;
+  readonly questions?: QuestionMode;
+  readonly plan?: boolean;
+  readonly priority?: number;
+  readonly tenant?: string;
+  /** A file's name; from the library, the schema itself. */
+  readonly outputSchema?: string | OutputSchema;
+}
+
+/** Adds the flags of requirement 1.2. */
+export function withRunFlags(command: Command): Command {
+  return withItemFlags(command)
+    .option("--max-cost <usd>", "stop when the session has cost this much", positiveAmount)
+    .option("--plan", "plan first: nothing is changed before you approve the plan")
+    .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
+    .option("--file <file>", "text file, image or PDF that belongs to the task; may be repeated", collect)
+    .option("--container <name>", "work in this running container, as it is; it is never changed or removed")
+    .option("--workspace-dir <dir>", "the folder of --container to work in (default: its own working folder)")
+    .option("--devcontainer", "take image, set-up and variables from the project's devcontainer.json")
+    .option("--id <id>", "id of the session; the same id and task again attaches to it");
+}
+
+/** Flags that also apply to many sessions at once. */
+export function withItemFlags(command: Command): Command {
+  return withSettingFlags(command)
+    .option("--workspace <dir>", "folder to work on: copied in as Git reads it, .gitignore respected")
+    .option(
+      "--leave-out <pattern>",
+      "leave out what Git does not track and this matches, as a line of .gitignore; may be repeated",
+      collect,
+    );
+}
+
+/** Flags that also apply to a session without a folder. */
+export function withSettingFlags(command: Command): Command {
+  return withGitFlags(command)
+    .option("--model <provider/model>", "model to ask, such as openai/gpt-6.1-sol")
+    .option("--max-steps <n>", "stop after this many steps", positiveInteger)
+    .option("--deadline <when>", "end within a time such as 90m or 8h, or at an ISO time", (text) =>
+      parseDeadline(text, Date.now()),
+    )
+    .option(
+      "--priority <1-5>",
+      "1 goes first when there are too few workers (default: 3)",
+      checked(prioritySchema, Number),
+    )
+    .option(
+      "--tenant <name>",
+      "whom the session works for: tenants take turns when there are too few workers",
+      checked(tenantSchema),
+    )
+    .option("--output-schema <file>", "JSON Schema: the last answer is JSON that fits it, alone on stdout")
+    .addOption(
+      new Option(
+        "--questions <mode>",
+        "how questions are answered: ask people, take the model's own default, or deny them",
+      ).choices(QUESTION_MODES),
+    )
+    .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
+    .addOption(
+      new Option(
+        "--network <network>",
+        "what the sandbox can reach: bridge (the internet), listed (only listed names), none",
+      ).choices(NETWORKS),
+    )
+    .option(
+      "--allow-domain <name>",
+      "with --network listed: a host name, *.name, or a group; may be repeated",
+      collect,
+    )
+    .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)");
+}
+
+/** Help text of a flag of `run` and `watch`. */
+export const EXIT_ON_QUESTION = "exit with code 7 when the session asks a person; the session keeps waiting";
+
+export interface GitFlags {
+  readonly repo?: string;
+  readonly ref?: string;
+  readonly branch?: string;
+  readonly push?: GitConfig["push"];
+  readonly pr?: GitConfig["pr"];
+  readonly also?: readonly string[];
+}
+
+function withGitFlags(command: Command): Command {
+  return command
+    .option("--repo <url>", "repository to work on, instead of --workspace: cloned by the worker")
+    .option(
+      "--ref <name>",
+      "branch, tag, commit or other reference of it to start from (default: its default branch)",
+    )
+    .option("--branch <name>", "branch that the work is pushed to (default: longhaul/<id>)")
+    .addOption(new Option("--push <when>", "push the work").choices(["never", "end", "saves"]))
+    .addOption(
+      new Option("--pr <kind>", "open a pull request at the end").choices(["none", "draft", "ready"]),
+    )
+    .option(
+      "--also <repository>",
+      "repository that this one may name and your credentials open, such as github.com/acme/*; may be repeated",
+      collect,
+    );
+}
+
+/** @returns undefined if no repository is named. @throws ClientError (usage) */
+export function sessionGit(
+  flags: GitFlags & { readonly workspace?: string },
+  config: GitConfig,
+): SessionGit | undefined {
+  const { repo, ref, branch, push, pr, also } = flags;
+  if (repo === undefined) {
+    const without = Object.entries({ ref, branch, push, pr, also }).find(([, value]) => value !== undefined);
+    if (without === undefined) return undefined;
+    throw usageError(`--${without[0]} needs a repository, and none is named.`, "Name it: --repo URL");
+  }
+  if (flags.workspace !== undefined)
+    throw usageError("--repo and --workspace exclude each other: a session starts from one of them.");
+  const address = repositoryAddress(repo);
+  if ("wrong" in address) throw usageError(address.wrong);
+  for (const [name, value, schema] of [
+    ["branch", branch, branchName],
+    ["ref", ref, refName],
+  ] as const) {
+    if (value !== undefined && !schema.safeParse(value).success)
+      throw usageError(`--${name}: ${JSON.stringify(value)} is not a valid Git name.`);
+  }
+  const unclear = also?.find((pattern) => !repositoryPattern.safeParse(pattern).success);
+  if (unclear !== undefined)
+    throw usageError(
+      `--also: expected a host and a path such as github.com/acme/*, not ${JSON.stringify(unclear)}.`,
+    );
+  const wanted = pr ?? config.pr;
+  if (wanted !== "none" && forgeOf(address.url, config.forge) === undefined)
+    throw usageError(
+      noForge(address.url),
+      [
+        ...(address.kind === "file"
+          ? []
+          : ["If it is on GitHub or GitLab, set git.forge to github or gitlab in your own file."]),
+        "To deliver only the branch: --pr none --push end",
+      ].join(" "),
+    );
+  const when = push ?? config.push;
+  return {
+    ...config,
+    url: address.url,
+    ...given({ ref, branch }),
+    // A pull request needs a pushed branch.
+    push: when === "never" && wanted !== "none" ? "end" : when,
+    pr: wanted,
+    also: [...config.also, ...(also ?? [])],
+  };
+}
+
+export interface ContainerFlags {
+  /** Another person's running container. */
+  readonly container?: string;
+  readonly workspaceDir?: string;
+}
+
+/** Flags that would change a container, or copy files into it. */
+const EXCLUDED = ["workspace", "repo", "plan", "devcontainer", "network", "allowDomain"] as const;
+
+/** @throws ClientError (usage, missing) */
+export async function containerFor(
+  flags: ContainerFlags & { readonly [Name in (typeof EXCLUDED)[number]]?: unknown },
+): Promise<AttachedContainer | undefined> {
+  const { container, workspaceDir } = flags;
+  if (container === undefined) {
+    if (workspaceDir !== undefined)
+      throw usageError("--workspace-dir names a folder of --container, and there is none.");
+    return undefined;
+  }
+  const other = EXCLUDED.find((name) => flags[name] !== undefined && flags[name] !== false);
+  if (other !== undefined)
+    throw usageError(
+      `--container cannot be combined with --${other === "allowDomain" ? "allow-domain" : other}: the container is used as it is, with its own files and network.`,
+    );
+  if (workspaceDir !== undefined && !/^\/./.test(workspaceDir))
+    throw usageError("--workspace-dir is an absolute folder of the container, below /.");
+  const { checkContainer } = await import("../setup/local-containers.ts");
+  return checkContainer(container, workspaceDir);
+}
+
+/** The settings of a session in a container: no set-up, and no delegates, which would need a copy. */
+export function inContainer(config: RunConfig, container: AttachedContainer | undefined): RunConfig {
+  if (container === undefined) return config;
+  const { sandbox, delegate } = config;
+  return {
+    ...config,
+    sandbox: { ...sandbox, setup: setupSettingsSchema.parse([]), container },
+    ...(delegate === undefined ? {} : { delegate: { ...delegate, enabled: false } }),
+  };
+}
