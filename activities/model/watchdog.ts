@@ -1,4 +1,5 @@
 /** How long a provider may stay silent, given its location and its model, and the timers that end a call which is silent for longer. */
+import { hostname, networkInterfaces } from "node:os";
 import { USUAL_WAITS } from "../config/agent-config.ts";
 import type { Deadlines } from "../config/run-policy.ts";
 import { isLoopback } from "../process/outgoing-fetch.ts";
@@ -59,9 +60,33 @@ export function deadlinesOf({ target, deadlines }: ModelRequest, { baseUrl }: En
   };
 }
 
-function isOnThisMachine(baseUrl: string | undefined): boolean {
+interface Machine {
+  readonly name: string;
+  readonly interfaces: Readonly<
+    Record<string, readonly { readonly address: string; readonly family: string }[] | undefined>
+  >;
+}
+
+/** Also by the machine's own name, or an address that one of its interfaces has, as people write it for a server that listens for others too. */
+export function isOnThisMachine(
+  baseUrl: string | undefined,
+  machine: Machine = { name: hostname(), interfaces: networkInterfaces() },
+): boolean {
   if (baseUrl === undefined || !URL.canParse(baseUrl)) return false;
-  return isLoopback(baseUrl) || OWN_HOSTS.has(new URL(baseUrl).hostname);
+  const host = new URL(baseUrl).hostname.toLowerCase();
+  if (isLoopback(baseUrl) || OWN_HOSTS.has(host)) return true;
+  const name = machine.name.toLowerCase();
+  if (name !== "" && (host === name || host === `${name}.local`)) return true;
+  return Object.values(machine.interfaces)
+    .flatMap((addresses) => addresses ?? [])
+    .some(({ address, family }) => host === hostOf(address, family));
+}
+
+/** As a URL names it. */
+function hostOf(address: string, family: string): string | undefined {
+  if (family === "IPv4") return address;
+  const url = `http://[${address}]`;
+  return URL.canParse(url) ? new URL(url).hostname : undefined;
 }
 
 /** After this long without a piece, bytes that carry none are reported. Source: ours, about when a person begins to wonder. */

@@ -1,7 +1,8 @@
+import { hostname } from "node:os";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ModelError } from "../../../activities/model/model.ts";
-import { deadlinesOf, Watchdog } from "../../../activities/model/watchdog.ts";
+import { deadlinesOf, isOnThisMachine, Watchdog } from "../../../activities/model/watchdog.ts";
 import { modelDeadlines } from "../../../activities/config/run-policy.ts";
 import { configOf } from "../../support/run-config.ts";
 import { modelRequest } from "../../support/model-request.ts";
@@ -180,6 +181,7 @@ describe("deadlines", () => {
     "http://[::1]:8000/v1",
     "http://0.0.0.0:1234/v1",
     "http://host.docker.internal:11434/v1",
+    `http://${hostname()}:11434/v1`,
   ])("of %s, a server of this machine, are that of the whole answer until its first piece", (baseUrl) => {
     const usual = modelDeadlines(configOf({}), 0);
     const ofAnswer = { connect: "limits.modelTimeout", firstToken: "limits.modelTimeout" };
@@ -191,12 +193,39 @@ describe("deadlines", () => {
       thinkingMs: 300_000,
       settings: ofAnswer,
     });
-    const elsewhere = { ...endpoint, baseUrl: "http://10.1.2.3:11434/v1" };
+    const elsewhere = { ...endpoint, baseUrl: "http://192.0.2.9:11434/v1" };
     expect(deadlinesOf(modelRequest({ deadlines: usual }), elsewhere)).toMatchObject(usual);
     const ofProvider = (timeouts: object) =>
       deadlinesOf(modelRequest({ deadlines: usual, provider: { name: "acme", timeouts } }), local);
     expect(ofProvider({ firstToken: 7_000 })).toMatchObject({ connectMs: 7_000, firstTokenMs: 7_000 });
     expect(ofProvider({ connect: 3_000 })).toMatchObject({ connectMs: 3_000, firstTokenMs: answerMs });
+  });
+
+  it("count a server as this machine's by its name and by any address of its interfaces, and no other", () => {
+    const machine = {
+      name: "Desk",
+      interfaces: {
+        eth0: [
+          { address: "192.168.1.20", family: "IPv4" },
+          { address: "2001:db8::20", family: "IPv6" },
+          { address: "fe80::1%eth0", family: "IPv6" },
+        ],
+        gone: undefined,
+      },
+    };
+    const isOurs = (host: string) => isOnThisMachine(`http://${host}:11434/v1`, machine);
+    for (const host of ["192.168.1.20", "[2001:db8::20]", "[2001:DB8:0:0::20]", "desk", "DESK.local"])
+      expect([host, isOurs(host)]).toEqual([host, true]);
+    for (const host of [
+      "192.168.1.21",
+      "192.168.1.2",
+      "[2001:db8::21]",
+      "desk.example.org",
+      "desktop",
+      "desk2.local",
+    ])
+      expect([host, isOurs(host)]).toEqual([host, false]);
+    expect(isOnThisMachine("not an address", machine)).toBe(false);
   });
 
   it("let a local server read a request for minutes, and name the setting that ends it", () => {
