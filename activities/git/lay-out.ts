@@ -14,7 +14,7 @@ import { hasCommit, removeDamaged, updateMirror } from "./mirror.ts";
 import { lsRemote, troubleOf } from "./remote.ts";
 import { GitFailed } from "./run-git.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
-import { SandboxLost } from "../sandbox/sandbox-lost.ts";
+import { SandboxLost } from "../sandbox/sandbox.ts";
 import { findStartPoint, tooLargeTree, withPack, type StartPoint } from "./start-point.ts";
 import { asked, fetchByName, isCommit, noStart, startOn } from "./start-names.ts";
 import { refusalOf, type RemoteTrouble } from "./trouble.ts";

@@ -1,6 +1,6 @@
 /** The part of the worker's environment that MCP servers may use. Pure: the environment is passed in. */
 import { mcpTokenVariable, type McpServer, type WorkerProgramSettings } from "../config/mcp-settings.ts";
-import { McpFailure } from "./mcp-failure.ts";
+import { McpFailure } from "./mcp.ts";
 
 export interface McpAccess {
   /** Only the worker's variables that are meant for MCP servers. */

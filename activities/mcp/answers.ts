@@ -5,10 +5,10 @@ import {
   type RequestId,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { isJsonObject, objectOf, type JsonObject } from "../text/json.ts";
 import { readText } from "../process/bounded-body.ts";
-import { PLAIN, readCallResult, readToolList } from "./read-result.ts";
-import { wholeTask } from "./task-answers.ts";
+import { isJsonObject, objectOf, type JsonObject } from "../text/json.ts";
+import { PLAIN, readCallResult, readToolList } from "./results.ts";
+import { wholeTask } from "./tasks.ts";
 
 interface AskedRequest {
   readonly method: string;

@@ -2,10 +2,10 @@
 import { StreamableHTTPClientTransport, type Client } from "@modelcontextprotocol/client";
 import { createOutgoing, type Outgoing } from "../process/outgoing-fetch.ts";
 import { headersFor, type McpAccess } from "./access.ts";
-import type { Logins } from "./logins.ts";
-import type { ServerOf } from "./mcp.ts";
 import { readingMessages } from "./answers.ts";
-import { isStaleSession, McpFailure, reasonOf } from "./mcp-failure.ts";
+import { isStaleSession, reasonOf } from "./failures.ts";
+import type { Logins } from "./logins.ts";
+import { McpFailure, type ServerOf } from "./mcp.ts";
 import { connected, createProtocolClient, hearChanges } from "./protocol-client.ts";
 import { WorkerProgram } from "./worker-program.ts";
 

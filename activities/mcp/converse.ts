@@ -3,14 +3,12 @@ import { isInputRequiredResult, type Client } from "@modelcontextprotocol/client
 import { LeaveRunning } from "../tools/failure.ts";
 import { oneLine } from "../tools/paths.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
-import { failedCall, unknownEnd } from "./call-outcome.ts";
-import type { Asked, CallState } from "./call-state.ts";
 import { answersTo, questionsFor } from "./elicitation.ts";
-import type { McpCall } from "./mcp.ts";
+import { failedCall, unknownEnd } from "./failures.ts";
+import type { AskedQuestions, CallState, McpCall } from "./mcp.ts";
 import { callTool, type Continued } from "./protocol-client.ts";
 import { toolResult } from "./results.ts";
-import { taskOf } from "./task-answers.ts";
-import { cancelTask, followTask, updateTask, type RequestOnce } from "./tasks.ts";
+import { taskOf, cancelTask, followTask, updateTask, type RequestOnce } from "./tasks.ts";
 
 /** The most rounds of one call. Source: the protocol's own library. */
 const MAX_ROUNDS = 10;
@@ -60,19 +58,19 @@ export async function converse(call: McpCall, context: ToolContext, line: Line):
 }
 
 /** The questions, of which those that are asked again replace the earlier ones. */
-const reworded = ({ questions }: Asked, again: Asked["questions"]) =>
+const reworded = ({ questions }: AskedQuestions, again: AskedQuestions["questions"]) =>
   questions.map(
     (question) =>
       again.find(({ request, field }) => request === question.request && field === question.field) ??
       question,
   );
 
-function asking({ server, answers }: McpCall, questions: Asked["questions"]): ToolResult {
+function asking({ server, answers }: McpCall, questions: AskedQuestions["questions"]): ToolResult {
   const open = questions.filter(({ id }) => (answers.get(id)?.status ?? "open") === "open");
   return { text: "", asks: { server: server.name, questions: open } };
 }
 
-async function askAgain(call: McpCall, asked: Asked): Promise<ToolResult> {
+async function askAgain(call: McpCall, asked: AskedQuestions): Promise<ToolResult> {
   const { state } = call;
   const again = asked.questions.filter(({ id }) => !call.answers.has(id));
   await call.keepState({ ...state, asked, questions: state.questions + again.length });
@@ -83,7 +81,7 @@ async function askAgain(call: McpCall, asked: Asked): Promise<ToolResult> {
 async function ask(
   call: McpCall,
   { round, answered }: Pick<CallState, "round" | "answered">,
-  wants: Pick<Asked, "requests" | "requestState">,
+  wants: Pick<AskedQuestions, "requests" | "requestState">,
 ): Promise<ToolResult> {
   const { server, state } = call;
   const fail = (why: string) => ({

@@ -1,10 +1,8 @@
-/** MCP servers for the agent: listing a server's tools, and calling one. */
+/** The port to MCP servers: listing a server's tools, calling one, and the state of a call. */
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpToolEntry } from "../contract/tools.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
-import type { CallState } from "./call-state.ts";
-import type { Answer } from "./elicitation.ts";
 
 export interface ServerOf {
   readonly sessionId: string;
@@ -33,7 +31,7 @@ export interface McpCall {
   /** The server's task for the call, if an earlier attempt got one. */
   readonly task: string | undefined;
   /** How its questions ended, by their ids. */
-  readonly answers: ReadonlyMap<string, Answer>;
+  readonly answers: ReadonlyMap<string, EndedQuestion>;
   /** Differs for each attempt at this call. */
   readonly attempt: string;
   /** The call's span in the form that the protocol passes on; absent if there is no trace. */
@@ -56,4 +54,71 @@ export interface Mcp {
   /** Asks a server over HTTP to cancel a task that is no longer needed. */
   cancelTask(server: ServerOf, task: string): Promise<void>;
   close(): Promise<void>;
+}
+
+/** A server's failure. Its message is for people and the model, and does not name the server. */
+export class McpFailure extends Error {
+  override readonly name = "McpFailure";
+}
+
+/** One question of a server to a person: a field of a form, a form without fields, or an address to open. */
+export interface ServerQuestion {
+  readonly id: string;
+  /** The key of the server's request that the question belongs to, and the field of its form. */
+  readonly request: string;
+  readonly field?: string;
+  readonly text: string;
+  /** At most 60 characters. */
+  readonly about: string;
+  /** The choices; absent if any text is an answer. */
+  readonly options?: readonly string[];
+  /** Declining an optional field leaves it out; declining a required one declines the form. */
+  readonly isOptional?: true;
+}
+
+/** How a question ended, as stored in its row. */
+export interface EndedQuestion {
+  readonly status: string;
+  readonly answer: string | null;
+}
+
+/** Questions that the server needs answered before it continues. */
+export interface AskedQuestions {
+  /** The server's requests unchanged, by key. */
+  readonly requests: Readonly<Record<string, unknown>>;
+  /** Opaque: returned unchanged with the answers. */
+  readonly requestState?: string;
+  readonly questions: readonly ServerQuestion[];
+}
+
+/** The state of a call in its ledger row, so that any worker can continue it. */
+export interface CallState {
+  /** Stored before anything is sent: `sent` over HTTP; in the sandbox, the program that receives the call. */
+  readonly sent?: string;
+  /** Number of the exchange that is sent next, or was sent if `sent` is set: 0, and one more with each answer. */
+  readonly round: number;
+  /** The server's questions: their answers go with that exchange. */
+  readonly asked?: AskedQuestions;
+  /** Number of questions so far; the next questions' ids continue from it. */
+  readonly questions: number;
+  /** Answered requests of the call's task, which the server may still list for a while. */
+  readonly answered?: readonly string[];
+}
+
+const FRESH: CallState = { round: 0, questions: 0 };
+
+/** For a call without questions, one word is stored. */
+export function writeState(state: CallState): string {
+  const { sent, asked, ...more } = state;
+  if (sent !== undefined && asked === undefined && state.round === 0) return sent;
+  return JSON.stringify({
+    ...(sent === undefined ? {} : { sent }),
+    ...(asked === undefined ? {} : { asked }),
+    ...more,
+  });
+}
+
+export function readState(kept: string | null): CallState {
+  if (kept === null) return FRESH;
+  return kept.startsWith("{") ? (JSON.parse(kept) as CallState) : { ...FRESH, sent: kept };
 }

@@ -6,13 +6,13 @@ import {
   type InputRequiredResult,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { cutChars } from "../text/cut.ts";
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpToolEntry } from "../contract/tools.ts";
+import { cutChars } from "../text/cut.ts";
 import { admitAnswers, toolsThatCame } from "./answers.ts";
-import type { ListedTools } from "./mcp.ts";
-import { isStaleSession, McpFailure } from "./mcp-failure.ts";
-import { TASKS } from "./task-answers.ts";
+import { isStaleSession } from "./failures.ts";
+import { type ListedTools, McpFailure } from "./mcp.ts";
+import { TASKS } from "./tasks.ts";
 
 const CLIENT = { name: "longhaul", version: "1" };
 

@@ -1,11 +1,11 @@
 /** Servers that are programs in the session's sandbox, under its supervisor: they outlive workers and end with the sandbox. */
-import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import type { Client, DiscoverResult } from "@modelcontextprotocol/client";
 import type { McpServer } from "../config/mcp-settings.ts";
+import { SandboxLost, type CommandState, type Sandbox } from "../sandbox/sandbox.ts";
 import { cutTail } from "../text/cut.ts";
-import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { workspacePath } from "../tools/paths.ts";
-import { McpFailure, reasonOf } from "./mcp-failure.ts";
+import { reasonOf } from "./failures.ts";
+import { McpFailure } from "./mcp.ts";
 import { connected, createProtocolClient } from "./protocol-client.ts";
 import { SandboxTransport } from "./sandbox-transport.ts";
 

@@ -8,7 +8,7 @@
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { messageOnLine } from "./answers.ts";
-import { McpFailure } from "./mcp-failure.ts";
+import { McpFailure } from "./mcp.ts";
 
 const READ_BYTES = 1 << 20;
 /** The most of one message; a longer line is dropped. Source: ours, an image of 5 MB in base64 with room. */

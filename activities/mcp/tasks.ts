@@ -4,8 +4,36 @@ import { ProtocolError, type CallToolResult, type Client } from "@modelcontextpr
 import { z } from "zod";
 import type { McpServer } from "../config/mcp-settings.ts";
 import { oneLine } from "../tools/paths.ts";
-import { McpFailure, reasonOf } from "./mcp-failure.ts";
-import { readCallResult } from "./read-result.ts";
+import { reasonOf } from "./failures.ts";
+import { McpFailure } from "./mcp.ts";
+import { readCallResult } from "./results.ts";
+
+/** The extension's identifier; with it a client says that it follows tasks. */
+export const TASKS = "io.modelcontextprotocol/tasks";
+
+/** What is read of a task. */
+export interface Task {
+  readonly taskId: string;
+  readonly status: string;
+  readonly statusMessage?: string;
+  readonly pollIntervalMs?: number;
+}
+
+/**
+ * An answer that names a task instead of a result (SEP-2663). The protocol's client refuses kinds of results that it does not know,
+ * so such an answer is passed to it as a complete one, with the task in its metadata.
+ * @param result of the kind `task`
+ */
+export function wholeTask(result: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { _meta: meta, resultType: _kind, ...task } = result;
+  return { resultType: "complete", content: [], _meta: { ...(meta as object), [TASKS]: task } };
+}
+
+/** The task that does the call; undefined if this is its result. */
+export function taskOf({ _meta: meta }: CallToolResult): Task | undefined {
+  const task = meta?.[TASKS] as Task | undefined;
+  return typeof task?.taskId === "string" ? task : undefined;
+}
 
 /** Poll interval, if the server suggests none, and its bounds. Source: the extension's own library, 1 s. */
 const POLL_MS = { usual: 1_000, least: 50, most: 60_000 };

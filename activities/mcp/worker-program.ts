@@ -3,11 +3,12 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { tmpdir } from "node:os";
 import { StringDecoder } from "node:string_decoder";
 import { serializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
-import { cutTail } from "../text/cut.ts";
 import type { WorkerProgramSettings } from "../config/mcp-settings.ts";
+import { cutTail } from "../text/cut.ts";
 import { filledIn, type McpAccess } from "./access.ts";
 import { messageOnLine } from "./answers.ts";
-import { McpFailure, reasonOf } from "./mcp-failure.ts";
+import { reasonOf } from "./failures.ts";
+import { McpFailure } from "./mcp.ts";
 import { PARENT, parentMark } from "./orphan-programs.ts";
 
 /** How long it has to end by itself. Source: the protocol's own library. */

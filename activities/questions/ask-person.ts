@@ -13,7 +13,7 @@ import type { ToolCallPart } from "../contract/message.ts";
 import type { AskedPerson, QuestionKind, Settlement } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { approvalText, shownQuestion } from "./approval-text.ts";
-import { readState } from "../mcp/call-state.ts";
+import { readState } from "../mcp/mcp.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { unlessMissing } from "../runtime/note-missing.ts";
 import { inputHash, questionId, standingVerdict } from "../tools/permissions/approval.ts";

@@ -3,7 +3,7 @@ import type { Precedence } from "../contract/run-policy.ts";
 import { fatal } from "../contract/failures.ts";
 import { modelRefusal, policyRefusal } from "../config/operator-policy.ts";
 import type { PolicyRefusal } from "../config/policy-limits.ts";
-import { sandboxSpec } from "../sandbox/spec.ts";
+import { sandboxSpec } from "../sandbox/sandbox-host.ts";
 import { othersOfOwner, type Session } from "../store/sessions.ts";
 import type { AgentDeps } from "./deps.ts";
 

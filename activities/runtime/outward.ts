@@ -6,7 +6,7 @@ import { fatal, rethrowIfCancelled, retryable } from "../contract/failures.ts";
 import { passesUnnamed, innermostReason } from "../contract/errors.ts";
 import { databaseErrorOf } from "../store/database-error.ts";
 import { hasNewerTables } from "../store/schema-version.ts";
-import { SandboxLost } from "../sandbox/sandbox-lost.ts";
+import { SandboxLost } from "../sandbox/sandbox.ts";
 
 /** The same failure, marked as not retryable. A cancellation is returned unchanged. */
 export function ended(failure: unknown): unknown {

@@ -1,6 +1,10 @@
-/** The port to a host of sandboxes. Two adapters: Docker (docker/docker.ts) and the tests' in-process one. */
+/** The port to a host of sandboxes, and what a session asks of it. Two adapters: Docker (docker/docker.ts) and the tests' in-process one. */
+import { createHash } from "node:crypto";
+import type { RunConfig } from "../config/agent-config.ts";
+import type { AttachedContainer } from "../config/container-settings.ts";
+import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
+import { sharedSkillFiles } from "../config/skill-settings.ts";
 import type { Sandbox } from "./sandbox.ts";
-import type { SandboxSpec } from "./spec.ts";
 
 export interface SandboxHost {
   /** Name of the host, for the ledger and the task queue. */
@@ -72,4 +76,105 @@ export interface BuildResult {
   readonly output: string;
   /** Why there is no image. */
   readonly failed?: string;
+}
+
+/** A session's sandbox: its limits, its network and the settings of its commands. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
+export interface SandboxSpec {
+  readonly sessionId: string;
+  readonly image: string;
+  readonly network: "bridge" | "none" | "listed";
+  readonly memoryBytes: number;
+  /** The workspace cannot be written to. */
+  readonly readOnly?: true;
+  readonly cpus: number;
+  readonly pids: number;
+  /** Addresses or prefixes a sandbox on the bridge may reach although they are private; default none. */
+  readonly allow?: readonly string[];
+  /** What happens if the firewall or the isolation of a sandbox fails; default `required`: it is refused. */
+  readonly guard?: "required" | "best-effort";
+  /** Limits what is written to the host's disk; absent = unlimited. */
+  readonly disk?: DiskBound;
+  /** The engine's name of an OCI runtime; absent = its default. */
+  readonly runtime?: string;
+  /** Names the volume of package caches that it shares with other sessions; absent = none. */
+  readonly cache?: string;
+  /** A hash of who started the session: what its set-up keeps counts as theirs; absent = nobody's. */
+  readonly ownerKey?: string;
+  /** The image that it is made from, with what a set-up added to `image`; absent = `image` itself. */
+  readonly keptImage?: string;
+  /** Settings taken from the user's machine for its commands. */
+  readonly settings?: SandboxSettings;
+  /** A running container that someone else owns, used as it is: of the fields above, only variables apply. */
+  readonly container?: AttachedContainer;
+}
+
+/** The folder of shared caches, in the default image's home: a new volume gets the owner of that folder. */
+export const CACHE_FOLDER = "/home/agent/.cache";
+
+export interface SandboxSettings {
+  /** Variables, on top of the sandbox's fixed environment. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Files by absolute path in the sandbox, readable by everyone. */
+  readonly files: Readonly<Record<string, string>>;
+  /** Certificate authorities to trust besides the image's own, in PEM. */
+  readonly certificates?: string;
+  /** `host:port` that may be reached on the bridge even at a private address, but never a metadata service. */
+  readonly registries: readonly string[];
+}
+
+export interface DiskBound {
+  /** Total of everything that tools can write, workspace and home included; no single file can be larger. */
+  readonly bytes: number;
+  /** How much must stay free on the host. */
+  readonly freeBytes: number;
+}
+
+/** The sandbox that a session's settings ask for. @param owner who started it: package caches are not shared between persons */
+export function sandboxSpec(
+  sessionId: string,
+  { sandbox, plan, skills }: Pick<RunConfig, "sandbox" | "plan" | "skills">,
+  owner?: string,
+): SandboxSpec {
+  const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
+  const { env, files, hosts } = registrySettings(sandbox);
+  const { certificates, cache: asked } = sandbox.inherited ?? {};
+  const cache = asked === undefined ? undefined : ofOwner(asked, owner);
+  return {
+    sessionId,
+    image,
+    network,
+    allow,
+    guard,
+    cpus,
+    pids,
+    ...(plan === true ? { readOnly: true as const } : {}),
+    memoryBytes: bytesOf(sandbox.memory),
+    disk: { bytes: bytesOf(sandbox.disk), freeBytes: bytesOf(sandbox.diskFree) },
+    ...(runtime === undefined ? {} : { runtime }),
+    ...(sandbox.container === undefined ? {} : { container: sandbox.container }),
+    ...(cache === undefined ? {} : { cache }),
+    ...(owner === undefined ? {} : { ownerKey: ofOwner("kept set-ups", owner) }),
+    settings: {
+      env: { ...(cache === undefined ? {} : cacheVariables(CACHE_FOLDER)), ...env, ...sandbox.env },
+      files: { ...files, ...sharedSkillFiles(skills) },
+      ...(certificates === undefined ? {} : { certificates }),
+      registries: hosts,
+    },
+  };
+}
+
+/**
+ * A key of what is kept for later sessions, which only those of the same owner have. A client names the key, and several persons
+ * have the same one behind one server; the owner is the worker's knowledge.
+ */
+export const ofOwner = (key: string, owner: string | undefined): string =>
+  owner === undefined
+    ? key
+    : createHash("sha256")
+        .update(JSON.stringify([owner, key]))
+        .digest("hex")
+        .slice(0, 16);
+
+function bytesOf(size: string): number {
+  return Number.parseInt(size, 10) * (size.endsWith("g") ? 1024 ** 3 : 1024 ** 2);
 }

@@ -1,5 +1,4 @@
 /** The port to one sandbox, the place where commands run. Its host: sandbox-host.ts. */
-
 export interface Sandbox {
   readonly container: string;
   /** Distinguishes this sandbox from another of the same name, and from itself after a restart. */
@@ -230,3 +229,11 @@ export type FileAnswer<T> =
         | "failed";
       readonly message: string;
     };
+
+/**
+ * The sandbox went away while it was used: removed, killed, or its engine restarted. Its processes have ended, and their
+ * outcome is unknown; the files are on the volume unless that is gone too. `open` starts a sandbox again.
+ */
+export class SandboxLost extends Error {
+  override readonly name = "SandboxLost";
+}

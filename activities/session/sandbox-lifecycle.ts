@@ -18,7 +18,7 @@ import { fatal, type FailureType } from "../contract/failures.ts";
 import { enterWaiting } from "./mark-waiting.ts";
 import { takeSandboxTools } from "../step/server-tools.ts";
 import type { OpenBudget } from "../contract/limits.ts";
-import { SandboxLost } from "../sandbox/sandbox-lost.ts";
+import { SandboxLost } from "../sandbox/sandbox.ts";
 import { closeSandbox, parkSandbox } from "../workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";

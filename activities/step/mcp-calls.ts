@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpCatalogue } from "../contract/tools.ts";
 import { retryable } from "../contract/failures.ts";
-import { readState, writeState, type CallState } from "../mcp/call-state.ts";
+import { readState, writeState, type CallState, type ListedTools } from "../mcp/mcp.ts";
 import { questionId } from "../tools/permissions/approval.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { appendEvents } from "../store/events.ts";
@@ -13,7 +13,6 @@ import { serverAnswers } from "../store/questions.ts";
 import { callKey, type LedgerRow } from "../store/tool-calls.ts";
 import { callSpanId, traceOf, traceparentOf } from "../store/traces.ts";
 import type { McpCalls } from "../tools/tool.ts";
-import type { ListedTools } from "../mcp/mcp.ts";
 import { noteListed } from "./changed-tools.ts";
 import { connectedFacts } from "./server-tools.ts";
 

@@ -9,17 +9,21 @@ import { cutTail, shorten } from "../text/cut.ts";
 import { retryable } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { contextSource } from "../sandbox/agent/sources.ts";
-import type { BuildOrder, BuildResult, KeptSetUps } from "../sandbox/sandbox-host.ts";
+import {
+  type BuildOrder,
+  type BuildResult,
+  type KeptSetUps,
+  ofOwner,
+  sandboxSpec,
+} from "../sandbox/sandbox-host.ts";
 import { endOf, lastLine, wholeOutput } from "../sandbox/own-command.ts";
-import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
-import { SandboxLost } from "../sandbox/sandbox-lost.ts";
+import { type CommandState, type Sandbox, SandboxLost } from "../sandbox/sandbox.ts";
 import type { EventData } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
 import { watchEgress } from "./egress.ts";
 import { keyOf, openKept, runSetUpProgram } from "./kept-set-up.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
-import { ofOwner, sandboxSpec } from "../sandbox/spec.ts";
 import { MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS } from "./set-up-words.ts";
 
 /** Limit of a context's tar, which is stored in the sandbox while it is read. Source: ours, the same as for a checkpoint. */

@@ -20,7 +20,7 @@ import { withSandboxLock } from "../store/session-locks.ts";
 import { allowListed } from "./egress.ts";
 import { inCharge } from "./session-sandbox.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
-import { ofOwner, sandboxSpec } from "../sandbox/spec.ts";
+import { ofOwner, sandboxSpec } from "../sandbox/sandbox-host.ts";
 
 /** Packing 2 GiB at disk speed. */
 const PROGRAM_TIMEOUT_MS = 300_000;

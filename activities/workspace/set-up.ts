@@ -5,8 +5,7 @@
 import { buildOf, setupOf, type Setup } from "../config/setup-settings.ts";
 import { fatal, superseded } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
-import { SandboxLost } from "../sandbox/sandbox-lost.ts";
+import { type Sandbox, SandboxLost } from "../sandbox/sandbox.ts";
 import { shareWork, type SharedWork } from "../sandbox/shared-work.ts";
 import type { EventData } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";

@@ -2,7 +2,7 @@
 import { type AttachedContainer, containerSchema } from "../../activities/config/container-settings.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
-import { lacksPython, usableContainer } from "../../activities/sandbox/docker/usable-container.ts";
+import { lacksPython, usableContainer } from "../../activities/sandbox/docker/attached.ts";
 import { withTimeout } from "../../temporal/with-timeout.ts";
 import { missing, usageError, notPossible } from "../console/errors.ts";
 import { hostname } from "node:os";

@@ -14,16 +14,14 @@ import { openStore, type Store } from "../../activities/store/db.ts";
 import { toolSpec } from "../../activities/tools/index.ts";
 import { mcpToolName, mcpToolsOf } from "../../activities/tools/mcp-tools.ts";
 import { estimateTools } from "../../activities/contract/request-size.ts";
-import { sandboxSpec } from "../../activities/sandbox/spec.ts";
+import { sandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import type { Diagnosis } from "./doctor.ts";
 import { findServices, settingOf } from "./services.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { logIn } from "../../activities/mcp/login.ts";
-import { createLogins } from "../../activities/mcp/logins.ts";
-import { createSealer } from "../../activities/mcp/sealed.ts";
+import { logIn, createLogins, createSealer } from "../../activities/mcp/logins.ts";
 
 export interface McpFinding {
   readonly server: string;

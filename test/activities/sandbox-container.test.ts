@@ -1,6 +1,6 @@
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
+import { createDockerHost, createSurroundings } from "../../activities/sandbox/docker/docker.ts";
 import {
   CACHE_LABEL,
   cacheName,
@@ -8,8 +8,7 @@ import {
   sandboxName,
 } from "../../activities/sandbox/docker/profile.ts";
 import { differences } from "../../activities/sandbox/docker/profile-differences.ts";
-import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
-import { createSurroundings } from "../../activities/sandbox/docker/surroundings.ts";
+import { SandboxLost } from "../../activities/sandbox/sandbox.ts";
 import {
   bash,
   createTestSandboxes,

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
+import type { SandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { saveWorkspace } from "../support/save-workspace.ts";
 import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-sandboxes.ts";

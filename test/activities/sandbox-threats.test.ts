@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
+import type { SandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { bash, useTestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 import { callTool } from "../support/tool-context.ts";

@@ -3,7 +3,7 @@ import type Dockerode from "dockerode";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createOptions, PROFILE_LABEL } from "../../activities/sandbox/docker/profile.ts";
 import { differences } from "../../activities/sandbox/docker/profile-differences.ts";
-import { createSurroundings } from "../../activities/sandbox/docker/surroundings.ts";
+import { createSurroundings } from "../../activities/sandbox/docker/docker.ts";
 import { bash, newId, useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, inject, test } from "vitest";
-import { sandboxSpec } from "../../activities/sandbox/spec.ts";
+import { sandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { createSetUps } from "../../activities/workspace/set-up.ts";

@@ -1,7 +1,6 @@
 /** An engine whose sandboxes are folders, one a session, and which can lose them permanently; hosts of several workers share it. */
-import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { type Sandbox, SandboxLost } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
-import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
 import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
 
 export interface FakeEngine {

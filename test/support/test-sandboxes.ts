@@ -4,8 +4,7 @@ import Dockerode from "dockerode";
 import { inject } from "vitest";
 import { createDockerHost, type DockerHostOptions } from "../../activities/sandbox/docker/docker.ts";
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
-import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
+import type { SandboxHost, SandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import { eventually } from "./eventually.ts";
 import { perFile } from "./per-file.ts";
 

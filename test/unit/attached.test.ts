@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { withAttached } from "../../activities/sandbox/docker/attached.ts";
-import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
-import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
+import type { SandboxHost, SandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import { containerFor, inContainer } from "../../client/sessions/run-flags.ts";
 import { resolveConfig } from "../../client/config/config.ts";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
-import { ofOwner, sandboxSpec } from "../../activities/sandbox/spec.ts";
+import { ofOwner, sandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import { keyOf } from "../../activities/workspace/kept-set-up.ts";
 
 const key = (sandbox: object = {}, owner = "one", depends = ["packages", "hash"]) =>

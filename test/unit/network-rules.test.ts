@@ -1,8 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseHostAddresses } from "../../activities/sandbox/docker/firewall-output.ts";
+import {
+  parseHostAddresses,
+  measuredReach,
+  networkRules,
+} from "../../activities/sandbox/docker/firewall-rules.ts";
 import { containedIn, isPrefix, prefixText, toPrefix } from "../../activities/config/ip-prefix.ts";
-import { measuredReach, networkRules } from "../../activities/sandbox/docker/firewall-rules.ts";
 
 const rules = (changes: Partial<Parameters<typeof networkRules>[0]> = {}) =>
   networkRules({ host: ["172.17.0.1"], subnets: ["172.17.0.4/16"], allow: [], ...changes });

@@ -9,7 +9,7 @@ import { getSystemErrorMap } from "node:util";
 import { ProtocolError, ProtocolErrorCode, SdkError, SdkErrorCode } from "@modelcontextprotocol/client";
 import { expect, it } from "vitest";
 import { passes, passesUnnamed } from "../../activities/contract/errors.ts";
-import { isPassing as mcpPasses } from "../../activities/mcp/mcp-failure.ts";
+import { isPassing as mcpPasses } from "../../activities/mcp/failures.ts";
 import { databaseErrorOf } from "../../activities/store/database-error.ts";
 
 const packages = fileURLToPath(new URL("../../node_modules", import.meta.url));

@@ -8,7 +8,7 @@ import { innermostReason, theirWords } from "../../activities/contract/errors.ts
 import { ForgeRefusal } from "../../activities/git/forge-calls.ts";
 import { troubleOf } from "../../activities/git/remote.ts";
 import { refusalOf, unanswered } from "../../activities/git/trouble.ts";
-import { isPassing as mcpPasses, reasonOf as mcpReason } from "../../activities/mcp/mcp-failure.ts";
+import { isPassing as mcpPasses, reasonOf as mcpReason } from "../../activities/mcp/failures.ts";
 import { toModelError } from "../../activities/model/to-model-error.ts";
 import { unavailable } from "../../activities/sandbox/docker/docker-errors.ts";
 import { databaseErrorOf } from "../../activities/store/database-error.ts";

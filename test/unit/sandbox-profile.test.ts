@@ -1,9 +1,8 @@
 import type { ContainerInspectInfo } from "dockerode";
 import { expect, test } from "vitest";
 import { sandboxName, createOptions, isMountedOtherwise } from "../../activities/sandbox/docker/profile.ts";
-import { differences } from "../../activities/sandbox/docker/profile-differences.ts";
-import { isolationGaps } from "../../activities/sandbox/docker/isolation-checks.ts";
-import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
+import { differences, isolationGaps } from "../../activities/sandbox/docker/profile-differences.ts";
+import type { SandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 
 const spec: SandboxSpec = {
   sessionId: "s1",

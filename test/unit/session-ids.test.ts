@@ -4,9 +4,7 @@ import { describe, expect, it } from "vitest";
 import { childIdOf } from "../../activities/delegates/child-session.ts";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { probeId, unlikeChosenId } from "../../activities/contract/session-ids.ts";
-import { sandboxName } from "../../activities/sandbox/docker/profile.ts";
-import { DEFAULT_EGRESS_NAME } from "../../activities/sandbox/docker/egress-place.ts";
-import { cacheName } from "../../activities/sandbox/docker/profile.ts";
+import { sandboxName, DEFAULT_EGRESS_NAME, cacheName } from "../../activities/sandbox/docker/profile.ts";
 import { createSessionId, parseSessionId } from "../../client/sessions/session-id.ts";
 import { itemSessionId } from "../../client/batch/plan-batch.ts";
 

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { resolveConfig } from "../../client/config/config.ts";
-import { sandboxSpec } from "../../activities/sandbox/spec.ts";
+import { sandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import { parseSkill, skillsPrompt, type Skill } from "../../activities/config/skills.ts";
 import { systemPrompt } from "../../activities/config/system-prompt.ts";
 import { estimateText } from "../../activities/text/tokens.ts";

@@ -4,19 +4,25 @@
  * removed. An empty volume with the session's name, labelled with the container, tells the next worker and the reaper that the
  * session is in it.
  */
+import { createHash } from "node:crypto";
 import type Dockerode from "dockerode";
-import { SandboxLost } from "../sandbox-lost.ts";
+import { reasonOf } from "../../contract/errors.ts";
+import {
+  imageSource,
+  pythonArguments,
+  attachSource,
+  detachSource,
+  supervisorSource,
+} from "../agent/sources.ts";
+import type { SandboxHost, SandboxSpec } from "../sandbox-host.ts";
+import { SandboxLost, type Sandbox } from "../sandbox.ts";
 import { abortable } from "../shared-work.ts";
-import type { Sandbox } from "../sandbox.ts";
-import type { SandboxHost } from "../sandbox-host.ts";
-import type { SandboxSpec } from "../spec.ts";
-import { relayEnvironment, removeSupervisor, startSupervisor } from "./attached-supervisor.ts";
 import { volumeIdentity, volumeLabels } from "./docker-containers.ts";
 import { containerUnavailable, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { sandboxLabels, sandboxName, SESSION_LABEL, SHORT_ID } from "./profile.ts";
+import { runInside } from "./run-program.ts";
 import { SupervisorLink } from "./supervisor-link.ts";
-import { usableContainer } from "./usable-container.ts";
 
 /** Label of that volume: the container's id. */
 const ATTACHED_LABEL = "longhaul.attached";
@@ -151,3 +157,108 @@ class AttachedContainers {
     return { link, ...(await link.connect()) };
   }
 }
+
+export type FoundContainer =
+  | { readonly id: string; readonly folder: string; readonly image: string }
+  | { readonly id: undefined; readonly why: string };
+
+/** The running container of that name, with its own working folder. @throws SandboxUnavailable (retryable) */
+export async function usableContainer(
+  docker: Dockerode,
+  { name, id }: { readonly name: string; readonly id?: string | undefined },
+): Promise<FoundContainer> {
+  const found = await unless([404], () => docker.getContainer(name).inspect());
+  if (found === undefined)
+    return { id: undefined, why: "there is none of that name on the worker's Docker host" };
+  if (id !== undefined && found.Id !== id)
+    return { id: undefined, why: "it is not the container of that name that was meant" };
+  if (found.Config.Labels[SESSION_LABEL] !== undefined)
+    return { id: undefined, why: "it is a sandbox of Longhaul's own" };
+  if (!found.State.Running || found.State.Paused)
+    return { id: undefined, why: `it is not running (${found.State.Status})` };
+  return { id: found.Id, folder: found.Config.WorkingDir || "/", image: found.Image };
+}
+
+/** Checks for python3, which the supervisor needs. @returns why it cannot be used; undefined if it can */
+export async function lacksPython(docker: Dockerode, id: string): Promise<string | undefined> {
+  try {
+    const { answer, said } = await runInside(docker, id, {
+      argv: pythonArguments("LONGHAUL_IMAGE"),
+      env: [`LONGHAUL_IMAGE=${imageSource}`, "LONGHAUL_FOLDERS=[]"],
+    });
+    return answer === undefined ? noPython(said) : undefined;
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
+
+const noPython = (said: string): string => `python3, which the supervisor needs, does not run in it: ${said}`;
+
+/** The supervisor has just been started, or a command has killed it: after some 20 tries a new one is started. */
+const CONNECT_SECONDS = 0.5;
+const HASH_CHARS = 12;
+/** Numbers of a session's commands count down from this plus a hash of its id, so that sessions in one container differ. */
+const LEAST_NUMBER = 2 ** 33;
+
+interface AttachedPlace {
+  readonly sessionId: string;
+  /** Its name, for people. */
+  readonly name: string;
+  /** The container's id. */
+  readonly id: string;
+  /** The folder to work in. */
+  readonly folder: string;
+}
+
+/**
+ * Starts the supervisor unless it is running.
+ * @returns whether it was running
+ * @throws ContainerUnavailable (fatal), SandboxUnavailable (retryable)
+ */
+async function startSupervisor(docker: Dockerode, place: AttachedPlace): Promise<boolean> {
+  const { sessionId, name, id, folder } = place;
+  const attached = attachedVariable(sessionId, folder);
+  const { answer, said } = await runInside(docker, id, {
+    argv: pythonArguments("LONGHAUL_ATTACH"),
+    env: [`LONGHAUL_ATTACH=${attachSource}`, attached],
+  });
+  if (answer === undefined) throw containerUnavailable(name, noPython(said));
+  if (typeof answer["unable"] === "string") throw containerUnavailable(name, answer["unable"]);
+  if (answer["running"] === true) return true;
+  const exec = await docker.getContainer(id).exec({
+    Cmd: pythonArguments("LONGHAUL_SUPERVISOR"),
+    Env: [`LONGHAUL_SUPERVISOR=${supervisorSource}`, attached, `LONGHAUL_HOME=${homeOf(sessionId)}`],
+    WorkingDir: "/",
+  });
+  // Nothing is attached to its streams, so it outlives this worker.
+  (await exec.start({ Detach: true })).resume();
+  return false;
+}
+
+/** Ends the session's processes and removes our files. @returns whether all processes ended */
+async function removeSupervisor(docker: Dockerode, sessionId: string, id: string): Promise<boolean> {
+  const { answer } = await runInside(docker, id, {
+    argv: pythonArguments("LONGHAUL_DETACH"),
+    env: [`LONGHAUL_DETACH=${detachSource}`, attachedVariable(sessionId, "/")],
+  });
+  return answer?.["left"] === 0;
+}
+
+/** Variables of the relay that connects to the session's supervisor. */
+const relayEnvironment = (sessionId: string): readonly string[] => [
+  `LONGHAUL_SOCKET=${homeOf(sessionId)}/control.sock`,
+  `LONGHAUL_CONNECT_SECONDS=${CONNECT_SECONDS}`,
+];
+
+/** Tells the programs in the container that they are attached: see agent/place.py. */
+function attachedVariable(sessionId: string, folder: string): string {
+  const mark = hashOf(sessionId);
+  const number = Number.parseInt(mark, 16) + LEAST_NUMBER;
+  return `LONGHAUL_ATTACHED=${JSON.stringify({ home: homeOf(sessionId), workspace: folder, mark, number })}`;
+}
+
+/** The folder with our files in the container. */
+const homeOf = (sessionId: string): string => `/tmp/.longhaul-${hashOf(sessionId)}`;
+
+const hashOf = (sessionId: string): string =>
+  createHash("sha256").update(sessionId).digest("hex").slice(0, HASH_CHARS);

@@ -1,9 +1,9 @@
 /** What the engine's answers mean (its 304, 404 and 409 are states, not errors), and why a sandbox is not used. */
-import type Dockerode from "dockerode";
 import { ApplicationFailure } from "@temporalio/common";
-import { fatal, retryable } from "../../contract/failures.ts";
+import type Dockerode from "dockerode";
 import { isNetworkTrouble, passes, reasonOf, theirWords } from "../../contract/errors.ts";
-import type { SandboxSpec } from "../spec.ts";
+import { fatal, retryable } from "../../contract/failures.ts";
+import type { SandboxSpec } from "../sandbox-host.ts";
 
 /** HTTP status of the engine's answer; undefined if it did not answer. */
 export function statusOf(error: unknown): number | undefined {

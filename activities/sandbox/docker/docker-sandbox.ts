@@ -1,6 +1,4 @@
 /** The port's `Sandbox` over the link to its supervisor. The rules for files are enforced in the sandbox: agent/files.py. */
-import type { Answer } from "./supervisor-stream.ts";
-import type { SupervisorLink } from "./supervisor-link.ts";
 import type {
   CommandState,
   FileAnswer,
@@ -9,6 +7,8 @@ import type {
   SandboxFiles,
   WaitOptions,
 } from "../sandbox.ts";
+import type { SupervisorLink } from "./supervisor-link.ts";
+import type { Answer } from "./supervisor-stream.ts";
 
 /** Source: requirement 2.8, the process's end within 0.5 s of a cancel. */
 const DEFAULT_GRACE_MS = 300;

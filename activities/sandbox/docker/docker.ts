@@ -1,18 +1,26 @@
 /** The Docker adapter of the sandbox port: one container and one volume for each session. */
 import type Dockerode from "dockerode";
+import type { ContainerInspectInfo } from "dockerode";
 import { DEFAULT_IMAGE } from "../../config/default-image.ts";
 import type { KeptSetUps, SandboxHost } from "../sandbox-host.ts";
+import { cachedFor } from "../shared-work.ts";
 import { buildImage } from "./build-image.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
 import { unless } from "./docker-errors.ts";
-import { DEFAULT_EGRESS_NAME } from "./egress-place.ts";
 import { EgressProxy } from "./egress-proxy.ts";
 import { Firewall } from "./firewall.ts";
-import { sandboxName } from "./profile.ts";
+import type { Surroundings } from "./profile-differences.ts";
+import { DEFAULT_EGRESS_NAME, sandboxName, imageVolumes } from "./profile.ts";
 import { SandboxLinks } from "./sandbox-links.ts";
 import { SandboxOpener } from "./sandbox-opener.ts";
-import { findKept, keepAs, makersOfKept, removeKeptOf, removeOldKept } from "./set-up-images.ts";
-import { createSurroundings } from "./surroundings.ts";
+import {
+  findKept,
+  keepAs,
+  makersOfKept,
+  removeKeptOf,
+  removeOldKept,
+  MADE_FROM_LABEL,
+} from "./set-up-images.ts";
 import { ImageCheck } from "./unfit-image.ts";
 
 export interface DockerHostOptions {
@@ -96,3 +104,51 @@ const keptSetUps = (docker: Dockerode, links: SandboxLinks, opener: SandboxOpene
   makers: () => makersOfKept(docker),
   forget: (sessionId) => removeKeptOf(docker, sessionId),
 });
+
+/** Cached no longer than this: a restarted engine may have other settings. */
+const ENGINE_MS = 60_000;
+
+interface EngineFacts {
+  readonly DefaultRuntime?: string;
+  readonly SecurityOptions?: readonly string[] | null;
+}
+
+type ImageFacts = Pick<Surroundings, "imageEnvironment" | "madeFrom" | "image" | "volumes">;
+
+/**
+ * What a container inherits from its engine and its image: read from the engine and cached.
+ * @returns a function that gives one container's surroundings; it throws SandboxUnavailable (retryable)
+ */
+export function createSurroundings(
+  docker: Dockerode,
+  egressVolume: string,
+): (found: ContainerInspectInfo) => Promise<Surroundings> {
+  const engineFacts = cachedFor(ENGINE_MS, () => unless([], () => docker.info() as Promise<EngineFacts>));
+  /** By the image's id, which is a hash of its content. */
+  const images = new Map<string, ImageFacts>();
+
+  async function imageFacts(id: string): Promise<ImageFacts> {
+    const known = images.get(id);
+    if (known !== undefined) return known;
+    const image = await unless([404], () => docker.getImage(id).inspect());
+    const labels: Record<string, string> = image?.Config.Labels ?? {};
+    const facts = {
+      imageEnvironment: image?.Config.Env ?? [],
+      madeFrom: labels[MADE_FROM_LABEL],
+      image: image && (image.RepoDigests?.[0] ?? image.Id),
+      volumes: imageVolumes(image?.Config.Volumes),
+    };
+    if (image !== undefined) images.set(id, facts);
+    return facts;
+  }
+
+  return async (found) => {
+    const [facts, image] = await Promise.all([engineFacts(), imageFacts(found.Image)]);
+    return {
+      defaultRuntime: facts?.DefaultRuntime ?? "runc",
+      appArmor: facts?.SecurityOptions?.some((option) => option.startsWith("name=apparmor")) === true,
+      ...image,
+      egressVolume,
+    };
+  };
+}

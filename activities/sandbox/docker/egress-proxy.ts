@@ -2,16 +2,19 @@
  * The egress proxy of this Docker host, for sandboxes with `network: listed`, and this worker's connection to it. Sandboxes reach
  * it over a socket in a volume, so they need no network at all.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
-import type { ContainerInspectInfo } from "dockerode";
-import type { RefusedRequests, SandboxEgress } from "../sandbox.ts";
-import type { SandboxSpec } from "../spec.ts";
-import { SandboxLost } from "../sandbox-lost.ts";
-import { type EgressContainer, removeUnusedProxy, runningProxy } from "./egress-container.ts";
+import type { ContainerInspectInfo, ContainerCreateOptions } from "dockerode";
+import { fatal, retryable } from "../../contract/failures.ts";
+import { egressProxySource, PROTOCOL, pythonArguments } from "../agent/sources.ts";
+import type { SandboxSpec } from "../sandbox-host.ts";
+import { type RefusedRequests, type SandboxEgress, SandboxLost } from "../sandbox.ts";
+import { ownVolume } from "./docker-containers.ts";
+import { statusOf, unless } from "./docker-errors.ts";
 import type { Firewall } from "./firewall.ts";
-import { sandboxName } from "./profile.ts";
-import type { Answer } from "./supervisor-stream.ts";
+import { sandboxName, SESSION_LABEL, EGRESS_FOLDER } from "./profile.ts";
 import { SupervisorLink } from "./supervisor-link.ts";
+import type { Answer } from "./supervisor-stream.ts";
 
 interface EgressProxyOptions extends EgressContainer {
   readonly docker: Dockerode;
@@ -107,3 +110,116 @@ export class EgressProxy {
     return { found, link };
   }
 }
+
+/** Label of the proxy's container and volume. */
+const EGRESS_LABEL = "longhaul.egress";
+/** Labels by which both are known as ours. */
+export const EGRESS_LABELS = { [EGRESS_LABEL]: String(PROTOCOL) };
+const SOURCE_VARIABLE = "LONGHAUL_PROXY";
+/** The folder of the control socket, which `relay.py` connects to. */
+const CONTROL_FOLDER = "/var/lib/longhaul";
+const ROUNDS = 20;
+const ROUND_MS = 100;
+
+interface EgressContainer {
+  /** The operator's image, with python3 of 3.11 or newer; never the session's. */
+  readonly image: string;
+  /** Name of the container and of its volume. */
+  readonly name: string;
+  /** Further `name:address` for the proxy's look-ups. */
+  readonly hosts: readonly string[];
+  readonly say: (line: string) => void;
+}
+
+/**
+ * The running container, which is created or started if needed.
+ * @throws ImageMissing (fatal) if its image is not there, SandboxRefused (fatal), SandboxUnavailable (retryable)
+ */
+async function runningProxy(docker: Dockerode, proxy: EgressContainer): Promise<ContainerInspectInfo> {
+  const { name, say } = proxy;
+  const container = docker.getContainer(name);
+  for (let round = 0; round < ROUNDS; round++) {
+    const found = await unless([404], () => container.inspect());
+    if (found === undefined) {
+      await createProxy(docker, proxy);
+      say(`egress: created the proxy ${name}`);
+      continue;
+    }
+    if (!isOurs(found)) {
+      throw fatal(
+        "SandboxRefused",
+        `the container ${name} is not the egress proxy of this version; rename or remove it`,
+      );
+    }
+    if (found.State.Running) return found;
+    await unless([304, 404, 409], () => container.start());
+    if (round > 1) await sleep(ROUND_MS);
+  }
+  throw retryable("SandboxUnavailable", `the egress proxy ${name} does not start`);
+}
+
+/** Removes the proxy if no sandbox on this host uses it. @returns whether there was one to remove */
+async function removeUnusedProxy(docker: Dockerode, name: string): Promise<boolean> {
+  const filters = { volume: [name], label: [SESSION_LABEL] };
+  const users = await unless([], () => docker.listContainers({ all: true, filters }));
+  if (users === undefined || users.length > 0) return false;
+  const container = docker.getContainer(name);
+  const found = await unless([404], () => container.inspect());
+  if (found !== undefined && !isOurs(found)) return false;
+  await unless([404, 409], () => container.remove({ force: true, v: true }));
+  // 409: a sandbox that was created meanwhile uses the volume; opening it starts a new proxy.
+  await unless([404, 409], () => docker.getVolume(name).remove());
+  return found !== undefined;
+}
+
+async function createProxy(docker: Dockerode, proxy: EgressContainer): Promise<void> {
+  const options = proxyOptions(proxy);
+  await ownVolume(docker, proxy.name, EGRESS_LABELS);
+  // 409: another worker was faster.
+  await unless([409], () => createContainer(docker, options));
+}
+
+async function createContainer(docker: Dockerode, options: ContainerCreateOptions): Promise<void> {
+  try {
+    await docker.createContainer(options);
+  } catch (error) {
+    if (statusOf(error) !== 404) throw error;
+    throw fatal(
+      "ImageMissing",
+      `sandbox.network: listed needs the image ${options.Image} for its proxy, which does not exist on this Docker host; ` +
+        "nothing was run; build it (npm start does) or set LONGHAUL_GUARD_IMAGE",
+      error,
+    );
+  }
+}
+
+const proxyOptions = ({ name, image, hosts }: EgressContainer) =>
+  ({
+    name,
+    Image: image,
+    User: "0:0",
+    WorkingDir: "/",
+    Entrypoint: pythonArguments(SOURCE_VARIABLE),
+    Cmd: [],
+    Env: [`${SOURCE_VARIABLE}=${egressProxySource}`],
+    Labels: EGRESS_LABELS,
+    Healthcheck: { Test: ["NONE"] },
+    HostConfig: {
+      Init: true,
+      NetworkMode: "bridge",
+      CapDrop: ["ALL"],
+      SecurityOpt: ["no-new-privileges:true"],
+      ReadonlyRootfs: true,
+      Mounts: [{ Type: "volume", Source: name, Target: EGRESS_FOLDER }],
+      Tmpfs: { [CONTROL_FOLDER]: "rw,nosuid,nodev,noexec,mode=700,size=1m" },
+      ExtraHosts: [...hosts],
+      PidsLimit: 64,
+      Memory: 512 * 2 ** 20,
+      Ulimits: [{ Name: "nofile", Soft: 4_096, Hard: 4_096 }],
+      RestartPolicy: { Name: "no" },
+      LogConfig: { Type: "none", Config: {} },
+    },
+  }) satisfies ContainerCreateOptions;
+
+const isOurs = (found: ContainerInspectInfo): boolean =>
+  found.Config.Labels[EGRESS_LABEL] === String(PROTOCOL);

@@ -4,19 +4,24 @@
  */
 import { lookup } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
+import { passes, reasonOf } from "../../contract/errors.ts";
 import { cutChars } from "../../text/cut.ts";
 import { firewallSource, pythonArguments } from "../agent/sources.ts";
+import type { SandboxSpec } from "../sandbox-host.ts";
+import { cachedFor } from "../shared-work.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
-import { cachedFor } from "./cached-for.ts";
-import { parseHostAddresses, refusedLately } from "./firewall-output.ts";
-import { createResolver } from "./resolve-hosts.ts";
-import { type Endpoint, networkRules, type NetworkRules } from "./firewall-rules.ts";
+import {
+  parseHostAddresses,
+  refusedLately,
+  type Endpoint,
+  networkRules,
+  type NetworkRules,
+} from "./firewall-rules.ts";
 import { GUARD_LABEL } from "./profile.ts";
 import { runOnce } from "./run-program.ts";
-import type { SandboxSpec } from "../spec.ts";
-import { passes, reasonOf } from "../../contract/errors.ts";
 
 /** The host's addresses change when networks come and go. */
 const HOST_ADDRESSES_MS = 60_000;
@@ -176,4 +181,40 @@ function troubleOf(error: unknown, image: string): string {
   return status === 404 && /image/i.test(message)
     ? `the image ${image} does not exist on this Docker host (\`npm start\` builds it)`
     : message;
+}
+
+/** How long a name's address is usually valid. */
+const CACHED_MS = 60_000;
+/** A sandbox waits no longer than this for look-ups; a name that does not resolve cannot be reached from it either. */
+const TIMEOUT_MS = 2_000;
+
+/** @returns a function from `host:port` to addresses; names that have none now are left out. It never rejects. */
+function createResolver(): (hosts: readonly string[]) => Promise<Endpoint[]> {
+  const known = new Map<string, () => Promise<Endpoint[]>>();
+  const resolve = (host: string): Promise<Endpoint[]> => {
+    const ask = known.get(host) ?? cachedFor(CACHED_MS, () => addressesOf(host));
+    known.set(host, ask);
+    return ask().catch(() => []);
+  };
+  return async (hosts) => {
+    const done = new AbortController();
+    const late = sleep(TIMEOUT_MS, [], { signal: done.signal });
+    late.catch(() => undefined);
+    try {
+      const found = await Promise.all(hosts.map((host) => Promise.race([resolve(host), late])));
+      const unique = new Map(
+        found.flat().map((endpoint) => [`${endpoint.address} ${endpoint.port}`, endpoint]),
+      );
+      return [...unique.values()];
+    } finally {
+      done.abort();
+    }
+  };
+}
+
+async function addressesOf(host: string): Promise<Endpoint[]> {
+  const { hostname, port } = new URL(`http://${host}`);
+  const found = await lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { all: true });
+  // The URL parser drops the default port of `http`.
+  return found.map(({ address }) => ({ address, port: Number(port || "80") }));
 }

@@ -2,9 +2,11 @@
 import type { ContainerInspectInfo, Ulimit } from "dockerode";
 import { cutChars } from "../../text/cut.ts";
 import { PROTOCOL } from "../agent/sources.ts";
-import { CACHE_FOLDER, type SandboxSpec } from "../spec.ts";
-import { EGRESS_FOLDER, EGRESS_TOKEN_LABEL, egressEnvironment } from "./egress-place.ts";
+import { CACHE_FOLDER, type SandboxSpec } from "../sandbox-host.ts";
 import {
+  EGRESS_FOLDER,
+  EGRESS_TOKEN_LABEL,
+  egressEnvironment,
   cacheName,
   CAPABILITIES,
   ENTRYPOINT,
@@ -199,4 +201,30 @@ function without(entries: readonly string[], replaced: readonly string[]): strin
 function pathsOf(host: object, name: "MaskedPaths" | "ReadonlyPaths"): readonly unknown[] {
   const paths: unknown = Object.entries(host).find(([key]) => key === name)?.[1];
   return Array.isArray(paths) ? paths : [];
+}
+
+/** Fields of `/proc/self/status` by name. */
+export type KernelStatus = Readonly<Record<string, string>>;
+
+/** SETGID (6) and SETUID (7), which the supervisor needs to become the tools' user. */
+const BOUNDING_SET = 0xc0n;
+
+/**
+ * Compares the supervisor's confinement, as the kernel reports it inside the sandbox, with what it must be.
+ * @returns what is missing, one line each. An engine can be configured to leave these restrictions out for all its containers, which
+ * inspecting a container does not show.
+ * @param runtime a runtime other than the engine's default, which may filter system calls invisibly to the sandbox
+ */
+export function isolationGaps(status: KernelStatus, runtime: string | undefined): string[] {
+  const gaps: string[] = [];
+  const expect = (name: string, expected: string) => {
+    if (status[name] !== expected)
+      gaps.push(`${name} is ${status[name] ?? "unknown"} instead of ${expected}`);
+  };
+  if (runtime === undefined) expect("Seccomp", "2");
+  expect("NoNewPrivs", "1");
+  const bounding = status["CapBnd"] ?? "";
+  if (!/^[0-9a-f]+$/.test(bounding) || BigInt(`0x${bounding}`) !== BOUNDING_SET)
+    gaps.push(`CapBnd is ${bounding || "unknown"} instead of ${BOUNDING_SET.toString(16)}`);
+  return gaps;
 }

@@ -1,9 +1,9 @@
 /** Runs our own programs: in a separate container, or inside a running one. */
 import type { Duplex } from "node:stream";
 import type Dockerode from "dockerode";
+import { reasonOf } from "../../contract/errors.ts";
 import { shorten } from "../../text/cut.ts";
 import { pythonArguments } from "../agent/sources.ts";
-import { reasonOf } from "../../contract/errors.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
 import { frameReader } from "./supervisor-stream.ts";
 

@@ -1,12 +1,11 @@
 /** This host's links to its sandboxes. Connecting applies a sandbox's network rules and measures what it can reach. */
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
-import type { Sandbox } from "../sandbox.ts";
-import { SandboxLost } from "../sandbox-lost.ts";
-import type { SandboxSpec } from "../spec.ts";
+import type { SandboxSpec } from "../sandbox-host.ts";
+import { type Sandbox, SandboxLost } from "../sandbox.ts";
 import type { EgressProxy } from "./egress-proxy.ts";
-import type { Firewall } from "./firewall.ts";
 import { closedProbe, measuredListed, measuredReach } from "./firewall-rules.ts";
+import type { Firewall } from "./firewall.ts";
 import { type Handshake, SupervisorLink } from "./supervisor-link.ts";
 
 /** A link, and what the sandbox can reach once its network rules are in force. */

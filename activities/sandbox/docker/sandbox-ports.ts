@@ -2,13 +2,13 @@
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type Dockerode from "dockerode";
+import { reasonOf } from "../../contract/errors.ts";
 import { cutChars } from "../../text/cut.ts";
 import { forwardSource, portsSource } from "../agent/sources.ts";
 import { unless } from "./docker-errors.ts";
 import { sandboxName, SESSION_LABEL } from "./profile.ts";
 import { startProgram, textOf } from "./run-program.ts";
 import { frameReader } from "./supervisor-stream.ts";
-import { reasonOf } from "../../contract/errors.ts";
 
 /** The tools' user, so that a person's connections give their servers no further rights. */
 const TOOL_USER = "1000:1000";

@@ -1,8 +1,8 @@
 /** Images that keep what a project's set-up made outside the workspace: one per key, on the host that made it. */
 import type Dockerode from "dockerode";
+import type { SandboxSpec } from "../sandbox-host.ts";
 import { unless } from "./docker-errors.ts";
 import { sandboxName } from "./profile.ts";
-import type { SandboxSpec } from "../spec.ts";
 
 /** Labels for the base image's name, and for its id: a newer image of the same name has other programs. */
 export const MADE_FROM_LABEL = "longhaul.setup.image";

@@ -3,12 +3,12 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import { PROTOCOL, relaySource } from "../agent/sources.ts";
-import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
+import type { DiskBound, SandboxSettings } from "../sandbox-host.ts";
+import { SandboxLost } from "../sandbox.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
+import type { KernelStatus } from "./profile-differences.ts";
 import { startProgram } from "./run-program.ts";
-import type { KernelStatus } from "./isolation-checks.ts";
-import type { DiskBound, SandboxSettings } from "../spec.ts";
-import { SandboxLost } from "../sandbox-lost.ts";
+import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
 
 /** In a container of our own, whose image may say otherwise. */
 const OWN_RELAY = ["LONGHAUL_SOCKET=/var/lib/longhaul/control.sock", "LONGHAUL_CONNECT_SECONDS=10"];

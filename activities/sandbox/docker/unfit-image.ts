@@ -3,12 +3,12 @@
  * a network or rights, in which only Python runs.
  */
 import type Dockerode from "dockerode";
-import { fatal } from "../../contract/failures.ts";
 import { reasonOf } from "../../contract/errors.ts";
-import type { SandboxSpec } from "../spec.ts";
+import { fatal } from "../../contract/failures.ts";
 import { imageSource, pythonArguments, TOO_OLD } from "../agent/sources.ts";
+import type { SandboxSpec } from "../sandbox-host.ts";
 import { cannotStart, imageMissing } from "./docker-errors.ts";
-import { EGRESS_FOLDER } from "./egress-place.ts";
+import { EGRESS_FOLDER } from "./profile.ts";
 import { runOnce } from "./run-program.ts";
 
 /** Folders in which we mount, or in which the supervisor writes. */

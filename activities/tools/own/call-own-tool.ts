@@ -1,9 +1,8 @@
 /** Calls one of the operator's own tools, in the worker's process. */
-import { SandboxLost } from "../../sandbox/sandbox-lost.ts";
+import { SandboxLost, type Sandbox } from "../../sandbox/sandbox.ts";
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { reasonOf } from "../../contract/errors.ts";
-import type { Sandbox } from "../../sandbox/sandbox.ts";
 import { readBytes } from "../../sandbox/command-output.ts";
 import { describeInput } from "../describe-input.ts";
 import { accepted, failure, LeaveRunning, ToolFailure } from "../failure.ts";

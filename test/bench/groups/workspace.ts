@@ -9,7 +9,7 @@ import { connectDocker } from "../../../activities/sandbox/docker/connect-docker
 import { createDockerHost } from "../../../activities/sandbox/docker/docker.ts";
 import type { Sandbox } from "../../../activities/sandbox/sandbox.ts";
 import { packWorkspace, type StoredPack } from "../../../activities/store/workspace-pack.ts";
-import { sandboxSpec } from "../../../activities/sandbox/spec.ts";
+import { sandboxSpec } from "../../../activities/sandbox/sandbox-host.ts";
 import { restoreWorkspace } from "../../../activities/workspace/workspace.ts";
 import { withMachine } from "../../../client/registries/session-registries.ts";
 import { readFolder } from "../../../client/workspace/workspace-folder.ts";

@@ -1,8 +1,12 @@
 /** A server's forms as questions, and answers as the form's values. */
 import { expect, test } from "vitest";
-import { answersTo, questionsFor, type Answer } from "../../../activities/mcp/elicitation.ts";
-import { answerValue, type FieldSchema } from "../../../activities/mcp/form-fields.ts";
-import type { ServerQuestion } from "../../../activities/mcp/call-state.ts";
+import {
+  answersTo,
+  questionsFor,
+  answerValue,
+  type FieldSchema,
+} from "../../../activities/mcp/elicitation.ts";
+import type { EndedQuestion, ServerQuestion } from "../../../activities/mcp/mcp.ts";
 
 const nameOf = (place: number) => `s1c0q${place}`;
 const form = (message: string, properties: object, required: string[] = []) => ({
@@ -13,7 +17,9 @@ const asked = (requests: Record<string, unknown>, questions: ServerQuestion[] | 
   if (typeof questions === "string") throw new Error(questions);
   return { requests, questions };
 };
-const said = (...answers: readonly (readonly [string, string | null, string?])[]): Map<string, Answer> =>
+const said = (
+  ...answers: readonly (readonly [string, string | null, string?])[]
+): Map<string, EndedQuestion> =>
   new Map(answers.map(([id, answer, status = "answered"]) => [id, { status, answer }]));
 
 const REQUESTS = {

@@ -2,7 +2,7 @@ import { isCallToolResult } from "@modelcontextprotocol/client";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { readMessage } from "../../../activities/mcp/answers.ts";
-import { PLAIN, readCallResult, readToolList } from "../../../activities/mcp/read-result.ts";
+import { PLAIN, readCallResult, readToolList } from "../../../activities/mcp/results.ts";
 
 const hi = [{ type: "text", text: "hi" }];
 

@@ -1,4 +1,4 @@
-/** Texts for a server's failures. */
+/** A server's failures: what they mean, and the texts for calls without a result. */
 import {
   ProtocolError,
   SdkError,
@@ -7,11 +7,10 @@ import {
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
 import { isNetworkTrouble, passes, theirWords } from "../contract/errors.ts";
-
-/** Its message is for people and the model, and does not name the server. */
-export class McpFailure extends Error {
-  override readonly name = "McpFailure";
-}
+import { failure } from "../tools/failure.ts";
+import { oneLine } from "../tools/paths.ts";
+import type { ToolResult } from "../tools/tool.ts";
+import { McpFailure, type McpCall } from "./mcp.ts";
 
 /** What went wrong, as a clause. */
 export function reasonOf(error: unknown): string {
@@ -39,7 +38,7 @@ function innermost(error: unknown): unknown {
 }
 
 /** One of our time limits passed without an answer. */
-export const isTimeout = (error: unknown): boolean =>
+const isTimeout = (error: unknown): boolean =>
   error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout;
 
 /** Whether waiting helps: a connection, a server that cannot at the moment. Anything else is told at once. */
@@ -56,7 +55,7 @@ const UNCLEAR: ReadonlySet<number> = new Set([408, 460, 499]);
 const NEVER_BEGUN: ReadonlySet<number> = new Set([501, 505]);
 
 /** The server refused the request or its sender before it did anything. */
-export const isRefusal = (error: unknown): boolean =>
+const isRefusal = (error: unknown): boolean =>
   error instanceof UnauthorizedError ||
   error instanceof ProtocolError ||
   (error instanceof SdkHttpError &&
@@ -76,7 +75,7 @@ export const isStaleSession = (error: unknown): boolean =>
   (error.status === 404 || (REFUSED.has(error.status) && OF_SESSION.test(error.message)));
 
 /** The server has answered, in a form that cannot be read. */
-export const isUnreadable = (error: unknown): boolean =>
+const isUnreadable = (error: unknown): boolean =>
   error instanceof SyntaxError ||
   (error instanceof Error && /^\$?ZodError$/.test(error.name)) ||
   (error instanceof SdkError &&
@@ -85,3 +84,50 @@ export const isUnreadable = (error: unknown): boolean =>
       SdkErrorCode.UnsupportedResultType,
       SdkErrorCode.ClientHttpUnexpectedContent,
     ].includes(error.code as SdkErrorCode));
+
+/** A call whose outcome is unknown. */
+export function unknownEnd({ server, entry, input }: McpCall, why: string): ToolResult {
+  return {
+    unknown: true,
+    text: [
+      `It is not known how this call ended: ${why}. It may have happened.`,
+      `Sent to the server ${server.name}: ${entry.name} ${oneLine(JSON.stringify(input), 500)}`,
+      "It was not sent again. Look at what it has done before you repeat it.",
+    ].join("\n"),
+  };
+}
+
+/** @param sent whether the server may have received the call, and whether a person stopped it */
+export function failedCall(
+  call: McpCall,
+  error: unknown,
+  sent: { readonly isSent: boolean; readonly isStopped: boolean },
+): ToolResult {
+  const { name, settings } = call.server;
+  if (sent.isStopped) {
+    const text = sent.isSent
+      ? `The user stopped this call. The server ${name} was informed; what it did until then may have taken effect.`
+      : "[interrupted before it began]";
+    return { text, interrupted: true };
+  }
+  const seconds = (ms: number) => `${ms / 1_000} s`;
+  const reason = isTimeout(error)
+    ? `${name} did not respond for ${seconds(settings.timeout)}, or took longer than ${seconds(settings.maxTimeout)} (timeout and maxTimeout of this server)`
+    : `${name}: ${reasonOf(error)}`;
+  const again = isPassing(error);
+  if (!sent.isSent || isRefusal(error))
+    return failure(`The call failed. ${reason}.${again ? " The same call may succeed later." : ""}`);
+  if (isUnreadable(error))
+    return failure(
+      `${name} answered this call, and its answer cannot be read: ${reasonOf(error)}. The call was made: look at what it has done before you repeat it.`,
+    );
+  if (call.isRepeatable) return failure(`The call failed. ${reason}.${again ? " It can be repeated." : ""}`);
+  return unknownEnd(call, reason);
+}
+
+/** Adds a notice that the server's program is a new one. */
+export function withNotice(name: string, result: ToolResult): ToolResult {
+  if (result.asks !== undefined) return result;
+  const notice = `[The server ${name} was restarted for this call: what was in the memory of its earlier program is gone.]`;
+  return { ...result, text: `${notice}\n${result.text}` };
+}
