@@ -1,7 +1,8 @@
-/** Facts that code reads from a transcript without a model: files changed, open items, errors. Pure. */
+/** What code reads from a transcript without a model, for a summary: files, open items, errors, rules read, what was said. */
 import { objectOf } from "../text/json.ts";
 import type { StoredMessage, ToolCallPart, ToolResultPart } from "../contract/message.ts";
 import { excerpt, type ChecklistItem, type FileEntry } from "./summary-document.ts";
+import { cutChars } from "../text/cut.ts";
 
 interface Call {
   readonly call: ToolCallPart;
@@ -124,7 +125,7 @@ function wordsOf(value: unknown): string {
 }
 
 /** The path that a call names, relative to the workspace; empty if it names none. */
-export const pathOf = ({ input }: ToolCallPart): string => relative(wordsOf(objectOf(input)["path"]));
+const pathOf = ({ input }: ToolCallPart): string => relative(wordsOf(objectOf(input)["path"]));
 
 function relative(path: string): string {
   return path.replace(/^\/workspace\//, "").replace(/^\.\//, "");
@@ -132,4 +133,89 @@ function relative(path: string): string {
 
 function lineCount(content: unknown): number {
   return typeof content === "string" ? content.split("\n").length : 0;
+}
+
+/**
+ * A summary's list of the project instructions and skills that the session has read, by name, so that they can be
+ * read again.
+ */
+const FOLDERS = "- Standing rules of the project's folders (read the file again before work there): ";
+const SKILLS = "- Skills in use (read the file again before such work goes on): ";
+
+/** Chosen: some 500 tokens; if there are more, the newest are kept. */
+const MAX_LIST_CHARS = 2_000;
+
+/** @param before this section of the summary that is incorporated */
+export function standingRules(rows: readonly StoredMessage[], before: string): string[] {
+  const notes = rows.flatMap((row) => row.notes ?? []);
+  const skills = callsIn(rows)
+    .filter(({ call, result }) => call.toolName === "read_file" && result?.outcome === "completed")
+    .map(({ call }) => pathOf(call))
+    .filter((path) => path.endsWith("/SKILL.md") && !path.includes(","));
+  return [list(FOLDERS, before, notes), list(SKILLS, before, skills)].filter((line) => line !== "");
+}
+
+/** Whether a line is one of these, which are regenerated for each summary. */
+export const isStandingRule = (line: string): boolean => line.startsWith(FOLDERS) || line.startsWith(SKILLS);
+
+function list(prefix: string, before: string, paths: readonly string[]): string {
+  const line = before.split("\n").find((text) => text.startsWith(prefix));
+  const known = line === undefined ? [] : line.slice(prefix.length).split(", ");
+  const all = [...new Set([...known, ...paths])];
+  while (all.join(", ").length > MAX_LIST_CHARS) all.shift();
+  return all.length === 0 ? "" : `${prefix}${all.join(", ")}`;
+}
+
+/** Excerpts of user messages that are no longer shown verbatim: lines of a summary's first section. */
+export const SAID_HEADER = "Said later by the user, oldest first:";
+
+/** Longest line of a message that is not the newest. */
+const SAID_CHARS = 300;
+/** The newest message is the agent's current task: if it was too long to keep, its line gets this share of the room. */
+const NEWEST_SHARE = 0.6;
+
+/** The excerpt lines of a section. */
+export function parseSaid(originalTask: string): string[] {
+  const [, list = ""] = originalTask.split(`${SAID_HEADER}\n`);
+  return list.split("\n").flatMap((line) => (line.startsWith("- ") ? [line.slice(2)] : []));
+}
+
+/** Whether one line is the other, perhaps shortened since: `excerpt` keeps all but two characters of the length it cuts to. */
+export function isSameSaying(first: string, second: string): boolean {
+  return cutChars(first, SAID_CHARS - 2) === cutChars(second, SAID_CHARS - 2);
+}
+
+/**
+ * One line per message, oldest first: the previous section's lines, then the messages replaced now. Beyond `maxChars`
+ * the oldest are dropped; `search_history` still finds them.
+ */
+export function saidLines(
+  {
+    replaced,
+    kept,
+  }: { readonly replaced: readonly StoredMessage[]; readonly kept: readonly StoredMessage[] },
+  sectionBefore: string,
+  maxChars: number,
+): string[] {
+  const rows = replaced.filter((row) => row.kind === "guidance");
+  const isShown = kept.some((row) => row.kind === "guidance");
+  const before = parseSaid(sectionBefore);
+  const said = rows.flatMap((row) => {
+    const messages = messagesIn(row);
+    const isNewest = !isShown && row === rows.at(-1);
+    const most = isNewest ? Math.max(SAID_CHARS, (maxChars * NEWEST_SHARE) / messages.length) : SAID_CHARS;
+    return messages.map((message) => excerpt(message, most));
+  });
+  const isOld = isShown || said.length > 0;
+  const lines = [...before.map((line) => (isOld ? excerpt(line, SAID_CHARS) : line)), ...said];
+  const beside = lines.reduce((sum, line) => sum + Math.max(0, line.length - SAID_CHARS), 0);
+  while (lines.length > 0 && lines.join("\n").length > maxChars + beside) lines.shift();
+  return lines;
+}
+
+/** The messages that were merged into a row (`coalesce`), each on one line with its label. */
+function messagesIn(row: StoredMessage): string[] {
+  return textOf(row)
+    .split(/\n+(?=(?:Also|\[\d+\]):(?:\s|$))/)
+    .map((message) => message.replaceAll(/\s+/g, " ").trim());
 }

@@ -1,5 +1,5 @@
-/** Whether a summary may replace its messages (invariant 9). Pure: no clock, no I/O. */
-import { isSameSaying, parseSaid } from "./user-message-excerpts.ts";
+/** Whether a summary may replace its messages (invariant 9). */
+import { isSameSaying, parseSaid } from "./session-facts.ts";
 import {
   isSameItem,
   parseChecklist,

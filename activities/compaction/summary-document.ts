@@ -1,4 +1,4 @@
-/** Parses and renders the parts of a summary. Pure: no clock, no I/O. */
+/** Parses and renders the parts of a summary. */
 import { shorten } from "../text/cut.ts";
 
 /** Source: requirement D4. */

@@ -1,4 +1,4 @@
-/** The request to the summariser: history as data, the earlier summary incorporated. Pure: no clock, no I/O. */
+/** The request to the summariser: history as data, the earlier summary incorporated. */
 import type { StoredMessage } from "../contract/message.ts";
 import { textOf } from "./session-facts.ts";
 import { excerpt } from "./summary-document.ts";

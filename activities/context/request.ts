@@ -63,7 +63,7 @@ export interface BuiltMessages {
 
 /**
  * Bytes of media in one request; the oldest beyond it are replaced by words.
- * Source: survey of coding agents (8 MB in all), so that base64 stays under usual request limits.
+ * Chosen: coding agents send 8 MB in all, so that base64 stays under usual request limits.
  */
 const MAX_MEDIA_BYTES = 8 * 1024 * 1024;
 

@@ -4,7 +4,7 @@ import type { DelegateEnd, SettleDelegateInput } from "../contract/calls.ts";
 import { andMore, firstOf } from "../text/lists.ts";
 import type { Limit } from "../contract/limits.ts";
 import type { ToolOutcome } from "../contract/message.ts";
-import { truncateText } from "../transcript/truncate.ts";
+import { truncateText } from "../text/cut.ts";
 import type { ChangedFile } from "./changed-files.ts";
 import type { NotApplied } from "./apply-files.ts";
 

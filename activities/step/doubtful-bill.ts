@@ -3,7 +3,7 @@ import { log } from "@temporalio/activity";
 import type { ModelAnswer } from "../model/model.ts";
 import { wasReported } from "../store/reported.ts";
 import { recentCalls } from "../store/reading.ts";
-import { areDoubtful, isSuspicious, JUDGED_CALLS } from "../transcript/doubtful-bills.ts";
+import { areDoubtful, isSuspicious, JUDGED_CALLS } from "../transcript/size.ts";
 import type { StepContext } from "./step-context.ts";
 
 export interface Doubt {

@@ -1,10 +1,9 @@
 /** Runs one tool call, from its name and raw input to a bounded result. Pure orchestration: no engine, no database. */
 import { MAX_RESULT_CHARS } from "../config/tool-limits.ts";
-import { cutChars } from "../text/cut.ts";
+import { cutChars, truncateText } from "../text/cut.ts";
 import { editDistance } from "../text/lists.ts";
 import type { FilePart, ToolOutcome } from "../contract/message.ts";
 import { changeRuns, cutStreams, type Streams } from "../text/streams.ts";
-import { truncateText } from "../transcript/truncate.ts";
 import { describeInput, describeUnread } from "./describe-input.ts";
 import { failure, ToolFailure } from "./failure.ts";
 import { findTool, type ToolRegistry } from "./index.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type FoundText, readText } from "../text/encoding.ts";
 import type { FileAnswer, SandboxFiles } from "../sandbox/sandbox.ts";
-import { countLines } from "../transcript/truncate.ts";
+import { countLines } from "../text/cut.ts";
 import { accepted, failure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";

@@ -1,4 +1,4 @@
-/** Where a compaction cuts: which messages stay verbatim and which a summary replaces. Pure: no clock, no I/O. */
+/** Where a compaction cuts: which messages stay verbatim and which a summary replaces. */
 import type { StoredMessage } from "../contract/message.ts";
 import { shownTokens } from "./view.ts";
 

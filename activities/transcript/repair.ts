@@ -1,6 +1,6 @@
 /**
  * Makes any sequence of messages one that a provider accepts (invariant 4). The proof before every request: in a
- * sound transcript it finds nothing to do. Pure: it never changes what is stored.
+ * sound transcript it finds nothing to do. It never changes what is stored.
  */
 import { cutChars } from "../text/cut.ts";
 import type { AssistantPart, Message, ToolCallPart, ToolResultPart, UserPart } from "../contract/message.ts";

@@ -1,8 +1,8 @@
-/** The view: what the model gets to see of the transcript, well-formed whatever happened. Pure: no clock, no I/O. */
+/** The view: what the model gets to see of the transcript, well-formed whatever happened. */
 import type { Message, StoredMessage, ToolResultPart } from "../contract/message.ts";
 import { repair, type Repair } from "./repair.ts";
 import { estimateMessage } from "../contract/request-size.ts";
-import { truncateText } from "./truncate.ts";
+import { truncateText } from "../text/cut.ts";
 
 /** Replaces a pruned result. Source: requirement 4.3. */
 export const PRUNED_TEXT = "[Old tool result content cleared]";

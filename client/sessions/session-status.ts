@@ -31,7 +31,7 @@ const QUERY_MS = 5_000;
 /** Also without Temporal or a worker: then what they add is missing, after at most 10 s. */
 export async function readStatus(services: Services, row: SessionRow): Promise<SessionStatusDocument> {
   const ended = hasEnded(row);
-  const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
+  const { sessionSizes } = await import("../../activities/context/context-size.ts");
   const [
     figures,
     size,
@@ -137,7 +137,7 @@ export async function listDocuments(services: Services, listing: Listing): Promi
   const { db } = services.store;
   const rows = (await unlessTableMissing(() => listed(db, listing))) ?? [];
   const ids = rows.map(({ id }) => id);
-  const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
+  const { sessionSizes } = await import("../../activities/context/context-size.ts");
   const [figures, sizes, closed] = await Promise.all([
     readFigures(db, ids),
     sessionSizes(db, ids),

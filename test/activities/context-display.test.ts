@@ -2,7 +2,7 @@
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger, type LogEntry } from "@temporalio/worker";
 import { describe, expect, it } from "vitest";
-import { sessionSizes } from "../../activities/context/session-sizes.ts";
+import { sessionSizes } from "../../activities/context/context-size.ts";
 import { recentCalls } from "../../activities/store/reading.ts";
 import { readContext, type ContextReport } from "../../activities/context/context-report.ts";
 import { contextText } from "../../client/commands/context.ts";

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { pino } from "pino";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { sql } from "drizzle-orm";
-import { sessionSizes } from "../../activities/context/session-sizes.ts";
+import { sessionSizes } from "../../activities/context/context-size.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { createNotifier } from "../../activities/store/events.ts";
 import { listSessions, readFigures } from "../../activities/store/reading.ts";

@@ -9,7 +9,7 @@ import { bashResult } from "../../activities/tools/bash-result.ts";
 import { createToolRegistry } from "../../activities/tools/index.ts";
 import { invokeTool } from "../../activities/tools/invoke.ts";
 import { typedTool, type ToolResult } from "../../activities/tools/tool.ts";
-import { truncateText } from "../../activities/transcript/truncate.ts";
+import { truncateText } from "../../activities/text/cut.ts";
 import { z } from "zod";
 import { createFakeMemory } from "../support/tool-context.ts";
 

@@ -1,7 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { countLines, TRUNCATION_MARK, truncateText } from "../../activities/transcript/truncate.ts";
-import { cutChars, cutTail, pageOf, shorten } from "../../activities/text/cut.ts";
+import {
+  countLines,
+  TRUNCATION_MARK,
+  truncateText,
+  cutChars,
+  cutTail,
+  pageOf,
+  shorten,
+} from "../../activities/text/cut.ts";
 
 const lines = (count: number): string =>
   Array.from({ length: count }, (_value, index) => `line ${index + 1}`).join("\n");

@@ -14,7 +14,7 @@ import {
 } from "../../../activities/contract/budget.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
-import { truncateText } from "../../../activities/transcript/truncate.ts";
+import { truncateText } from "../../../activities/text/cut.ts";
 import { budgetOf, toolLimitsOf } from "../../../activities/config/run-policy.ts";
 import { afterRound, summaryText } from "../../support/compacting.ts";
 import { configOf } from "../../support/run-config.ts";

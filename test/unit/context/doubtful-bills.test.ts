@@ -1,6 +1,6 @@
 /** When a provider's token counts are implausible [S11]. */
 import { describe, expect, it } from "vitest";
-import { areDoubtful, isSuspicious } from "../../../activities/transcript/doubtful-bills.ts";
+import { areDoubtful, isSuspicious } from "../../../activities/transcript/size.ts";
 
 /** Newest first, as pairs of estimated and billed tokens. */
 const calls = (...pairs: readonly (readonly [number, number])[]) =>

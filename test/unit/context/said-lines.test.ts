@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { coalesce } from "../../../activities/transcript/coalesce.ts";
 import type { Message, StoredMessage, UserPart } from "../../../activities/contract/message.ts";
-import { parseSaid, SAID_HEADER, saidLines } from "../../../activities/compaction/user-message-excerpts.ts";
+import { parseSaid, SAID_HEADER, saidLines } from "../../../activities/compaction/session-facts.ts";
 import { lostFrom } from "../../../activities/compaction/summary-check.ts";
 import { renderSummary } from "../../../activities/compaction/summary-document.ts";
 import { rowsOf, user } from "../../support/rows.ts";

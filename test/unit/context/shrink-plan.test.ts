@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { compact } from "../../../activities/compaction/compact.ts";
 import { tokensOf } from "../../../activities/transcript/boundary.ts";
 import { faultOf } from "../../../activities/transcript/repair.ts";
-import { planShrink } from "../../../activities/transcript/shrink-plan.ts";
+import { planShrink } from "../../../activities/transcript/prune-plan.ts";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
 import { buildView, GO_ON_TEXT, PRUNED_TEXT, shownMessage } from "../../../activities/transcript/view.ts";
 import type { Compaction } from "../../../activities/compaction/compaction.ts";
