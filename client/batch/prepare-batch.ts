@@ -9,7 +9,7 @@ import { checkRemote, prepareStart, type Sources } from "../sessions/prepare-sta
 import { type RunFlags } from "../sessions/run-flags.ts";
 import type { Start } from "../sessions/start-session.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
-import { parseBatch, refuseMistakes, type BatchItem, type Mistake } from "./parse-batch.ts";
+import { parseBatch, refuseMistakes, type BatchItem, type Mistake } from "./batch-file.ts";
 import { given } from "../console/given.ts";
 
 export interface PreparedItem extends BatchItem {
@@ -63,7 +63,7 @@ export async function prepareBatch(
   return { items: prepared, config };
 }
 
-/** Some 100,000 tasks. Source: ours. */
+/** Chosen: some 100,000 tasks. */
 const MAX_FILE_BYTES = 64 * 2 ** 20;
 
 function textIn(path: string): string {

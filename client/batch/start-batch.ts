@@ -12,18 +12,22 @@ import {
   settleItems,
   type ItemRow,
   type NewItem,
+  findBatch,
 } from "../../activities/store/batches.ts";
 import type { SessionBatchInput } from "../../workflows/session-batch.ts";
 import type { Services } from "../connect/connection.ts";
 import { describedRun } from "../../temporal/described-run.ts";
-import { describeRun } from "../connect/describe-run.ts";
+import { describeRun, unlessGone } from "../connect/describe-run.ts";
 import { settled } from "../connect/settled.ts";
-import { notPossible } from "../console/errors.ts";
+import { notPossible, missing } from "../console/errors.ts";
 import { listNames, plural } from "../console/format.ts";
 import { storedStart } from "../sessions/start-session.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
-import { isSameBatch, itemSessionId, planBatch } from "./plan-batch.ts";
+import { isSameBatch, itemSessionId, planBatch } from "./batch-file.ts";
 import type { PreparedItem } from "./prepare-batch.ts";
+import { findSession } from "../../activities/store/reading.ts";
+import { until } from "../../temporal/until.ts";
+import { readBatch, type BatchDocument } from "./batch-document.ts";
 
 export interface BatchOrder {
   readonly name: string;
@@ -143,4 +147,37 @@ async function startWorkflow(
     what: `it started the batch ${name}`,
     again: `Start it again under the same name: what has begun does not begin twice. See it with: longhaul batch status ${name}`,
   });
+}
+
+const POLL_MS = 200;
+/** How long to wait for a session's clean-up. */
+const MAX_WAIT_MS = 60_000;
+
+/** Whether the name belongs to a batch, and not to a session. */
+export async function isBatch({ store: { db } }: Services, name: string): Promise<boolean> {
+  const batch = await unlessTableMissing(() => findBatch(db, name));
+  return batch !== undefined && (await findSession(db, name)) === undefined;
+}
+
+/** @throws ClientError (impossible) if it is not running; (missing) if its sessions take longer than a minute to end */
+export async function cancelBatch(services: Services, name: string): Promise<BatchDocument> {
+  const client = await services.temporal.client();
+  const handle = client.workflow.getHandle(batchWorkflowId(name));
+  const asked = await unlessGone(async () => {
+    if ((await handle.describe()).status.name !== "RUNNING") return undefined;
+    await handle.cancel();
+    return true;
+  });
+  if (asked === undefined)
+    throw notPossible(
+      `The batch ${name} is not running.`,
+      `See what became of it: longhaul batch status ${name}`,
+    );
+  const isOver = async () => (await readBatch(services, name)).endedAt !== null;
+  if (!(await until(isOver, MAX_WAIT_MS, POLL_MS)))
+    throw missing(
+      `${name} was asked to cancel, and not all of its sessions have ended within ${MAX_WAIT_MS / 1_000} s.`,
+      `The request is kept. Check that a worker runs (longhaul doctor), then: longhaul batch status ${name}`,
+    );
+  return readBatch(services, name);
 }

@@ -79,7 +79,7 @@ async function showStatus(name: string, { json }: BatchFlags, output: Output): P
 
 async function runBatch(file: string, flags: BatchFlags, output: Output): Promise<ExitCode> {
   const [{ batchName }, { prepareBatch }] = await Promise.all([
-    import("../batch/parse-batch.ts"),
+    import("../batch/batch-file.ts"),
     import("../batch/prepare-batch.ts"),
   ]);
   const name = batchName(flags.name, file);
@@ -103,8 +103,7 @@ async function runBatch(file: string, flags: BatchFlags, output: Output): Promis
 }
 
 async function finish(services: Services, name: string, json: boolean, output: Output): Promise<ExitCode> {
-  const [{ followBatch }, { batchExitCode }, { warnWithoutWorker }] = await Promise.all([
-    import("../batch/follow-batch.ts"),
+  const [{ followBatch, batchExitCode }, { warnWithoutWorker }] = await Promise.all([
     import("../batch/batch-document.ts"),
     import("../connect/no-worker.ts"),
   ]);

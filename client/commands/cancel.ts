@@ -1,7 +1,7 @@
 /** `longhaul cancel ID`: ends a run, or a batch, and says what was kept. */
 import type { Command } from "commander";
 import { figuresText } from "../batch/batch-document.ts";
-import { cancelBatch, isBatch } from "../batch/cancel-batch.ts";
+import { cancelBatch, isBatch } from "../batch/start-batch.ts";
 import { warnWithoutWorker } from "../connect/no-worker.ts";
 import type { Output } from "../console/output.ts";
 import { cancelSession, describeKept } from "../sessions/stop-session.ts";

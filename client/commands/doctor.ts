@@ -13,10 +13,9 @@ export function doctorCommand(command: Command, output: Output) {
   return async (flags: { readonly config?: string; readonly json?: boolean }): Promise<ExitCode> => {
     const own = describeSettings(flags);
     const { run, sandbox } = own;
-    const [{ diagnose }, { localServerChecks, modelServerCheck }, { identityChecks }, { mcpChecks }] =
+    const [{ diagnose }, { localServerChecks, modelServerCheck, identityChecks }, { mcpChecks }] =
       await Promise.all([
         import("../setup/doctor.ts"),
-        import("../setup/model-check.ts"),
         import("../setup/model-check.ts"),
         import("../setup/mcp-servers.ts"),
       ]);

@@ -102,7 +102,7 @@ function servedRow(
   return { model, usable: true, isDefault: false, ...sizes, reasons: false, images: false, ends: null };
 }
 
-/** Models of the configuration and the catalogue that are served and can call tools: usable ones first, each part by name. Pure. */
+/** Models of the configuration and the catalogue that are served and can call tools: usable ones first, each part by name. */
 export function modelRows(from: {
   readonly settings: Pick<AgentConfig, "model" | "models" | "providers">;
   readonly facts: ModelFacts;

@@ -14,18 +14,20 @@ import { currentModelFacts } from "../../activities/config/catalogue/load-catalo
 import type { ModelTarget } from "../../activities/config/model-target.ts";
 import type { ModelFacts } from "../../activities/config/models.ts";
 import { resolveRun, type RunResolution } from "../../activities/config/resolve-run.ts";
-import { keyNotes, missingVariables } from "../../activities/config/providers.ts";
+import { keyNotes, missingVariables, type Environment } from "../../activities/config/providers.ts";
 import { layered, type ConfigFile } from "./config-file.ts";
-import { CONFIG_NAME, readConfigFiles } from "./config-files.ts";
-import type { Environment } from "../../activities/config/providers.ts";
-import { setting } from "./environment.ts";
+import { CONFIG_NAME, readConfigFiles, setting } from "./config-files.ts";
 import { checkedName, namesByToken } from "./people.ts";
-import { withSharedSkills } from "./shared-skills.ts";
-import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
-import { ClientError, missing, usageError } from "../console/errors.ts";
+import { type SandboxFlags, withSandboxFlags } from "./devcontainer.ts";
+import { ClientError, missing, usageError, unreadable } from "../console/errors.ts";
 import { placedProviders } from "../../worker/read-policy.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import { given } from "../console/given.ts";
+import { readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { readBoundedText } from "../console/read-bounded-text.ts";
+import type { SessionSkills } from "../../activities/config/skill-settings.ts";
+import { bytes } from "../console/format.ts";
 
 export type { Environment };
 
@@ -285,4 +287,44 @@ function runConfigOf(
   const resolution = resolveRun(settings, name, environment, { ...modelFacts(environment), served });
   if (!resolution.ok) throw usageError(resolution.message);
   return resolution;
+}
+
+/** Total size in bytes: the skills are sent each time a worker opens the sandbox. Chosen: some hundred skills. */
+const MAX_SKILL_BYTES = 256 * 1024;
+/** Enough for SKILL.md, its references and its scripts. */
+const MAX_SKILL_DEPTH = 4;
+const SKILL_FILE = /^(?!\.)[\w.-]{1,100}$/;
+
+/** The person's own skills are read when a session starts, and stored with it. @throws ClientError (usage) if a folder cannot be read, or the skills are too large */
+function withSharedSkills<T extends SessionSkills | undefined>(skills: T, cwd: string): T | SessionSkills {
+  if (skills === undefined || skills.enabled === false || (skills.folders ?? []).length === 0) return skills;
+  const found = new Map<string, string>();
+  for (const folder of skills.folders ?? []) {
+    try {
+      readSkills(resolve(cwd, folder), "", 0, found);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+      throw unreadable(`skills.folders: ${folder}`, error);
+    }
+  }
+  const size = [...found.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  if (size > MAX_SKILL_BYTES)
+    throw usageError(
+      `skills.folders: the skills take ${bytes(size)}; at most ${bytes(MAX_SKILL_BYTES)} can be included.`,
+      "Keep large files in the workspace, or in the sandbox's image.",
+    );
+  const shared = [...found].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([path, text]) => ({ path, text }));
+  return { ...skills, shared };
+}
+
+/** Reads plain text files only. If several folders contain the same path, the first one wins. */
+function readSkills(root: string, below: string, depth: number, found: Map<string, string>): void {
+  for (const entry of readdirSync(join(root, below), { withFileTypes: true })) {
+    const path = below === "" ? entry.name : `${below}/${entry.name}`;
+    if (!SKILL_FILE.test(entry.name)) continue;
+    if (entry.isDirectory() && depth < MAX_SKILL_DEPTH) readSkills(root, path, depth + 1, found);
+    if (!entry.isFile() || depth === 0 || found.has(path)) continue;
+    const text = readBoundedText(join(root, path));
+    if (!text.includes("\0")) found.set(path, text);
+  }
 }

@@ -1,4 +1,4 @@
-/** A workspace's devcontainer.json as sandbox settings, on request by `--devcontainer`. */
+/** The sandbox that a person asks for: its flags, and a workspace's devcontainer.json, which `--devcontainer` requests. */
 import { join, posix } from "node:path";
 import { z } from "zod";
 import { readBoundedText } from "../console/read-bounded-text.ts";
@@ -6,6 +6,10 @@ import { buildSettingsSchema, type ImageBuild } from "../../activities/config/bu
 import { issueTexts } from "../../activities/config/issue-text.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 import { present } from "../console/format.ts";
+import { closedAddress, domainProblem } from "../../activities/config/egress-domains.ts";
+import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
+import type { ConfigFile } from "./config-file.ts";
+import { given } from "../console/given.ts";
 
 /** Possible paths, in order of precedence. Source: containers.dev, the specification. */
 export const PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
@@ -79,7 +83,7 @@ export function readDevcontainer(workspace: string): Devcontainer {
   throw usageError(`--devcontainer: ${workspace} has no ${PLACES.join(" and no ")}.`);
 }
 
-/** Pure. @param path for messages @param folder that contains the file, in the workspace @throws ClientError (usage) */
+/** @param path for messages @param folder that contains the file, in the workspace @throws ClientError (usage) */
 export function devcontainerOf(text: string, path: string, folder = ".devcontainer"): Devcontainer {
   const given = parsed(text, path);
   if (given.dockerComposeFile !== undefined)
@@ -195,3 +199,49 @@ function environmentOf({ containerEnv, remoteEnv }: Given) {
 }
 
 const portOf = (port: number | string): string => String(port).split(":").at(-1) ?? "";
+
+export const NETWORKS = ["bridge", "none", "listed"] as const;
+
+export interface SandboxFlags {
+  readonly network?: (typeof NETWORKS)[number] | undefined;
+  /** Domains that the sandbox may reach, in addition to those in the files. */
+  readonly allowDomain?: readonly string[] | undefined;
+  /** The workspace's devcontainer.json, on request. */
+  readonly fromDevcontainer?: Devcontainer | undefined;
+}
+
+/** The person's own settings override the devcontainer's, except for its image, which the flag requested. */
+function withContainer(
+  file: ConfigFile["sandbox"],
+  container: Devcontainer | undefined,
+): ConfigFile["sandbox"] {
+  if (container === undefined) return file;
+  const { image, build, setup, env } = container;
+  const own = setupSettingsSchema.parse(file?.setup ?? []);
+  return {
+    ...file,
+    ...given({ image, build }),
+    env: { ...env, ...file?.env },
+    setup: { ...own, commands: [...setup, ...own.commands] },
+  };
+}
+
+/** @throws ClientError (usage) for a domain that cannot be allowed, or would have no effect */
+export function withSandboxFlags(
+  file: ConfigFile["sandbox"],
+  { network, allowDomain = [], fromDevcontainer }: SandboxFlags,
+): ConfigFile["sandbox"] {
+  for (const domain of allowDomain) {
+    const problem = domainProblem(domain) ?? closedAddress(domain, file?.allow ?? []);
+    if (problem !== undefined) throw usageError(`--allow-domain ${domain}: ${problem}.`);
+  }
+  const sandbox = { ...withContainer(file, fromDevcontainer), ...(network === undefined ? {} : { network }) };
+  if (allowDomain.length === 0) return sandbox;
+  if (sandbox.network !== "listed") {
+    throw usageError(
+      `--allow-domain has no effect with sandbox.network: ${sandbox.network ?? "bridge"}.`,
+      "Add --network listed: then the sandbox reaches only the listed names.",
+    );
+  }
+  return { ...sandbox, domains: [...(file?.domains ?? []), ...allowDomain] };
+}

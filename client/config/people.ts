@@ -1,4 +1,4 @@
-/** Names of people, as settings and programs give them. Pure. */
+/** Names of people, as settings and programs give them. */
 import { personName } from "../../activities/text/clean.ts";
 import { usageError } from "../console/errors.ts";
 

@@ -1,10 +1,9 @@
 /** Batches and schedules, with the same operations as the commands of these names. */
 import type { BatchDocument, BatchSummary } from "../batch/batch-document.ts";
 import { readBatch, readBatches, withRun } from "../batch/batch-document.ts";
-import { cancelBatch } from "../batch/cancel-batch.ts";
-import { batchName } from "../batch/parse-batch.ts";
+import { cancelBatch, startBatch, type StartedBatch } from "../batch/start-batch.ts";
+import { batchName } from "../batch/batch-file.ts";
 import { prepareBatch } from "../batch/prepare-batch.ts";
-import { startBatch, type StartedBatch } from "../batch/start-batch.ts";
 import type { Services } from "../connect/connection.ts";
 import { usageError } from "../console/errors.ts";
 import {

@@ -6,9 +6,7 @@ import { readBoundedText } from "../console/read-bounded-text.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { setupOf } from "../../activities/config/setup-settings.ts";
 import { usageError, unreadable } from "../console/errors.ts";
-import { onlyCertificates } from "./certificates.ts";
-import { withoutCredentials } from "./find-registries.ts";
-import { registriesOfMachine } from "./registries-of-machine.ts";
+import { onlyCertificates, withoutCredentials, registriesOfMachine } from "./machine-registries.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 import { present } from "../console/format.ts";
 

@@ -18,7 +18,7 @@ import {
   POLICIES,
   type Overlap,
   type ScheduleMemo,
-} from "./in-temporal.ts";
+} from "./schedules.ts";
 
 /** How late a start that was missed during downtime may be made up. Source: issue 15; Temporal's default is a year. */
 const CATCH_UP = "1 hour";

@@ -1,18 +1,11 @@
 /** Schedules: Temporal handles the times and overlaps, our table holds the task and its settings. */
-import { ScheduleNotFoundError, type ScheduleDescription } from "@temporalio/client";
+import { ScheduleNotFoundError, type ScheduleDescription, type Client } from "@temporalio/client";
 import { findSchedule, listSchedules, removeSchedule } from "../../activities/store/schedules.ts";
 import { until } from "../../temporal/until.ts";
 import type { Services } from "../connect/connection.ts";
 import { notPossible } from "../console/errors.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
-import {
-  describeSchedule,
-  isOfAgent,
-  isOurs,
-  overlapOf,
-  type Overlap,
-  type ScheduleMemo,
-} from "./in-temporal.ts";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 
 /** How long to wait for a requested start. */
 const STARTED_MS = 5_000;
@@ -168,4 +161,51 @@ const unknown = (name: string) =>
 function stateOf(found: ScheduleDescription | undefined): ScheduleDocument["state"] {
   if (found === undefined) return "missing";
   return found.state.paused ? "paused" : "active";
+}
+
+/** What happens to a start while the previous session runs. */
+const OVERLAPS = ["skip", "buffer-one", "cancel", "allow"] as const;
+/** A schedule as Temporal has it: what it carries of ours, and whose it is. */
+export type Overlap = (typeof OVERLAPS)[number];
+
+export const POLICIES = {
+  skip: "SKIP",
+  "buffer-one": "BUFFER_ONE",
+  cancel: "CANCEL_OTHER",
+  allow: "ALLOW_ALL",
+} as const satisfies Record<Overlap, ScheduleDescription["policies"]["overlap"]>;
+
+export const overlapOf = (found: ScheduleDescription | undefined): Overlap | undefined =>
+  OVERLAPS.find((name) => POLICIES[name] === found?.policies.overlap);
+
+/** What a schedule of ours carries in Temporal. */
+export interface ScheduleMemo extends Readonly<Record<string, unknown>> {
+  readonly cron: string;
+  readonly timeZone: string;
+  /** Of the installation that made it. */
+  readonly queue: string;
+  readonly owner?: string;
+  /** Of one attempt to create it. */
+  readonly creation: string;
+}
+
+/** Whether it starts sessions. */
+export const isOfAgent = ({ action }: Pick<ScheduleDescription, "action">): boolean =>
+  action.type === "startWorkflow" && action.workflowType === WORKFLOW_TYPE;
+
+/** Of this installation, and of this user where its rows are. */
+export const isOurs = ({ taskQueue, user }: Services, memo: Partial<ScheduleMemo> | undefined): boolean =>
+  memo?.queue === taskQueue && (user === undefined || memo.owner === undefined || memo.owner === user);
+
+/** @returns undefined if Temporal has none of that name */
+export async function describeSchedule(
+  client: Client,
+  name: string,
+): Promise<ScheduleDescription | undefined> {
+  try {
+    return await client.schedule.getHandle(name).describe();
+  } catch (error) {
+    if (error instanceof ScheduleNotFoundError) return undefined;
+    throw error;
+  }
 }

@@ -16,7 +16,7 @@ import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
 import type { AttachedContainer } from "../../activities/config/container-settings.ts";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
-import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
+import { NETWORKS, type SandboxFlags } from "../config/devcontainer.ts";
 import type { AttachmentSource } from "./attachments.ts";
 import { QUESTION_MODES, type QuestionMode } from "../../activities/config/question-settings.ts";
 import type { OutputSchema } from "../../activities/config/output-schema.ts";

@@ -4,7 +4,7 @@ import type Dockerode from "dockerode";
 import { cutChars } from "../../activities/text/cut.ts";
 import { DEFAULT_IMAGE, FULL_IMAGE } from "../../activities/config/default-image.ts";
 import { type Say, slowly } from "./progress.ts";
-import { registriesOfMachine } from "../registries/registries-of-machine.ts";
+import { registriesOfMachine } from "../registries/machine-registries.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";

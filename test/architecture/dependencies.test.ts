@@ -95,7 +95,7 @@ test("the contract erases to nothing", () => {
 
 /** They read the words of errors that no query threw: of parsers, files, settings and our own classes. */
 const OWN_WORDS = [
-  "client/batch/parse-batch.ts",
+  "client/batch/batch-file.ts",
   "client/commands/mcp.ts",
   "client/config/config.ts",
   "client/config/devcontainer.ts",

@@ -4,7 +4,7 @@ import { expect, inject, it, onTestFinished } from "vitest";
 import { Client, Connection } from "@temporalio/client";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { listItems } from "../../activities/store/batches.ts";
-import { parseBatch } from "../../client/batch/parse-batch.ts";
+import { parseBatch } from "../../client/batch/batch-file.ts";
 import { startBatch } from "../../client/batch/start-batch.ts";
 import { dataConverter } from "../../temporal/data-converter.ts";
 import { runConfig } from "../support/agent-harness.ts";

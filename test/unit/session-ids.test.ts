@@ -6,7 +6,7 @@ import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { probeId, unlikeChosenId } from "../../activities/contract/session-ids.ts";
 import { sandboxName, DEFAULT_EGRESS_NAME, cacheName } from "../../activities/sandbox/docker/profile.ts";
 import { createSessionId, parseSessionId } from "../../client/sessions/session-id.ts";
-import { itemSessionId } from "../../client/batch/plan-batch.ts";
+import { itemSessionId } from "../../client/batch/batch-file.ts";
 
 const chars = "aAsScCeE019.-_Z".split("");
 /** Like ids, and often like derived ones. */

@@ -10,7 +10,7 @@ import { cutTail } from "../../../activities/text/cut.ts";
 import { aptInstall, MAX_LOG_BYTES, type AptSource, findAptSource } from "../apt.ts";
 import { childEnvironment, findOnPath, run } from "../processes.ts";
 import { allOrFirstFailure, type Say, slowly } from "../progress.ts";
-import { registriesOfMachine } from "../../registries/registries-of-machine.ts";
+import { registriesOfMachine } from "../../registries/machine-registries.ts";
 import { given } from "../../console/given.ts";
 
 /** The Debian release that the Dockerfile uses. */

@@ -1,7 +1,6 @@
 /** Sessions that do not begin with a client's start of their own. */
-import { parseBatch } from "../../../client/batch/parse-batch.ts";
+import { parseBatch, itemSessionId } from "../../../client/batch/batch-file.ts";
 import { startBatch } from "../../../client/batch/start-batch.ts";
-import { itemSessionId } from "../../../client/batch/plan-batch.ts";
 import { forkSession } from "../../../client/sessions/fork-session.ts";
 import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import { createSchedule } from "../../../activities/store/schedules.ts";

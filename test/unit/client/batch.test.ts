@@ -8,9 +8,14 @@ import {
   streakAfter,
   type EndedItem,
 } from "../../../activities/contract/batch.ts";
-import { batchName, parseBatch } from "../../../client/batch/parse-batch.ts";
+import {
+  batchName,
+  parseBatch,
+  isSameBatch,
+  itemSessionId,
+  planBatch,
+} from "../../../client/batch/batch-file.ts";
 import { prepareBatch } from "../../../client/batch/prepare-batch.ts";
-import { isSameBatch, itemSessionId, planBatch } from "../../../client/batch/plan-batch.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 const lines = (...values: unknown[]) => values.map((value) => JSON.stringify(value)).join("\n");

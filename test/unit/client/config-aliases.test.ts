@@ -1,10 +1,9 @@
 /** The requirements' spellings of settings, in addition to the documented ones (requirement D2). */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { SPELLINGS } from "../../../client/config/config-aliases.ts";
+import { SPELLINGS, parseConfigFile, placeOf } from "../../../client/config/config-file.ts";
 import { budgetOf, runPolicyOf } from "../../../activities/config/run-policy.ts";
 import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
-import { parseConfigFile, placeOf } from "../../../client/config/config-file.ts";
 
 const parsed = (text: string) => agentConfigSchema.parse(parseConfigFile("longhaul.yaml", text));
 

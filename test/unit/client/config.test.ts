@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
 import type { ConfigFile } from "../../../client/config/config-file.ts";
-import { wideningSettings } from "../../../client/config/config-rights.ts";
+import { wideningSettings } from "../../../client/config/config-files.ts";
 import { describeSettings, resolveConfig } from "../../../client/config/config.ts";
 import { ClientError } from "../../../client/console/errors.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { onlyCertificates } from "../../../client/registries/certificates.ts";
-import { findRegistries } from "../../../client/registries/find-registries.ts";
+import { onlyCertificates, findRegistries } from "../../../client/registries/machine-registries.ts";
 
 const machine = (files: Record<string, string>, environment: Record<string, string> = {}) =>
   findRegistries({ environment, home: "/home/agent", read: (path) => files[path] });

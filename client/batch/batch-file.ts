@@ -1,4 +1,4 @@
-/** Parses a batch's file, which has one task per line. Pure. */
+/** A batch's file, which has one task per line, and what of it is still to be done. */
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { z } from "zod";
@@ -8,6 +8,7 @@ import { cutChars } from "../../activities/text/cut.ts";
 import { firstOf } from "../../activities/text/lists.ts";
 import { ClientError, exitCodes, usageError, type ExitCode } from "../console/errors.ts";
 import { listNames, plural } from "../console/format.ts";
+import type { ItemRow } from "../../activities/store/batches.ts";
 
 /** A session's id consists of the batch's name, a dash, the item's id and the attempt: at most 64 characters. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$/;
@@ -148,3 +149,59 @@ export function batchName(given: string | undefined, path: string): string {
   if (NAME.test(name)) return name;
   throw usageError(`The file name of ${path} cannot serve as the batch's name.`, "Give it one: --name NAME");
 }
+
+/** Decides what remains to be done when a file is started again. */
+export interface BatchPlan {
+  /** Missing, failed or changed items: each gets a new session with this attempt number. */
+  readonly starts: readonly { readonly item: BatchItem; readonly attempt: number }[];
+  /** Positions of all other items in the file; 0 for items that it no longer contains. */
+  readonly places: readonly { readonly itemId: string; readonly ordinal: number }[];
+  readonly completed: number;
+  /** Ids of items that changed while their sessions run. */
+  readonly busy: readonly string[];
+}
+
+type Known = Pick<ItemRow, "itemId" | "digest" | "status" | "attempt">;
+
+export function planBatch(items: readonly BatchItem[], known: readonly Known[]): BatchPlan {
+  const rows = new Map(known.map((row) => [row.itemId, row]));
+  const inFile = new Set(items.map(({ id }) => id));
+  const isChanged = ({ id, digest }: BatchItem) => rows.get(id)?.digest !== digest;
+  const isKept = (item: BatchItem) => {
+    const status = rows.get(item.id)?.status;
+    return !isChanged(item) && (status === "completed" || status === "running");
+  };
+  return {
+    starts: items
+      .filter((item) => !isKept(item))
+      .map((item) => ({ item, attempt: nextAttempt(rows.get(item.id)) })),
+    places: [
+      ...items.filter(isKept).map(({ id, ordinal }) => ({ itemId: id, ordinal })),
+      ...known.filter(({ itemId }) => !inFile.has(itemId)).map(({ itemId }) => ({ itemId, ordinal: 0 })),
+    ],
+    completed: items.filter((item) => isKept(item) && rows.get(item.id)?.status === "completed").length,
+    busy: items
+      .filter((item) => isChanged(item) && rows.get(item.id)?.status === "running")
+      .map(({ id }) => id),
+  };
+}
+
+/** An attempt that never began is repeated under the same number. */
+function nextAttempt(row: Known | undefined): number {
+  if (row === undefined) return 1;
+  return row.status === "pending" ? Math.max(1, row.attempt) : row.attempt + 1;
+}
+
+/** Whether the file has the content that the batch was started with. */
+export function isSameBatch(
+  items: readonly BatchItem[],
+  known: readonly Pick<ItemRow, "itemId" | "digest" | "ordinal">[],
+): boolean {
+  const live = known.filter(({ ordinal }) => ordinal > 0);
+  const digests = new Map(live.map(({ itemId, digest }) => [itemId, digest]));
+  return live.length === items.length && items.every(({ id, digest }) => digests.get(id) === digest);
+}
+
+/** The id of an item's session; the first attempt has no number. */
+export const itemSessionId = (batch: string, itemId: string, attempt: number): string =>
+  attempt === 1 ? `${batch}-${itemId}` : `${batch}-${itemId}.${attempt}`;
