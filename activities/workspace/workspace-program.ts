@@ -68,7 +68,7 @@ export async function runWorkspaceProgram<T>(
     {
       // A new id each time: a second attempt must read the current files.
       id: `ws-${randomUUID()}`,
-      ...program("LONGHAUL_WORKSPACE", workspaceSource),
+      ...program("LONGHAUL_WORKSPACE", workspaceSource()),
       timeoutMs: PROGRAM_TIMEOUT_MS,
       maxOutputBytes: 2 * MAX_PACK_BYTES,
     },

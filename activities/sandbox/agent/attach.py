@@ -2,6 +2,8 @@
 
 Prints {"running": whether the supervisor is there already}, or {"unable": text}."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil
@@ -13,6 +15,7 @@ PROGRAMS = ("bash",)
 
 
 def is_running():
+    """Whether a supervisor answers at the session's socket."""
     peer = socket.socket(socket.AF_UNIX)
     try:
         peer.connect(f"{HOME}/control.sock")
@@ -24,6 +27,7 @@ def is_running():
 
 
 def attach():
+    """@returns {"running"} or {"unable"} @raises OSError"""
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
         return {"unable": f"it has no {' and no '.join(missing)}"}

@@ -1,5 +1,7 @@
 """Forked children with the tools' rights: a command's program, or one file operation."""
 
+from __future__ import annotations
+
 import errno
 import os
 import resource
@@ -13,6 +15,13 @@ from .loop import CHUNK
 from .place import ATTACHED, MARK_LIMIT, WORKSPACE
 from .process import as_tool, become_tool, kill_now, open_workspace, take_tool_rights
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from .loop import Loop
+
 FILE_SECONDS = 60
 # The supervisor has priority when processors are busy: with 32 programs spinning on two processors, a start and a kill take
 # 0.08 s instead of 0.22 (at most 0.5 instead of 1.9, eight at a time). Priorities among programs do not change.
@@ -24,7 +33,7 @@ class Child:
     has ended or become a program, `finished(output)` is called with what the task wrote to it. @raises OSError if no process can
     be had"""
 
-    def __init__(self, loop, task, finished, keep=()):
+    def __init__(self, loop: Loop, task: Callable[[int], None], finished: Callable[[bytes], None], keep: Iterable[int] = ()):
         self.loop = loop
         self.finished = finished
         self.output = bytearray()
@@ -48,6 +57,7 @@ class Child:
         loop.watch(self.link, selectors.EVENT_READ, self.collect)
 
     def collect(self):
+        """Reads what the task wrote, as far as it is there."""
         while True:
             try:
                 data = os.read(self.link, CHUNK)
@@ -61,11 +71,12 @@ class Child:
         self.finished(bytes(self.output))
 
     def kill(self):
+        """Kills the child, with the tools' rights. Does nothing if it has ended."""
         with as_tool():
             kill_now(self.pid)
 
 
-def keep_only(kept):
+def keep_only(kept: set[int]):
     """Closes all other descriptors of the supervisor: if this child kept the write end of another command's input, that
     command would not see the end of its input."""
     for name in os.listdir("/proc/self/fd"):
@@ -77,12 +88,13 @@ def keep_only(kept):
                 pass
 
 
-def limit_file_size(most):
+def limit_file_size(most: int | None):
+    """Limits the size of files that this process writes, in bytes; None: no limit."""
     if most is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
-def become_program(link, order, fds):
+def become_program(link: int, order: dict[str, Any], fds: list[int]):
     """Writes + just before it becomes the program, which closes the link; on failure - and the reason."""
     stage = order["cwd"]
     try:
@@ -111,7 +123,7 @@ def become_program(link, order, fds):
     run_program(order["program"], order["env"])
 
 
-def run_program(program, env):
+def run_program(program: tuple[str, dict[str, Any]], env: dict[str, str]):
     """Runs one of our own programs in this process as a new interpreter would, and ends the process with its exit code. Tools
     cannot read its memory, which has parts of the supervisor's: a process that changed its uid is not dumpable."""
     status = 1
@@ -140,7 +152,8 @@ def run_program(program, env):
             os._exit(status)
 
 
-def set_number(number):
+def set_number(number: int):
+    """Marks this process and all that it starts with the number of their command."""
     try:
         resource.setrlimit(MARK_LIMIT, (number, number))
     except (OSError, ValueError):
@@ -148,7 +161,7 @@ def set_number(number):
         pass
 
 
-def answer_line(link, operation, request, most):
+def answer_line(link: int, operation: Callable[[dict[str, Any]], object], request: dict[str, Any], most: int | None):
     """Writes what `operation(request)` returns as the answer to the request."""
     limit_file_size(most)
     # Exceeding the file size limit must be an error to report, not end this process.

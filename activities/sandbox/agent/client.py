@@ -1,5 +1,7 @@
 """Connected workers and the requests they wait for."""
 
+from __future__ import annotations
+
 import binascii
 import collections
 import json
@@ -8,22 +10,30 @@ import time
 
 from .loop import CHUNK
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from typing import Any
+
+    from .command import Command
+    from .supervisor import Supervisor
+
 PROGRESS_SECONDS = 0.25
 
 
-def line_of(message):
+def line_of(message: dict[str, Any]):
     """A message as a line of JSON, bytes in it as base64."""
     return json.dumps(message, default=base64_of).encode() + b"\n"
 
 
-def base64_of(value):
+def base64_of(value: bytes):
     return binascii.b2a_base64(value, newline=False).decode()
 
 
 class Waiter:
     """A request that is answered when the command has ended, or after the request's timeout."""
 
-    def __init__(self, client, q, command, wants_progress):
+    def __init__(self, client: Client, q: int, command: Command, wants_progress: bool):
         self.client = client
         self.q = q
         self.command = command
@@ -35,6 +45,7 @@ class Waiter:
         command.listeners.append(self)
 
     def progress(self):
+        """Tells the worker how many bytes of output there are, at most once in PROGRESS_SECONDS."""
         if not self.wants_progress or self.scheduled or self.done:
             return
         self.scheduled = True
@@ -49,7 +60,7 @@ class Waiter:
         outputs = self.command.outputs
         self.client.send({"q": self.q, "bytes": outputs["out"].total + outputs["err"].total})
 
-    def finish(self, answer=True):
+    def finish(self, answer: bool = True):
         """Answers with the command's state, even if it still runs. Only the first call has an effect."""
         if self.done:
             return
@@ -64,17 +75,19 @@ class Waiter:
 class Client:
     """One connected worker."""
 
-    def __init__(self, supervisor, sock):
+    def __init__(self, supervisor: Supervisor, sock: socket.socket):
         self.supervisor = supervisor
         self.sock = sock
         self.incoming = bytearray()
         self.searched = 0
-        self.outgoing = collections.deque()
-        self.waiters = {}
+        self.outgoing: collections.deque[memoryview] = collections.deque()
+        # By the number of the request.
+        self.waiters: dict[int, Waiter] = {}
         sock.setblocking(False)
         supervisor.loop.watch(sock, selectors.EVENT_READ, self.ready)
 
     def ready(self):
+        """Reads requests and writes answers, as far as the socket lets it."""
         try:
             if self.outgoing:
                 self.flush()
@@ -95,6 +108,7 @@ class Client:
         self.searched = len(self.incoming)
 
     def close(self):
+        """Ends the connection. Its requests are forgotten; their commands go on."""
         if self.sock.fileno() < 0:
             return
         for waiter in list(self.waiters.values()):
@@ -103,10 +117,11 @@ class Client:
         self.sock.close()
         self.outgoing.clear()
 
-    def send(self, message):
+    def send(self, message: dict[str, Any]):
+        """Sends a message, now or when the worker reads again. Does nothing once the connection is closed."""
         self.send_line(line_of(message))
 
-    def send_line(self, line):
+    def send_line(self, line: bytes):
         if self.sock.fileno() < 0:
             return
         self.outgoing.append(memoryview(line))
@@ -117,6 +132,7 @@ class Client:
                 self.close()
 
     def flush(self):
+        """@raises OSError if the worker is gone"""
         try:
             while self.outgoing:
                 sent = self.sock.send(self.outgoing[0])

@@ -1,5 +1,8 @@
 """One command: started once, watched, and ended with all processes it left."""
 
+from __future__ import annotations
+
+import binascii
 import fcntl
 import json
 import os
@@ -7,6 +10,7 @@ import selectors
 import signal
 import sys
 import time
+import zlib
 
 from .child import Child, become_program
 from .ending import Ending
@@ -15,6 +19,14 @@ from .loader import code_of
 from .loop import CHUNK
 from .output import Output, Side, Turns
 from .place import HOME, MARK, folder_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .client import Waiter
+    from .supervisor import Supervisor
 
 CALLS = f"{HOME}/calls"
 DEFAULT_MAX_OUTPUT_BYTES = 64 << 20
@@ -26,10 +38,10 @@ TIMEOUT_GRACE_MS = 1000
 # Ids of the programs that save and restore the workspace (workspace-program.ts) begin so: ids of tools' commands have no dash.
 SAVE_PREFIX = "ws-"
 # Compiled programs of ours, by their text. Compiling the program that saves the workspace takes 10 ms.
-compiled = {}
+compiled: dict[str, tuple[str, dict[str, Any]]] = {}
 
 
-def program_in(request, env):
+def program_in(request: dict[str, Any], env: dict[str, str]):
     """The program of ours that a child runs itself: its main module's name, and compiled modules. None for a command that is
     executed. To start an interpreter for it took 18 of the 20 ms of processor time of a save that found nothing changed
     (2026-11)."""
@@ -39,12 +51,13 @@ def program_in(request, env):
         return None
     text = env.pop(variable)
     if text not in compiled:
-        main, modules, _ = json.loads(text)
+        main, modules, _ = json.loads(zlib.decompress(binascii.a2b_base64(text)))
         compiled[text] = main, {name: code_of(name, modules) for name in modules}
     return compiled[text]
 
 
-def signal_name(number):
+def signal_name(number: int):
+    """`SIGTERM` for 15; `SIG64` for one that has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -54,32 +67,32 @@ def signal_name(number):
 class Command:
     """Running, or ended: exited, killed, refused or lost."""
 
-    def __init__(self, supervisor, name, limit, started_ms):
+    def __init__(self, supervisor: Supervisor, name: str, limit: int, started_ms: int):
         self.supervisor = supervisor
         self.loop = supervisor.loop
         self.id = name
         self.started_ms = started_ms
         self.limit = limit
         # None if it was started before the sandbox's last restart: then none of its processes are left.
-        self.number = None
-        self.outputs = {stream: Output(f"{CALLS}/{name}.{stream}", limit) for stream in ("out", "err")}
+        self.number: int | None = None
+        self.outputs: dict[str, Output] = {stream: Output(f"{CALLS}/{name}.{stream}", limit) for stream in ("out", "err")}
         # The process that becomes the program.
-        self.child = None
-        self.pid = None
-        self.end = None
-        self.ending = None
-        self.status = None
-        self.pipes = {}
+        self.child: Child | None = None
+        self.pid: int | None = None
+        self.end: dict[str, Any] | None = None
+        self.ending: Ending | None = None
+        self.status: int | None = None
+        self.pipes: dict[int, Output | Side] = {}
         self.input = Input(self.loop)
         # Descriptors of both ends of its pipes, until the program runs.
-        self.opened = []
-        self.listeners = []
+        self.opened: list[int] = []
+        self.listeners: list[Waiter] = []
         # Facts about the disk, if it was full when the command began, or if the disk limit ended the command.
-        self.disk = None
+        self.disk: dict[str, Any] | None = None
         self.started = False
-        self.when_started = []
+        self.when_started: list[Callable[[], object]] = []
 
-    def restore(self, end, sizes):
+    def restore(self, end: dict[str, Any] | None, sizes: dict[str, tuple[int, int]]):
         """After a restart of the sandbox. Without a record of its end the command is lost, and its output's size unknown."""
         self.end = end or {"kind": "lost"}
         self.input.end()
@@ -94,11 +107,13 @@ class Command:
             self.outputs[stream] = Output(output.path, self.limit, total, kept if size else 0)
 
     def kept_bytes(self):
+        """Bytes of its outputs that are on the disk."""
         return sum(output.kept for output in self.outputs.values())
 
-    def state(self):
+    def state(self) -> dict[str, Any]:
+        """As the worker gets it: sizes in bytes, times in ms, `pid` while it runs."""
         out, err = self.outputs["out"], self.outputs["err"]
-        answer = {
+        answer: dict[str, Any] = {
             "id": self.id,
             "startedAtMs": self.started_ms,
             "outBytes": out.total,
@@ -114,7 +129,8 @@ class Command:
             answer["disk"] = self.disk
         return answer
 
-    def start(self, request):
+    def start(self, request: dict[str, Any]):
+        """Starts its program. What goes wrong is its end (`refused`), not an error."""
         if self.end:
             # It was killed while it waited for the disk count.
             return
@@ -126,9 +142,9 @@ class Command:
             self.supervisor.journal.started(self)
             self.open_streams(request)
         except OSError as error:
-            self.refuse(error.strerror)
+            self.refuse(error.strerror or str(error))
             return
-        env = {**self.supervisor.base_env, **(request.get("env") or {}), MARK: self.id}
+        env: dict[str, str] = {**self.supervisor.base_env, **(request.get("env") or {}), MARK: self.id}
         if self.id.startswith(SAVE_PREFIX):
             # Use the image's Python, not one that a tool has put first on the path.
             env["PATH"] = os.environ.get("PATH", os.defpath)
@@ -151,7 +167,7 @@ class Command:
         if timeout is not None and not self.end:
             self.loop.after(timeout / 1000, lambda: self.kill("timeout", TIMEOUT_GRACE_MS))
 
-    def open_streams(self, request):
+    def open_streams(self, request: dict[str, Any]):
         """Opens the pipes: the child's ends go to `given`, ours to `input` and `pipes`."""
 
         def pipe():
@@ -185,7 +201,8 @@ class Command:
                 pass
             self.loop.watch(fd, selectors.EVENT_READ, lambda fd=fd: self.pump(fd))
 
-    def launched(self, said):
+    def launched(self, said: bytes):
+        """Called with what the child wrote: see `become_program`."""
         if b"-" in said:
             self.refuse(said.partition(b"-")[2].decode("utf-8", "replace"))
         elif not said and not self.ending:
@@ -201,22 +218,25 @@ class Command:
         self.input.flow()
         self.notify_started()
 
-    def refuse(self, reason):
+    def refuse(self, reason: str):
+        """Ends a command whose program never ran."""
         for fd in self.pipes:
             self.loop.unwatch(fd)
         for fd in self.opened:
             os.close(fd)
-        self.supervisor.running.pop(self.pid, None)
+        if self.pid is not None:
+            self.supervisor.running.pop(self.pid, None)
         self.opened, self.pipes, self.input.fd = [], {}, None
         self.finish({"kind": "refused", "reason": reason})
 
     def notify_started(self):
+        """Answers who waits for its start."""
         self.started = True
         calls, self.when_started = self.when_started, []
         for call in calls:
             call()
 
-    def pump(self, fd):
+    def pump(self, fd: int):
         """Reads one chunk of output. True if there may be more."""
         try:
             data = os.read(fd, CHUNK)
@@ -234,7 +254,7 @@ class Command:
             self.conclude()
         return False
 
-    def reaped(self, status):
+    def reaped(self, status: int):
         """Its first process has ended; the command has ended once its pipes are read."""
         if not self.started:
             # The closing of the child's link has not been handled yet.
@@ -269,7 +289,8 @@ class Command:
             end = {"kind": "exited", "exitCode": os.WEXITSTATUS(self.status)}
         self.finish({**end, "durationMs": round(self.duration * 1000)})
 
-    def finish(self, end):
+    def finish(self, end: dict[str, Any]):
+        """Ends the command: records how, and answers all who wait for it."""
         for output in [*self.pipes.values(), *self.outputs.values()]:
             output.close()
         self.end = end
@@ -285,7 +306,7 @@ class Command:
         self.notify_started()
         self.notify_ended()
 
-    def kill(self, by, grace_ms):
+    def kill(self, by: str, grace_ms: float):
         """TERM to the group, KILL after the grace period, then sweeps until no process is left. Also kills the processes that
         an ended command left."""
         if by == "timeout" and self.end:
@@ -312,10 +333,12 @@ class Command:
         self.conclude()
 
     def notify_ended(self):
+        """Answers who waits for its end."""
         for listener in list(self.listeners):
             listener.finish()
 
     def drop_leftovers(self):
+        """Reads and drops what its surviving processes write, as long as there are any."""
         for fd in list(self.pipes):
             try:
                 if not os.read(fd, CHUNK):

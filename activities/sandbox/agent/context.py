@@ -14,7 +14,9 @@ import tarfile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, BinaryIO
+
+    Rules = list[tuple[bool, re.Pattern[str]]]
 
 WORKSPACE = "/workspace"
 MAX_PATHS = 300_000
@@ -35,10 +37,10 @@ HERE_DOCUMENT = re.compile(r"""(?:^|\s)\d*<<-?(["']?)([A-Za-z_][\w.-]*)\1(?=\s|$
 
 
 class Unable(Exception):
-    pass
+    """The text is for people."""
 
 
-def pattern(text):
+def pattern(text: str):
     """Converts a line of .dockerignore to a regular expression for whole paths. Source: moby's patternmatcher."""
     out = ""
     at = 0
@@ -67,9 +69,9 @@ def pattern(text):
     return re.compile(out)
 
 
-def rules_of(text):
+def rules_of(text: str):
     """@returns whether it is an exception, and its expression, for each rule in order"""
-    found = []
+    found: Rules = []
     for line in text.lstrip("\ufeff").splitlines():
         if line.startswith("#") or not line.strip():
             continue
@@ -81,7 +83,7 @@ def rules_of(text):
     return found
 
 
-def is_ignored(path, rules):
+def is_ignored(path: str, rules: Rules):
     """The last rule that matches the path or a folder above it decides."""
     parts = path.split("/")
     above = ["/".join(parts[: n + 1]) for n in range(len(parts))]
@@ -92,7 +94,7 @@ def is_ignored(path, rules):
     return ignored
 
 
-def inside(path):
+def inside(path: str):
     """A path of the workspace with its links resolved. @raises Unable if it leads out of the workspace"""
     place = os.path.realpath(os.path.join(WORKSPACE, path))
     if place != WORKSPACE and not place.startswith(WORKSPACE + "/"):
@@ -100,7 +102,7 @@ def inside(path):
     return place
 
 
-def text_of(path):
+def text_of(path: str):
     """The file's text; None if there is no such file."""
     try:
         with open(inside(path), encoding="utf-8", errors="surrogateescape") as file:
@@ -109,7 +111,7 @@ def text_of(path):
         return None
 
 
-def instructions(text):
+def instructions(text: str):
     """@yields line, instruction, flags, the rest, and the lines after it; continued lines are joined"""
     lines = text.lstrip("\ufeff").splitlines()
     directive = re.search(r"^#\s*escape\s*=\s*(\S)", lines[0] if lines else "", re.I)
@@ -130,7 +132,7 @@ def instructions(text):
             yield begun + 1, words.group(1).upper(), flags, words.group(3), lines[at:]
 
 
-def only_buildkit(text):
+def only_buildkit(text: str):
     """@returns the first thing in a Dockerfile that needs BuildKit, with its line; None if nothing does"""
     for line, instruction, flags, rest, behind in instructions(text):
         known = BUILDKIT_FLAGS.get(instruction)
@@ -145,14 +147,14 @@ def only_buildkit(text):
     return None
 
 
-def walk(root, rules):
+def walk(root: str, rules: Rules):
     """@yields path in the context, and status; sorted, a folder before its contents"""
     prunes = not any(keeps for keeps, _ in rules)
     folders = [""]
     count = 0
     while folders:
         folder = folders.pop()
-        below = []
+        below: list[str] = []
         for entry in sorted(os.scandir(os.path.join(root, folder)), key=lambda entry: entry.name):
             count += 1
             if count > MAX_PATHS:
@@ -167,7 +169,7 @@ def walk(root, rules):
         folders += reversed(below)
 
 
-def context(order):
+def context(order: dict[str, Any]):
     """@returns the context's folder, the Dockerfile's name in it, and entries (path, status or None, bytes or None)"""
     root = inside(order["context"])
     if not os.path.isdir(root):
@@ -199,14 +201,15 @@ def context(order):
     return root, name, sorted(entries.items())
 
 
-def tar_info(path, root, status, data):
+def tar_info(path: str, root: str, status: os.stat_result | None, data: bytes | None):
+    """@returns the entry's head; None for what a context cannot have: sockets, pipes, devices"""
     if data is not None:
         info = tarfile.TarInfo(path)
         info.size, info.mode = len(data), 0o644
         return info
     kinds = {stat.S_IFREG: tarfile.REGTYPE, stat.S_IFDIR: tarfile.DIRTYPE, stat.S_IFLNK: tarfile.SYMTYPE}
-    kind = kinds.get(stat.S_IFMT(status.st_mode))
-    if kind is None:
+    kind = kinds.get(stat.S_IFMT(status.st_mode)) if status is not None else None
+    if status is None or kind is None:
         return None
     info = tarfile.TarInfo(path)
     info.type, info.mode, info.mtime = kind, stat.S_IMODE(status.st_mode), int(status.st_mtime)
@@ -220,17 +223,18 @@ def tar_info(path, root, status, data):
 class Whole:
     """Reads a file as exactly `size` bytes, even if its length changes meanwhile."""
 
-    def __init__(self, file, size):
+    def __init__(self, file: BinaryIO, size: int):
         self.file, self.left = file, size
 
-    def read(self, most=-1):
+    def read(self, most: int = -1):
         most = self.left if most < 0 else min(most, self.left)
         piece = self.file.read(most)
         self.left -= most
         return piece.ljust(most, b"\0")
 
 
-def contents(root, path, info, data):
+def contents(root: str, path: str, info: tarfile.TarInfo, data: bytes | None):
+    """@returns a file object with the entry's bytes; None if it has none @raises OSError"""
     if data is not None:
         return io.BytesIO(data)
     if info.type != tarfile.REGTYPE:
@@ -246,7 +250,7 @@ class Hash:
     def __init__(self):
         self.sum = hashlib.sha256()
 
-    def write(self, data):
+    def write(self, data: bytes):
         self.sum.update(data)
         return len(data)
 

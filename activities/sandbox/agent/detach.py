@@ -2,6 +2,8 @@
 
 Prints {"left": number of processes}."""
 
+from __future__ import annotations
+
 import json
 import shutil
 import time
@@ -9,12 +11,17 @@ import time
 from .place import HIGHEST_NUMBER, HOME, MARK
 from .process import kill_now, number_of, processes, with_descendants
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
 GIVE_UP_SECONDS = 5
 # Numbers of one session's commands count down from HIGHEST_NUMBER; it has at most this many.
 NUMBERS = 1 << 32
 
 
-def environment_of(pid):
+def environment_of(pid: int) -> list[bytes]:
+    """Variables of a process (`name=value`); none if it has ended or is another user's. @param pid its id"""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
@@ -22,11 +29,13 @@ def environment_of(pid):
         return []
 
 
-def is_supervisor(pid):
+def is_supervisor(pid: int):
+    """@param pid a process id"""
     return f"LONGHAUL_HOME={HOME}".encode() in environment_of(pid)
 
 
-def is_command(pid):
+def is_command(pid: int):
+    """Whether a command of the session started the process. @param pid its id"""
     number = number_of(pid)
     if number is not None and HIGHEST_NUMBER - NUMBERS < number <= HIGHEST_NUMBER:
         return True
@@ -34,15 +43,17 @@ def is_command(pid):
 
 
 def commands():
+    """Processes of the session's commands: pid -> start time."""
     table = processes()
     return with_descendants({pid: born for pid, (*_, born) in table.items() if is_command(pid)}, table)
 
 
 def supervisors():
+    """Process ids of the session's supervisors."""
     return {pid for pid in processes() if is_supervisor(pid)}
 
 
-def end(listed):
+def end(listed: Callable[[], Collection[int]]):
     """Kills the listed processes. @returns how many could not be ended"""
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while left := listed():

@@ -7,6 +7,8 @@ Over the limit everything that runs is killed, and commands started after that c
 No single file can exceed the limit: the kernel refuses that at once.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import time
@@ -14,6 +16,13 @@ import time
 from .place import WORKSPACE
 from .process import as_tool, kill_now
 from .usage import SMALLEST_BYTES, tool_processes, usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .supervisor import Supervisor
 
 TICK_SECONDS = 0.25
 # Counting takes at most 1/REST_SHARE of a processor's time.
@@ -35,31 +44,34 @@ START_WAIT_SECONDS = 10
 
 
 class Disk:
-    def __init__(self, supervisor):
+    """Sizes in bytes, times in seconds of the monotonic clock."""
+
+    def __init__(self, supervisor: Supervisor):
         self.supervisor = supervisor
-        self.limit = None
+        self.limit: int | None = None
         self.floor = 0
         self.free = 0
-        self.room = None
+        self.room: tuple[int, ...] = ()
         # Bytes as last counted, and with what could not be counted.
         self.seen = 0
         self.used = 0
         # Room and bytes counted when last no process of the tools ran: then nothing can be hidden.
-        self.settled_room = None
-        self.settled_seen = None
+        self.settled_room: tuple[int, ...] = ()
+        self.settled_seen: int | None = None
         self.full = False
         # Whether everything was killed because of the limit, and the facts at that moment.
         self.ended = False
-        self.reached = None
+        self.reached: dict[str, Any] | None = None
         self.ticking = False
         self.counting = False
         self.counted_at = 0.0
         self.count_seconds = 0.0
-        self.room_when_counted = None
-        self.waiting = []
+        self.room_when_counted: tuple[int, ...] = ()
+        self.waiting: list[Callable[[], object]] = []
         self.outdated = False
 
-    def bound(self, order):
+    def bound(self, order: dict[str, Any]):
+        """Sets the limits: `bytes` that the tools may use, `freeBytes` that the host's disk should keep."""
         first = self.limit is None
         self.limit = order["bytes"]
         self.floor = order["freeBytes"]
@@ -72,14 +84,16 @@ class Disk:
         """Bytes that one file may have; None if there is no limit."""
         return 0 if self.full else self.limit
 
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
+        """As the worker gets them, in bytes."""
         unseen = max(0, self.used - self.seen)
         return {"usedBytes": self.used, "unseenBytes": unseen, "limitBytes": self.limit, "freeBytes": self.free}
 
     def look(self):
+        """Reads how much the disks have free: 2 µs."""
         self.free, self.room = room_left()
 
-    def before_start(self, start):
+    def before_start(self, start: Callable[[], object]):
         """Calls `start` once it is known whether files may grow: at once, unless the disk was full at the last count."""
         if self.limit is None:
             start()
@@ -105,6 +119,7 @@ class Disk:
         self.count()
 
     def tick(self):
+        """Decides whether to count, four times a second while a process of the tools runs."""
         if self.limit is None:
             return
         self.look()
@@ -128,9 +143,11 @@ class Disk:
             self.supervisor.loop.after(TICK_SECONDS, self.tick)
 
     def settle(self):
+        """No process of the tools runs: from here on, what the disks lose may be theirs."""
         self.settled_room, self.settled_seen = self.room, self.seen
 
     def count(self):
+        """Counts the files in a child, and judges what it found. Does nothing while a count is under way."""
         if self.counting:
             return
         self.counting = True
@@ -138,11 +155,11 @@ class Disk:
         self.look()
         room = self.room
 
-        def counted(line):
+        def counted(line: bytes):
             self.counting = False
             self.room_when_counted = room
             # If the count fails, the disk's loss is used instead.
-            answer = {"bytes": self.seen, "unseen": True, "seconds": 0.1}
+            answer: dict[str, Any] = {"bytes": self.seen, "unseen": True, "seconds": 0.1}
             if line.endswith(b"\n"):
                 answer = json.loads(line)["ok"]
             self.count_seconds = answer["seconds"]
@@ -161,7 +178,9 @@ class Disk:
         except OSError:
             counted(b"")
 
-    def judge(self, counted, unseen):
+    def judge(self, counted: int, unseen: bool):
+        """Ends everything if the limit is reached. @param counted bytes @param unseen whether there may be more that cannot be
+        counted"""
         self.seen = counted
         if self.settled_seen is None:
             self.settled_seen = counted
@@ -170,7 +189,7 @@ class Disk:
         outputs = self.supervisor.trim_outputs()
         self.used = counted + outputs + hidden
         short = self.free < self.floor
-        over = self.used > self.limit
+        over = self.limit is not None and self.used > self.limit
         if not self.ended and (over or (short and grown + outputs + hidden > GROWN_BYTES)):
             self.overrun()
         self.full = over or short
@@ -193,5 +212,6 @@ def room_left():
     return min(free), (*free, *(info.f_favail * SMALLEST_BYTES for info in found))
 
 
-def loss(before, now):
+def loss(before: tuple[int, ...], now: tuple[int, ...]):
+    """@returns how much the value that shrank most has lost, in bytes"""
     return max(then - left for then, left in zip(before, now))

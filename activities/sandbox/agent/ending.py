@@ -9,6 +9,10 @@ import time
 from .place import ATTACHED, MARK
 from .process import as_tool, family, kill_now
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .command import Command
+
 POLL_SECONDS = 0.01
 # After this many sweeps in a row that each found new processes (a fork bomb that calls setsid), all processes of the tools'
 # uid are killed. A bomb grows back within 20 ms, and then a sweep takes 70-200 ms (measured).
@@ -20,7 +24,7 @@ GIVE_UP_SWEEPS = 500
 class Ending:
     """How one command is ended: advances by itself until none of its processes are left, then calls `command.swept()`."""
 
-    def __init__(self, command, by, grace_ms):
+    def __init__(self, command: Command, by: str, grace_ms: float):
         self.command = command
         # Who or what ends it.
         self.by = by
@@ -35,16 +39,17 @@ class Ending:
         # Sweeps in a row that found new processes.
         self.grown = 0
 
-    def hasten(self, grace_ms):
+    def hasten(self, grace_ms: float):
         """Shortens the grace period, never prolongs it."""
         self.deadline = min(self.deadline, time.monotonic() + grace_ms / 1000)
 
     def advance(self):
+        """One step; arranges the next one itself."""
         command = self.command
         overdue = time.monotonic() >= self.deadline
         if not command.started:
             # Before exec the child does not have all its marks, so a sweep might not find it.
-            if overdue:
+            if overdue and command.child is not None:
                 # A tool may have stopped it just before it became the program.
                 command.child.kill()
             self.again(POLL_SECONDS)
@@ -61,10 +66,12 @@ class Ending:
         self.swept = True
         command.swept()
 
-    def again(self, seconds):
+    def again(self, seconds: float):
+        """Advances after so many seconds."""
         self.command.loop.after(seconds, self.advance)
 
     def begin(self):
+        """TERM to the group, if the command's first process still runs."""
         command = self.command
         self.begun = True
         # Once the process is reaped, another one may get its id.
@@ -75,12 +82,13 @@ class Ending:
             self.signal_group(signal.SIGTERM)
 
     def find_family(self):
+        """@returns its processes, pid -> start time"""
         with as_tool():
             mark = f"{MARK}={self.command.id}".encode()
             self.known = family(mark, self.command.number, self.leader, self.known)
         return self.known
 
-    def signal_group(self, number):
+    def signal_group(self, number: int):
         """False when the group is empty."""
         if self.leader is None:
             return False

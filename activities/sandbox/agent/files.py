@@ -4,6 +4,8 @@ No path leaves /workspace: a path is walked folder by folder from an open folder
 way, `..` goes back to the folder we came from. So nothing is ever looked up by a name that a tool could have replaced.
 """
 
+from __future__ import annotations
+
 import binascii
 import errno
 import fcntl
@@ -13,6 +15,10 @@ import stat
 import time
 
 from .place import WORKSPACE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_LINKS = 40
 MAX_HASHED_BYTES = 64 << 20
@@ -36,7 +42,9 @@ REASONS = {
 
 
 class Refusal(Exception):
-    def __init__(self, reason, text):
+    """The operation is not done. `reason` is for programs, the text for the model."""
+
+    def __init__(self, reason: str, text: str):
         super().__init__(text)
         self.reason = reason
 
@@ -45,7 +53,8 @@ def outside():
     return Refusal("outside", f"the path leaves {WORKSPACE}")
 
 
-def parts_of(path):
+def parts_of(path: str):
+    """The path's names, from the workspace on. @raises Refusal"""
     if "\0" in path:
         raise Refusal("failed", "a path cannot contain a NUL character")
     if path.startswith("/"):
@@ -58,14 +67,15 @@ def parts_of(path):
 class Place:
     """Where a path ends: an open folder and a name in it, or the workspace itself (name None)."""
 
-    def __init__(self, folder, name, info):
+    def __init__(self, folder: int, name: str | None, info: os.stat_result | None):
         self.folder = folder
         self.name = name
         # stat of the file at the path; None if there is none.
         self.info = info
 
 
-def walk(path, follow_last=True, make_folders=False):
+def walk(path: str, follow_last: bool = True, make_folders: bool = False):
+    """Walks to a path. @returns where it ends @raises Refusal, OSError"""
     # The folders walked through so far: `..` goes back to the previous one.
     folders = [os.open(WORKSPACE, os.O_PATH | os.O_DIRECTORY)]
     todo = parts_of(path)[::-1]
@@ -117,21 +127,23 @@ def walk(path, follow_last=True, make_folders=False):
     return Place(folders[-1], None, os.fstat(folders[-1]))
 
 
-def open_regular(place):
+def open_regular(place: Place):
+    """@returns a descriptor of the file @raises Refusal if it is something else, OSError"""
     if place.info is None:
         raise FileNotFoundError(errno.ENOENT, "")
     if stat.S_ISDIR(place.info.st_mode):
         raise IsADirectoryError(errno.EISDIR, "")
     if not stat.S_ISREG(place.info.st_mode):
         raise Refusal("not-a-file", "it is a pipe, socket or device")
-    fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=place.folder)
+    fd = os.open(place.name or ".", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=place.folder)
     # It may have been replaced since it was looked at.
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         raise Refusal("not-a-file", "it is a pipe, socket or device")
     return fd
 
 
-def hash_of(fd):
+def hash_of(fd: int):
+    """SHA-256 of an open file, in hex; empty if it has more than MAX_HASHED_BYTES."""
     if os.fstat(fd).st_size > MAX_HASHED_BYTES:
         return ""
     digest = hashlib.sha256()
@@ -142,11 +154,13 @@ def hash_of(fd):
     return digest.hexdigest()
 
 
-def read_file(request):
+def read_file(request: dict[str, Any]):
+    """Bytes from `offset`, at most `maxBytes`; size, hash and mode of the whole file. @raises Refusal, OSError"""
     fd = open_regular(walk(request["path"]))
     info = os.fstat(fd)
     left = min(request.get("maxBytes") or MAX_READ_BYTES, MAX_READ_BYTES)
-    offset, pieces = request.get("offset") or 0, []
+    offset: int = request.get("offset") or 0
+    pieces: list[bytes] = []
     while left > 0 and (data := os.pread(fd, min(left, 1 << 20), offset)):
         pieces.append(data)
         offset += len(data)
@@ -155,7 +169,7 @@ def read_file(request):
     return {"data": b"".join(pieces), "size": info.st_size, "hash": hash_of(fd), "mode": mode}
 
 
-def lock_folder(place):
+def lock_folder(place: Place):
     """Keeps our other file operations from writing here between comparing and writing; released when this process ends."""
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=place.folder)
     end = time.monotonic() + LOCK_SECONDS
@@ -168,7 +182,7 @@ def lock_folder(place):
             time.sleep(0.002)
 
 
-def check_unchanged(place, if_hash, new_hash):
+def check_unchanged(place: Place, if_hash: str | None, new_hash: str | None):
     """Raises if the file does not have the hash that the caller expects. True if it already has the new content."""
     current = None if place.info is None else hash_of(open_regular(place))
     if current is not None and current == new_hash:
@@ -181,11 +195,14 @@ def check_unchanged(place, if_hash, new_hash):
     return False
 
 
-def writable(place):
-    return os.access(place.name, os.W_OK, dir_fd=place.folder, effective_ids=True, follow_symlinks=False)
+def writable(place: Place):
+    """Whether the tools' user may write to the file."""
+    return os.access(place.name or ".", os.W_OK, dir_fd=place.folder, effective_ids=True, follow_symlinks=False)
 
 
-def write_file(request):
+def write_file(request: dict[str, Any]):
+    """Replaces the file as a whole. With `ifHash`, only the content of that hash, or with None only what is not there. @raises
+    Refusal, OSError"""
     data = binascii.a2b_base64(request["data"])
     new_hash = hashlib.sha256(data).hexdigest()
     place = walk(request["path"], make_folders=True)
@@ -222,7 +239,8 @@ def write_file(request):
     return {"created": info is None, "hash": new_hash}
 
 
-def remove_file(request):
+def remove_file(request: dict[str, Any]) -> dict[str, Any]:
+    """@raises Refusal, OSError"""
     place = walk(request["path"], follow_last=False)
     if place.name is None:
         raise IsADirectoryError(errno.EISDIR, "")
@@ -241,7 +259,8 @@ def remove_file(request):
     return {}
 
 
-def entry(name, info, folder):
+def entry(name: str, info: os.stat_result, folder: int):
+    """Name, kind and size in bytes; for a link its target."""
     if stat.S_ISLNK(info.st_mode):
         try:
             return {"name": name, "kind": "link", "size": info.st_size, "target": os.readlink(name, dir_fd=folder)}
@@ -252,12 +271,13 @@ def entry(name, info, folder):
     return {"name": name, "kind": kind, "size": info.st_size}
 
 
-def list_folder(request):
+def list_folder(request: dict[str, Any]):
+    """At most `maxEntries`, sorted by name; `total` counts all. @raises Refusal, OSError"""
     place = walk(request["path"])
     name = "." if place.name is None else place.name
     fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place.folder)
     names = sorted(os.listdir(fd))
-    entries = []
+    entries: list[dict[str, Any]] = []
     for name in names[: min(request.get("maxEntries") or MAX_ENTRIES, MAX_ENTRIES)]:
         try:
             entries.append(entry(name, os.stat(name, dir_fd=fd, follow_symlinks=False), fd))
@@ -266,7 +286,8 @@ def list_folder(request):
     return {"entries": entries, "total": len(names)}
 
 
-def stat_file(request):
+def stat_file(request: dict[str, Any]):
+    """@raises Refusal, OSError"""
     place = walk(request["path"], follow_last=False)
     if place.info is None:
         raise FileNotFoundError(errno.ENOENT, "")
@@ -282,7 +303,8 @@ FILE_OPERATIONS = {
 }
 
 
-def answer_file(request):
+def answer_file(request: dict[str, Any]):
+    """Does what the request says (`do`). @returns its result, or why it was refused; never raises what a path can cause"""
     try:
         return {"ok": True, **FILE_OPERATIONS[request["do"]](request)}
     except Refusal as error:

@@ -3,6 +3,8 @@ once, in a container of the operator's image that shares the sandbox's network a
 never has.
 """
 
+from __future__ import annotations
+
 import ipaddress
 import json
 import os
@@ -25,7 +27,7 @@ def nameservers():
                     pass
 
 
-def load(rules):
+def load(rules: str):
     """@returns what went wrong"""
     for server in nameservers():
         rules += f"add element inet longhaul nameservers{server.version} {{ {server} }}\n"

@@ -2,15 +2,22 @@
 `longhaul forward`.
 """
 
+from __future__ import annotations
+
 import os
 import socket
 import sys
 import threading
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 CHUNK_BYTES = 1 << 16
 
 
-def connect(port):
+def connect(port: int):
+    """Exits with the reason if nothing listens at the port."""
     trouble = None
     for address in ("127.0.0.1", "::1"):
         try:
@@ -20,20 +27,23 @@ def connect(port):
     sys.exit(f"{trouble}")
 
 
-def send(peer):
+def send(peer: socket.socket):
+    """Standard input to the server, until its end. @raises OSError"""
     while data := os.read(0, CHUNK_BYTES):
         peer.sendall(data)
     peer.shutdown(socket.SHUT_WR)
 
 
-def receive(peer):
+def receive(peer: socket.socket):
+    """The server's bytes to standard output, until its end. @raises OSError"""
     while data := peer.recv(CHUNK_BYTES):
         view = memoryview(data)
         while view:
             view = view[os.write(1, view) :]
 
 
-def quietly(copy, peer):
+def quietly(copy: Callable[[socket.socket], None], peer: socket.socket):
+    """Copies until one side closes."""
     try:
         copy(peer)
     except OSError:

@@ -2,6 +2,8 @@
 proxy has for this sandbox.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import signal
@@ -10,6 +12,10 @@ import socket
 from egress.splice import splice
 
 from .child import keep_only
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
 
 EGRESS_FOLDER = "/run/longhaul"
 # The usual port for proxies, because of squid.
@@ -26,7 +32,7 @@ def egress_listener():
     return socket.create_server(("127.0.0.1", EGRESS_PORT), backlog=128)
 
 
-def start_forwarder(listener, credentials):
+def start_forwarder(listener: socket.socket, credentials: str):
     """@returns the process id"""
     pid = os.fork()
     if pid:
@@ -44,7 +50,7 @@ def start_forwarder(listener, credentials):
         os._exit(1)
 
 
-async def open_upstream(credentials):
+async def open_upstream(credentials: str):
     """@param credentials the sandbox's name and its token, of which its socket has the name"""
     import asyncio
 
@@ -57,10 +63,11 @@ async def open_upstream(credentials):
         return upstream
 
 
-def forward_all(listener, credentials):
+def forward_all(listener: socket.socket, credentials: str):
+    """Runs until the process is ended."""
     import asyncio
 
-    async def accept(reader, writer):
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         upstream = None
         try:
             upstream = await open_upstream(credentials)

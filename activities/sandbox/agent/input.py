@@ -7,9 +7,18 @@ import selectors
 
 from .loop import CHUNK
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .loop import Loop
+
 
 class Input:
-    def __init__(self, loop):
+    """Sizes and offsets in bytes, from the beginning of all input."""
+
+    def __init__(self, loop: Loop):
         self.loop = loop
         # Our end of the pipe; None if the command gets no input, and once the pipe is closed.
         self.fd: int | None = None
@@ -20,11 +29,11 @@ class Input:
         # Bytes so far, whether more will follow, and callbacks of requests that wait to send more.
         self.size = 0
         self.more = False
-        self.feeders = []
+        self.feeders: list[Callable[[], object]] = []
         # Names of the named pieces so far.
-        self.named = set()
+        self.named: set[str] = set()
 
-    def begin(self, data, more):
+    def begin(self, data: bytes, more: bool):
         """@returns whether it needs a pipe, whose end goes to `fd`"""
         self.rest = memoryview(data)
         self.size, self.more = len(data), more
@@ -37,7 +46,7 @@ class Input:
             os.set_blocking(self.fd, False)
             self.loop.watch(self.fd, selectors.EVENT_WRITE, self.feed)
 
-    def offset_of(self, request):
+    def offset_of(self, request: dict[str, Any]):
         """The offset of a piece. A named piece is appended, but only once."""
         if "offset" in request:
             return request["offset"]
@@ -46,7 +55,7 @@ class Input:
         self.named.add(request["once"])
         return self.size
 
-    def take(self, offset, data, last, done):
+    def take(self, offset: int, data: bytes, last: bool, done: Callable[[], object]):
         """Adds a piece. A repeated request, whose first answer was lost, adds nothing. `done` is called once there is room
         for the next piece."""
         self.feeders.append(done)
@@ -54,18 +63,20 @@ class Input:
             self.size += len(data)
             self.more = not last
             self.rest = memoryview(bytes(self.rest) + data)
-            if self.flowing:
+            if self.flowing and self.fd is not None:
                 self.loop.unwatch(self.fd)
                 self.loop.watch(self.fd, selectors.EVENT_WRITE, self.feed)
         if self.fd is None or (self.more and not self.rest):
             self.release_feeders()
 
     def release_feeders(self):
+        """Answers the requests that wait to send more."""
         feeders, self.feeders = self.feeders, []
         for done in feeders:
             done()
 
     def feed(self):
+        """Writes what the pipe takes."""
         if self.fd is None:
             return
         try:
@@ -84,6 +95,7 @@ class Input:
         self.release_feeders()
 
     def close(self):
+        """Ends the input: the command reads its end."""
         if self.fd is not None:
             self.loop.unwatch(self.fd)
             os.close(self.fd)

@@ -1,5 +1,7 @@
 """An event loop for descriptors and timers, in one thread."""
 
+from __future__ import annotations
+
 import heapq
 import itertools
 import selectors
@@ -8,31 +10,45 @@ import traceback
 
 from .place import HOME
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from _typeshed import FileDescriptorLike
+
 TROUBLE = f"{HOME}/trouble"
 # The most bytes read from or written to a pipe or socket before others get their turn.
 CHUNK = 1 << 18
 
 
 class Loop:
+    """Calls back when a descriptor is ready, or a time has come. A callback that fails is recorded and its descriptor no longer
+    watched."""
+
     def __init__(self):
         self.selector = selectors.DefaultSelector()
-        self.timers = []
+        # When each is due (by the monotonic clock, in seconds), its number, and what it calls.
+        self.timers: list[tuple[float, int, Callable[[], object]]] = []
         self.count = itertools.count()
 
-    def watch(self, fd, events, call):
+    def watch(self, fd: FileDescriptorLike, events: int, call: Callable[[], object]):
+        """@raises KeyError if it is watched already"""
         self.selector.register(fd, events, call)
 
-    def unwatch(self, fd):
+    def unwatch(self, fd: FileDescriptorLike):
+        """Does nothing if it is not watched."""
         try:
             self.selector.unregister(fd)
         except (KeyError, ValueError):
             # Not watched, or closed already.
             pass
 
-    def after(self, seconds, call):
+    def after(self, seconds: float, call: Callable[[], object]):
+        """Calls once, after so many seconds."""
         heapq.heappush(self.timers, (time.monotonic() + seconds, next(self.count), call))
 
     def run(self):
+        """Never returns."""
         while True:
             wait = None
             while self.timers:
@@ -47,7 +63,7 @@ class Loop:
                     self.unwatch(key.fileobj)
 
     @staticmethod
-    def run_safely(call):
+    def run_safely(call: Callable[[], object]):
         """Records an error in TROUBLE: a bug of ours must not end the sandbox and everything that runs in it."""
         try:
             call()

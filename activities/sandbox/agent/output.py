@@ -1,5 +1,7 @@
 """A command's output, kept within bounds."""
 
+from __future__ import annotations
+
 import os
 import struct
 
@@ -11,7 +13,7 @@ TURNS_BYTES = 4 << 20
 class Output:
     """One stream, kept in one file: the first `limit` bytes, then a ring buffer of the last 1 MiB."""
 
-    def __init__(self, path, limit, total=0, kept=None):
+    def __init__(self, path: str, limit: int, total: int = 0, kept: int | None = None):
         self.path = path
         self.limit = limit
         self.total = total
@@ -21,16 +23,18 @@ class Output:
 
     @property
     def kept(self):
+        """Bytes that can be read."""
         return min(self.total, self.limit + TAIL_BYTES) if self.cut is None else self.cut
 
-    def place(self, position):
+    def place(self, position: int):
         """The file offset of the byte at this position of the stream, and how many bytes may follow it contiguously."""
         if position < self.limit:
             return position, self.limit - position
         ring = (position - self.limit) % TAIL_BYTES
         return self.limit + ring, TAIL_BYTES - ring
 
-    def add(self, data):
+    def add(self, data: bytes):
+        """Takes more of the stream. A disk that is full is no error: from then on bytes are only counted."""
         view = memoryview(data)
         try:
             while view and self.cut is None:
@@ -44,9 +48,9 @@ class Output:
             self.cut = min(self.total, self.limit)
         self.total += len(view)
 
-    def read(self, offset, count):
+    def read(self, offset: int, count: int):
         """At most `count` bytes of the kept output, from `offset` in it."""
-        parts = []
+        parts: list[bytes] = []
         # If there is a gap, the bytes after the first `limit` are the end of the stream.
         skipped = self.total - self.kept if self.cut is None else 0
         count = min(count, self.kept - offset)
@@ -80,7 +84,7 @@ class Output:
             self.fd = None
 
 
-def whole_characters(data):
+def whole_characters(data: bytes):
     """How many bytes come before a character of UTF-8 that is not complete at the end."""
     for back in range(1, min(3, len(data)) + 1):
         byte = data[-back]
@@ -96,11 +100,11 @@ class Turns(Output):
     """Where, in an output that two streams share, the other stream begins: eight bytes each, twice the position, plus 1 if it is
     standard error that begins. Standard output is first."""
 
-    def __init__(self, path):
+    def __init__(self, path: str):
         super().__init__(path, TURNS_BYTES)
         self.number = 0
 
-    def note(self, number, position):
+    def note(self, number: int, position: int):
         if number != self.number:
             self.number = number
             self.add(struct.pack("<Q", position << 1 | number))
@@ -109,20 +113,20 @@ class Turns(Output):
 class Side:
     """One of two streams that share an output, in the order in which their bytes arrive."""
 
-    def __init__(self, number, output, turns):
+    def __init__(self, number: int, output: Output, turns: Turns):
         self.number = number
         self.output = output
         self.turns = turns
         self.torn = b""
 
-    def add(self, data):
+    def add(self, data: bytes):
         # The other stream must not come between the bytes of one character.
         data = self.torn + data
         whole = whole_characters(data)
         self.torn = data[whole:]
         self.put(data[:whole])
 
-    def put(self, data):
+    def put(self, data: bytes):
         if data:
             self.turns.note(self.number, self.output.total)
             self.output.add(data)

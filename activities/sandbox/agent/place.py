@@ -1,5 +1,7 @@
 """The supervisor's folders and user ids: in a container of our own, or attached to one that someone else owns."""
 
+from __future__ import annotations
+
 import json
 import os
 
@@ -21,7 +23,7 @@ MARK_LINE = b"Max file locks"
 HIGHEST_NUMBER = ATTACHED["number"] if ATTACHED else 1 << 62
 
 
-def folder_of(cwd):
+def folder_of(cwd: str | None):
     """The folder in which a command runs."""
     path = cwd or ""
     if path == NAMED_WORKSPACE or path.startswith(NAMED_WORKSPACE + "/"):

@@ -1,14 +1,21 @@
 """Lists the tools' listening sockets, as one JSON text. Runs as uid 1000 in the sandbox, for `longhaul ports`."""
 
+from __future__ import annotations
+
 import ipaddress
 import json
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 TOOL_UID = "1000"
 LISTENS = "0A"
 
 
-def address_of(text):
+def address_of(text: str):
     """Parses an address as the kernel writes it: words of four bytes, each in the machine's byte order."""
     words = [bytes.fromhex(text[at : at + 8])[::-1] for at in range(0, len(text), 8)]
     address = ipaddress.ip_address(b"".join(words))
@@ -17,7 +24,7 @@ def address_of(text):
 
 def processes():
     """@returns id and name of the process that holds a socket, by the socket's inode"""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
@@ -32,8 +39,9 @@ def processes():
     return found
 
 
-def listeners():
-    holders = processes()
+def listeners() -> Iterator[dict[str, Any]]:
+    """Each with port, address, and pid and name of its process, or None if that cannot be inspected."""
+    holders, none = processes(), {"pid": None, "process": None}
     for table in ("tcp", "tcp6"):
         try:
             with open(f"/proc/net/{table}", encoding="ascii") as file:
@@ -44,7 +52,7 @@ def listeners():
         for row in rows:
             if row[3] == LISTENS and row[7] == TOOL_UID:
                 address, _, port = row[1].partition(":")
-                holder = holders.get(row[9], {"pid": None, "process": None})
+                holder = holders.get(row[9], none)
                 yield {"port": int(port, 16), "address": address_of(address), **holder}
 
 

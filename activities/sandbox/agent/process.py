@@ -1,5 +1,7 @@
 """The tools' uid: acting as it, and finding its processes."""
 
+from __future__ import annotations
+
 import os
 import signal
 import stat
@@ -34,7 +36,7 @@ def as_tool():
         os.setegid(0)
 
 
-def kill_now(pid):
+def kill_now(pid: int):
     """Kills a process. With -1 it kills all processes of the tools' uid except this one and the first one, in one call, which no
     fork can outrun. Must be called as that uid."""
     try:
@@ -95,7 +97,7 @@ def adopt_orphans():
 
 def processes():
     """pid -> (parent, group, session, start time) of every process that is not a zombie."""
-    table = {}
+    table: dict[int, tuple[int, int, int, int]] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -105,11 +107,13 @@ def processes():
         except OSError:
             continue
         if fields and fields[0] not in (b"Z", b"X"):
-            table[int(name)] = tuple(int(fields[at]) for at in (1, 2, 3, 19))
+            parent, group, session, born = (int(fields[at]) for at in (1, 2, 3, 19))
+            table[int(name)] = (parent, group, session, born)
     return table
 
 
-def carries(pid, mark):
+def carries(pid: int, mark: bytes):
+    """Whether a process has the mark in its environment; false if that cannot be read. @param pid its id"""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return (b"\0" + mark + b"\0") in (b"\0" + file.read() + b"\0")
@@ -117,7 +121,7 @@ def carries(pid, mark):
         return False
 
 
-def number_of(pid):
+def number_of(pid: int):
     """The number of the command that started a process; None if no command did."""
     try:
         with open(f"/proc/{pid}/limits", "rb") as file:
@@ -127,7 +131,7 @@ def number_of(pid):
         return None
 
 
-def family(mark, number, leader, known):
+def family(mark: bytes, number: int | None, leader: int | None, known: dict[int, int]):
     """pid -> start time of the processes of a command: those with its number or mark, those in the session or group of a leader
     that still ran just now, those `known` before their parents ended, and all descendants. Must be called as the tools' uid."""
     table = processes()
@@ -142,7 +146,7 @@ def family(mark, number, leader, known):
     return with_descendants(found, table)
 
 
-def with_descendants(found, table):
+def with_descendants(found: dict[int, int], table: dict[int, tuple[int, int, int, int]]):
     """`found` and all descendants of its processes; pid -> start time."""
     grown = True
     while grown:

@@ -1,11 +1,13 @@
 """Whether an address can be reached from here."""
 
+from __future__ import annotations
+
 import socket
 
 DISCARD_PORT = 9
 
 
-def is_reachable(address):
+def is_reachable(address: str):
     """Whether the kernel sends anything to the address, by its routes or from a socket bound to a device. The probe is an
     empty datagram to the discard port."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -1,10 +1,16 @@
 """Copies bytes between its standard streams and the supervisor's socket. Runs as root, once per connected worker."""
 
+from __future__ import annotations
+
 import os
 import select
 import socket
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SOCKET = os.environ.get("LONGHAUL_SOCKET", "/var/lib/longhaul/control.sock")
 CONNECT_SECONDS = float(os.environ.get("LONGHAUL_CONNECT_SECONDS", 10))
@@ -12,6 +18,7 @@ CHUNK = 1 << 18
 
 
 def connect():
+    """@returns the connection to the supervisor; exits with 75 after CONNECT_SECONDS without one"""
     deadline = time.monotonic() + CONNECT_SECONDS
     while True:
         peer = socket.socket(socket.AF_UNIX)
@@ -26,13 +33,15 @@ def connect():
             time.sleep(0.005)
 
 
-def write_all(write, data):
+def write_all(write: Callable[[memoryview], int], data: bytes):
+    """@raises OSError"""
     view = memoryview(data)
     while view:
         view = view[write(view) :]
 
 
 def copy():
+    """Copies until either side ends. @raises OSError"""
     peer = connect()
     # The supervisor never blocks on a reader and this process only copies, so blocking writes cannot deadlock.
     while True:

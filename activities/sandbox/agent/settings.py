@@ -1,6 +1,8 @@
 """What the tools run with: the environment, the settings of a session's configuration (variables, system files, certificate
 authorities), and what the kernel lets them do."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import os
@@ -10,6 +12,10 @@ import struct
 
 from .place import TOOL_UID, WORKSPACE
 from .usage import status_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Where images keep the public authorities: Debian and Alpine, Fedora, others.
 PUBLIC_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
@@ -29,14 +35,14 @@ TRUST = (
 )
 
 
-def apply_settings(settings):
+def apply_settings(settings: dict[str, Any]):
     """Idempotent. @returns variables for commands. @raises OSError if a file cannot be written"""
-    variables = {}
+    variables: dict[str, str] = {}
     for path, text in settings.get("files", {}).items():
         write_system_file(path, text)
     certificates = settings.get("certificates")
     if certificates:
-        public = next(filter(None, map(read_bytes, PUBLIC_BUNDLES)), b"")
+        public = next((found for found in map(read_bytes, PUBLIC_BUNDLES) if found), b"")
         text = f"{public.decode('utf-8', 'replace')}\n{certificates}"
         write_system_file(BUNDLE, text)
         variables.update(dict.fromkeys(TRUST, BUNDLE))
@@ -46,13 +52,13 @@ def apply_settings(settings):
     return {**variables, **settings.get("env", {})}
 
 
-def java_store(text):
+def java_store(text: str):
     """The certificates of a PEM text as a Java key store. Its times are fixed, so that the same text gives the same bytes.
     Source: the format as JavaKeyStore of OpenJDK writes it."""
     blocks = re.findall("-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", text, re.S)
     found = dict.fromkeys(filter(None, map(der_of, blocks)))
 
-    def word(value):
+    def word(value: bytes):
         return struct.pack(">H", len(value)) + value
 
     entries = [
@@ -63,14 +69,16 @@ def java_store(text):
     return whole + hashlib.sha1(JAVA_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + whole).digest()
 
 
-def der_of(block):
+def der_of(block: str):
+    """None if the block is no base64."""
     try:
         return base64.b64decode(block)
     except ValueError:
         return None
 
 
-def read_bytes(path):
+def read_bytes(path: str):
+    """Empty if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -78,7 +86,7 @@ def read_bytes(path):
         return b""
 
 
-def write_system_file(path, content):
+def write_system_file(path: str, content: str | bytes):
     """Writes a file that root owns and everyone can read. Skipped if the content is the same: the disk may be full by now."""
     data = content if isinstance(content, bytes) else content.encode("utf-8")
     if read_bytes(path) == data:

@@ -4,6 +4,8 @@ a command, with the tools' rights. A problem is reported in the answer and does 
 Input: {"do", "commands", "rebuilt"}.
 """
 
+from __future__ import annotations
+
 import fnmatch
 import hashlib
 import json
@@ -13,6 +15,11 @@ import shutil
 import stat
 import subprocess
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 WORKSPACE = b"/workspace"
 # In the home folder, which is kept as it is.
@@ -33,10 +40,10 @@ LOCKS = (
 
 
 class Unable(Exception):
-    pass
+    """The text is for people: why a result cannot be kept."""
 
 
-def walk(rebuilt, inside_rebuilt):
+def walk(rebuilt: list[str], inside_rebuilt: bool):
     """@yields path, status, and whether it is in a folder that is recreated; a folder comes before its contents"""
     folders = [(b"", False)]
     count = 0
@@ -58,7 +65,8 @@ def walk(rebuilt, inside_rebuilt):
                 folders.append((path, below))
 
 
-def digest(path, status):
+def digest(path: bytes, status: os.stat_result):
+    """@raises OSError"""
     if stat.S_ISLNK(status.st_mode):
         return hashlib.sha256(os.readlink(os.path.join(WORKSPACE, path))).hexdigest()
     if not stat.S_ISREG(status.st_mode):
@@ -70,7 +78,8 @@ def digest(path, status):
     return whole.hexdigest()
 
 
-def hash_of(order, wanted):
+def hash_of(order: dict[str, Any], wanted: Callable[[bytes], bool]):
+    """Over the wanted files: paths, modes, contents. @raises Unable, OSError"""
     whole = hashlib.sha256()
     room = MAX_HASHED_BYTES
     for path, status, below in walk(order["rebuilt"], False):
@@ -83,17 +92,18 @@ def hash_of(order, wanted):
     return whole.hexdigest()
 
 
-def words_of(command):
+def words_of(command: str):
     try:
         return shlex.split(command)
     except ValueError:
         return command.split()
 
 
-def do_locks(order):
+def do_locks(order: dict[str, Any]):
+    """{"hash"} of the files that name packages, and {"commit"} of a repository that has one."""
     named = {os.path.normpath(word.encode()) for command in order["commands"] for word in words_of(command)}
 
-    def is_lock(path):
+    def is_lock(path: bytes):
         name = os.path.basename(path).decode(errors="replace")
         return path in named or any(fnmatch.fnmatchcase(name, lock) for lock in LOCKS)
 
@@ -104,12 +114,12 @@ def do_locks(order):
     return {"hash": hash_of(order, is_lock), "commit": commit} if commit else {}
 
 
-def do_contains(order):
+def do_contains(order: dict[str, Any]):
     """Whether the current commit is the given one or comes after it."""
     return {"contains": git("merge-base", order["commit"], "HEAD").strip() == order["commit"]}
 
 
-def git(*arguments):
+def git(*arguments: str):
     """@returns its output, empty if it fails; a replacement of a commit by another one is not followed"""
     command = ["git", "-C", WORKSPACE, "--no-replace-objects", *arguments]
     try:
@@ -118,7 +128,7 @@ def git(*arguments):
         return ""
 
 
-def do_begin(order):
+def do_begin(order: dict[str, Any]):
     """Records the files that exist before the commands run, and hashes them."""
     if f"{FOLDER}/".startswith(f"{WORKSPACE.decode()}/"):
         raise Unable("the image gives uid 1000 no home")
@@ -131,18 +141,21 @@ def do_begin(order):
     return {"hash": hash_of(order, lambda path: True)}
 
 
-def state_of(status):
+def state_of(status: os.stat_result):
     """A value that differs if the entry has changed. Constant for folders: their entries are compared instead."""
     if stat.S_ISDIR(status.st_mode):
         return b"folder"
     return f"{status.st_mode} {status.st_size} {status.st_mtime_ns}".encode()
 
 
-def do_pack(order):
+def do_pack(order: dict[str, Any]):
+    """Packs what the commands made. {"onlyRebuilt", "bytes"} @raises Unable, OSError"""
     with open(BEFORE, "rb") as file:
         fields = file.read().split(b"\0")
     before = dict(zip(fields[0::2], fields[1::2]))
-    made, covered, outside, size = [], set(), 0, 0
+    made: list[bytes] = []
+    covered: set[bytes] = set()
+    outside = size = 0
     for path, status, below in walk(order["rebuilt"], True):
         known = before.pop(path, None)
         if known is None:
@@ -167,6 +180,7 @@ def do_pack(order):
 
 
 def home_bytes():
+    """Bytes on the disk below the home folder."""
     total = 0
     device = os.stat(os.path.dirname(FOLDER)).st_dev
     folders = [os.path.dirname(FOLDER)]
@@ -183,7 +197,8 @@ def home_bytes():
     return total
 
 
-def do_unpack(order):
+def do_unpack(order: dict[str, Any]):
+    """Idempotent: files that are there stay. {"unpacked"} @raises Unable, OSError"""
     found = os.path.exists(PACK)
     if found:
         # Files that this session already has stay as they are.
@@ -192,12 +207,13 @@ def do_unpack(order):
     return {"unpacked": found}
 
 
-def do_clear(order):
+def do_clear(order: dict[str, Any]) -> dict[str, Any]:
     shutil.rmtree(FOLDER, ignore_errors=True)
     return {}
 
 
-def tar(arguments, names):
+def tar(arguments: list[str], names: bytes):
+    """@raises Unable with the last line that it printed"""
     command = ["tar", "--directory=/workspace", f"--file={PACK}", *arguments]
     done = subprocess.run(command, input=names, capture_output=True, check=False)
     if done.returncode != 0:
@@ -205,7 +221,7 @@ def tar(arguments, names):
         raise Unable(f"tar says: {last[:200]}")
 
 
-def answer(order):
+def answer(order: dict[str, Any]):
     try:
         return globals()["do_" + order["do"]](order)
     except Unable as error:

@@ -1,19 +1,21 @@
 /** The Python programs that run inside containers: each is a module of the packages `agent` and `egress`, and all that it imports. */
 import { readFileSync } from "node:fs";
+import { deflateSync } from "node:zlib";
 
 const LOADER = "agent.loader";
 
 const text = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
 
+const PACKAGES = ["agent", "egress", "agent.delivery", "agent.workspace"];
+const read = new Map<string, string>();
+
 /** Undefined for what is not ours: the standard library. */
 function sourceOf(name: string): string | undefined {
   if (!/^(agent|egress)\b/.test(name)) return undefined;
   const path = name.replaceAll(".", "/");
-  try {
-    return text(`${path}.py`);
-  } catch {
-    return text(`${path}/__init__.py`);
-  }
+  const source = read.get(name) ?? text(PACKAGES.includes(name) ? `${path}/__init__.py` : `${path}.py`);
+  read.set(name, source);
+  return source;
 }
 
 /** The names of the modules that a module imports when it is loaded. */
@@ -24,9 +26,9 @@ function importedBy(name: string, source: string): string[] {
 }
 
 /**
- * The program as one text: as JSON, which Python's `eval` reads too, the main module's name, all modules by name, and `foreign`.
- * Programs are passed in the environment of the process that runs them, so that `ps` stays readable. The kernel takes at most
- * 128 KiB in one variable.
+ * The program as one text: as JSON, which Python's `eval` reads too, the main module's name, all modules by name, and `foreign`;
+ * deflated, in base64. Programs are passed in the environment of the process that runs them, so that `ps` stays readable. The
+ * kernel takes at most 128 KiB in one variable, and the engine repeats it in each answer about a container.
  * @param foreign names of variables that are removed first, because the image may have set them
  */
 function programOf(main: string, foreign: readonly string[] = []): string {
@@ -40,25 +42,36 @@ function programOf(main: string, foreign: readonly string[] = []): string {
   };
   add(LOADER);
   add(main);
-  return JSON.stringify([main, modules, foreign]);
+  return packed([main, modules, foreign]);
+}
+
+/** A program as it is passed. */
+export const packed = (
+  program: readonly [main: string, modules: Readonly<Record<string, string>>, foreign: readonly string[]],
+): string => deflateSync(JSON.stringify(program)).toString("base64");
+
+/** Packed when it is first needed: that takes milliseconds, and most processes need no large one. */
+function whenNeeded(make: () => string): () => string {
+  let made: string | undefined;
+  return () => (made ??= make());
 }
 
 /** The supervisor in a container that someone else owns. */
-export const supervisorSource = programOf("agent.supervisor");
+export const supervisorSource = whenNeeded(() => programOf("agent.supervisor"));
 
 const foreign = ["LONGHAUL_ATTACHED", "LONGHAUL_HOME"];
-const own = programOf("agent.supervisor", [...foreign, "LONGHAUL_EGRESS"]);
-const ownWithEgress = programOf("agent.supervisor", foreign);
+const own = whenNeeded(() => programOf("agent.supervisor", [...foreign, "LONGHAUL_EGRESS"]));
+const ownWithEgress = whenNeeded(() => programOf("agent.supervisor", foreign));
 
 /**
  * The same in a container of our own, deaf to what the image's environment says of these variables: only a container that someone
  * else owns has them from us.
  */
 export const ownSupervisorSource = ({ hasEgress }: { readonly hasEgress: boolean }): string =>
-  hasEgress ? ownWithEgress : own;
+  hasEgress ? ownWithEgress() : own();
 
 /** Saves and restores a workspace; runs as a command, with the tools' rights. Its input: agent/workspace/main.py. */
-export const workspaceSource = programOf("agent.workspace.main");
+export const workspaceSource = whenNeeded(() => programOf("agent.workspace.main"));
 
 /** Commits a session's uncommitted work, and finds what else there is; runs as a command, with the tools' rights. */
 export const deliverSource = programOf("agent.delivery.deliver");
@@ -94,7 +107,7 @@ export const portsSource = programOf("agent.ports");
 export const forwardSource = programOf("agent.forward");
 
 /** The proxy of `network: listed`. */
-export const egressProxySource = programOf("egress.control");
+export const egressProxySource = whenNeeded(() => programOf("egress.control"));
 
 /** The rules, with a placeholder for each set of addresses. */
 export const networkTemplate = text("agent/network.nft");
@@ -104,8 +117,9 @@ export const networkTemplate = text("agent/network.nft");
  * variables. The program's own children do not get the variable.
  */
 export function pythonArguments(variable: string): string[] {
-  const load = `main,modules,foreign=eval(os.environ.pop("${variable}"));exec(modules["${LOADER}"])`;
-  return ["python3", "-I", "-S", "-c", `import os;${load};run(main,modules,foreign)`];
+  const program = `eval(zlib.decompress(binascii.a2b_base64(os.environ.pop("${variable}"))))`;
+  const load = `main,modules,foreign=${program};exec(modules["${LOADER}"]);run(main,modules,foreign)`;
+  return ["python3", "-I", "-S", "-c", `import binascii,os,zlib;${load}`];
 }
 
 /** What a program of ours says, and nothing else, in a Python that is too old for it: agent/loader.py. */

@@ -5,6 +5,8 @@ Requests and answers are JSON, one per line, many in progress at once: {"q": num
 or {"q", "error": text}; a wait may get {"q", "bytes": n} before that. Bytes are encoded as base64.
 """
 
+from __future__ import annotations
+
 import binascii
 import collections
 import fcntl
@@ -29,6 +31,11 @@ from .process import adopt_orphans, as_tool, open_workspace
 from .reach import is_reachable
 from .settings import apply_settings, own_isolation, tool_environment
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 PROTOCOL = 1
 SOCKET = f"{HOME}/control.sock"
 MAX_READ_BYTES_OF_OUTPUT = 1 << 20
@@ -40,23 +47,25 @@ COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 
 
 class Supervisor:
+    """Its commands by their ids, running and ended, and the workers that are connected."""
+
     def __init__(self):
         self.loop = Loop()
         # Removed from the environment so that tools do not get it.
-        self.credentials = os.environ.pop("LONGHAUL_EGRESS", None)
-        self.listener = egress_listener() if self.credentials else None
-        self.forwarder = None
+        credentials = os.environ.pop("LONGHAUL_EGRESS", None)
+        self.egress = (egress_listener(), credentials) if credentials else None
+        self.forwarder: int | None = None
         # Identifies this start of the sandbox: if it differs, a worker knows that all earlier processes are gone.
         self.boot = os.urandom(8).hex()
         self.base_env = tool_environment()
         hard = resource.getrlimit(MARK_LIMIT)[1]
         self.number = min(HIGHEST_NUMBER, hard) if hard != resource.RLIM_INFINITY else HIGHEST_NUMBER
         self.disk = Disk(self)
-        self.commands = {}
-        self.ended = collections.deque()
+        self.commands: dict[str, Command] = {}
+        self.ended: collections.deque[Command] = collections.deque()
         self.ended_bytes = 0
         # Running commands by process id. File operations are children too, but their exit codes do not matter.
-        self.running = {}
+        self.running: dict[int, Command] = {}
         if ATTACHED:
             self.settle_in()
         os.makedirs(CALLS, 0o700, exist_ok=True)
@@ -87,10 +96,12 @@ class Supervisor:
         adopt_orphans()
 
     def next_number(self):
+        """Lower than all before it: see MARK_LIMIT."""
         self.number -= 1
         return self.number
 
-    def add_ended(self, command):
+    def add_ended(self, command: Command):
+        """Counts an ended command's output, which is deleted first if room is needed."""
         self.ended.append(command)
         self.ended_bytes += command.kept_bytes()
         self.trim_outputs()
@@ -112,7 +123,8 @@ class Supervisor:
                 output.drop()
         return tools
 
-    def handle(self, client, request):
+    def handle(self, client: Client, request: dict[str, Any]):
+        """Answers a request; what it raises is an answer too."""
         q = request["q"]
         try:
             answer = getattr(self, "do_" + request["op"])(client, request)
@@ -122,7 +134,8 @@ class Supervisor:
         if answer is not None:
             client.send({"q": q, "ok": answer})
 
-    def do_hello(self, client, request):
+    def do_hello(self, client: Client, request: dict[str, Any]) -> dict[str, Any]:
+        """The first request of a connection: sets limits and settings, probes addresses. Idempotent."""
         with as_tool():
             if not ATTACHED:
                 open_workspace()
@@ -135,10 +148,11 @@ class Supervisor:
         answer = {"protocol": PROTOCOL, "empty": empty, "boot": self.boot, "reachable": reachable}
         return {**answer, "isolation": own_isolation()}
 
-    def do_ping(self, client, request):
+    def do_ping(self, client: Client, request: dict[str, Any]) -> dict[str, Any]:
         return {}
 
-    def do_start(self, client, request):
+    def do_start(self, client: Client, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Idempotent by `id`. Answers once the program runs, or with `wait` once it has ended."""
         name = request["id"]
         command = self.commands.get(name)
         if command is None:
@@ -157,7 +171,8 @@ class Supervisor:
         command.when_started.append(lambda: client.send({"q": request["q"], "ok": command.state()}))
         return None
 
-    def do_feed(self, client, request):
+    def do_feed(self, client: Client, request: dict[str, Any]):
+        """Answers once there is room for the next piece."""
         command = self.known(request)
 
         def done():
@@ -166,40 +181,45 @@ class Supervisor:
         data = binascii.a2b_base64(request["data"])
         command.input.take(command.input.offset_of(request), data, request["last"], done)
 
-    def do_wait(self, client, request):
+    def do_wait(self, client: Client, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Answers once the command has ended, or after `waitMs`."""
         return self.follow(client, request, self.known(request))
 
-    def follow(self, client, request, command):
+    def follow(self, client: Client, request: dict[str, Any], command: Command):
         if command.end:
             return command.state()
-        waiter = Waiter(client, request["q"], command, request.get("progress"))
+        waiter = Waiter(client, request["q"], command, bool(request.get("progress")))
         if request.get("waitMs") is not None:
             self.loop.after(request["waitMs"] / 1000, waiter.finish)
         return None
 
-    def do_unwait(self, client, request):
+    def do_unwait(self, client: Client, request: dict[str, Any]) -> dict[str, Any]:
+        """Drops the request `of` without an answer."""
         waiter = client.waiters.get(request["of"])
         if waiter:
             waiter.finish(answer=False)
         return {}
 
-    def do_read(self, client, request):
+    def do_read(self, client: Client, request: dict[str, Any]) -> dict[str, Any]:
+        """At most `maxBytes` of the kept output from `offset`, in bytes."""
         output = self.known(request).outputs[request["stream"]]
         count = min(request["maxBytes"], MAX_READ_BYTES_OF_OUTPUT)
         return {"data": output.read(request["offset"], count)}
 
-    def do_kill(self, client, request):
+    def do_kill(self, client: Client, request: dict[str, Any]):
+        """Answers once no process of the command is left. Idempotent."""
         command = self.known(request)
         waiter = Waiter(client, request["q"], command, False)
         command.kill("request", request["graceMs"])
         if command.end and not command.ending:
             waiter.finish()
 
-    def do_state(self, client, request):
+    def do_state(self, client: Client, request: dict[str, Any]) -> dict[str, Any]:
         command = self.commands.get(request["id"])
         return {"state": command.state() if command else None}
 
-    def do_discard(self, client, request):
+    def do_discard(self, client: Client, request: dict[str, Any]) -> dict[str, Any]:
+        """Deletes the outputs of an ended command."""
         command = self.known(request)
         if command.end:
             self.ended_bytes -= command.kept_bytes()
@@ -207,21 +227,24 @@ class Supervisor:
                 output.drop()
         return {}
 
-    def do_list(self, client, request):
+    def do_list(self, client: Client, request: dict[str, Any]) -> dict[str, Any]:
         return {"states": [command.state() for command in self.commands.values()]}
 
-    def known(self, request):
+    def known(self, request: dict[str, Any]):
+        """@raises LookupError if there is no such command"""
         command = self.commands.get(request["id"])
         if command is None:
             raise LookupError(f"no command was ever started under the id {request['id']!r} in this sandbox")
         return command
 
-    def do_file(self, client, request):
-        def fail(text):
+    def do_file(self, client: Client, request: dict[str, Any]):
+        """In a child, so that a slow disk holds up nobody else. See files.py."""
+
+        def fail(text: str):
             message = f"{request['path']}: {text}"
             client.send({"q": request["q"], "ok": {"ok": False, "reason": "failed", "message": message}})
 
-        def finished(line):
+        def finished(line: bytes):
             if line.endswith(b"\n"):
                 client.send_line(line)
             else:
@@ -238,16 +261,19 @@ class Supervisor:
         else:
             go()
 
-    def fork(self, operation, request, finished):
+    def fork(self, operation: Callable[[dict[str, Any]], object], request: dict[str, Any], finished: Callable[[bytes], None]):
         """Runs `operation(request)` in a child with the tools' rights; `finished` gets the answer as a line, or a part of it if
         the child was killed. @raises OSError if no process can be had"""
         most = self.disk.file_limit()
         return Child(self.loop, lambda link: answer_line(link, operation, request, most), finished)
 
     def forward(self):
-        self.forwarder = start_forwarder(self.listener, self.credentials)
+        """Starts the forwarder to the egress proxy, if the sandbox has one."""
+        if self.egress is not None:
+            self.forwarder = start_forwarder(*self.egress)
 
     def reap(self):
+        """Takes the exit status of every child that has ended."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -262,7 +288,8 @@ class Supervisor:
                 command.reaped(status)
 
     def run(self):
-        if self.credentials:
+        """Never returns."""
+        if self.egress is not None:
             replace_ssh_in_git()
             self.forward()
         wakeup_reader, wakeup_writer = socket.socketpair()

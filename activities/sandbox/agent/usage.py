@@ -15,6 +15,10 @@ from .folder import enter, leave
 from .place import TOOL_UID, WORKSPACE
 from .process import CHILD_GID
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # Package caches, if sessions share them: a separate volume, which counts for each of those sessions.
 CACHE_FOLDER = "/home/agent/.cache"
 # An empty file takes an inode and a line in its folder.
@@ -25,7 +29,7 @@ STARTING_SECONDS = 1
 MEMORY_MAPS = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV", "/tmp/", "/[")
 
 
-def usage(request):
+def usage(request: dict[str, Any]):
     """`bytes`: counting stops above `most`. `unseen`: whether there may be files that cannot be counted."""
     tally = Tally(request["most"])
     unseen = False
@@ -40,18 +44,22 @@ def usage(request):
 
 
 class Enough(Exception):
-    pass
+    """There are more bytes than the count was asked about."""
 
 
 class Tally:
-    def __init__(self, most):
+    """@raises Enough above `most` bytes, from whichever method"""
+
+    def __init__(self, most: int):
         self.most = most
         self.bytes = 0
-        self.several = set()
+        # Device and inode of files with several names, or held open by several.
+        self.several: set[tuple[int, int]] = set()
         self.in_memory = memory_devices()
         self.starting_seconds = STARTING_SECONDS
 
-    def add(self, info):
+    def add(self, info: os.stat_result):
+        """Counts a file."""
         size = info.st_blocks * 512
         if info.st_nlink != 1 and not stat.S_ISDIR(info.st_mode):
             key = (info.st_dev, info.st_ino)
@@ -61,7 +69,7 @@ class Tally:
         if self.bytes > self.most:
             raise Enough
 
-    def tree(self, place):
+    def tree(self, place: str):
         """Counts the files below a folder. @returns whether a part cannot be inspected, for example because it is too deep"""
         try:
             device = os.lstat(place).st_dev
@@ -88,11 +96,11 @@ class Tally:
             for folder, mode, _ in reversed(opened[1:]):
                 leave(folder, mode)
 
-    def enter(self, name, parent, device):
+    def enter(self, name: str, parent: int | None, device: int):
         """Counts a folder's entries, also if its mode forbids reading. It stays open until everything below it is counted."""
         folder, mode = enter(name, parent, 0o500)
         try:
-            inner = []
+            inner: list[str] = []
             with os.scandir(folder) as entries:
                 for item in entries:
                     try:
@@ -107,10 +115,10 @@ class Tally:
             leave(folder, mode)
             raise
 
-    def held(self, pid):
+    def held(self, pid: int):
         """Counts deleted files that a process holds open. @returns whether it may hold some whose size cannot be seen: in a
         thread that cannot be inspected, in transit through a socket, in an io_uring, or only in a mapping"""
-        counted = set()
+        counted: set[int] = set()
         unseen = False
         for thread in names_in(f"/proc/{pid}/task"):
             place = f"/proc/{pid}/task/{thread}"
@@ -133,7 +141,7 @@ class Tally:
                     pass
         return unseen or maps_deleted_files(pid, counted)
 
-    def handles(self, place):
+    def handles(self, place: str) -> list[str] | None:
         """Open descriptors of a thread; None if it cannot be inspected even after it has had time to start."""
         while True:
             try:
@@ -149,13 +157,15 @@ class Tally:
                 return []
 
 
-def carries_descriptors(path):
+def carries_descriptors(path: str):
+    """Whether a socket has descriptors in transit. @param path its file in fdinfo @raises OSError"""
     with open(path, "rb") as file:
         counts = [line.split()[1] for line in file if line.startswith(b"scm_fds:")]
     return any(count != b"0" for count in counts)
 
 
-def maps_deleted_files(pid, counted):
+def maps_deleted_files(pid: int, counted: set[int]):
+    """Whether a process maps deleted files besides those of these inodes. @param pid its id"""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
             for line in file:
@@ -179,7 +189,8 @@ def tool_processes():
                 yield int(name)
 
 
-def status_of(place):
+def status_of(place: str) -> dict[str, str]:
+    """Fields of a process' or thread's `status`; none if it has ended."""
     try:
         with open(f"{place}/status", encoding="utf-8", errors="replace") as file:
             return {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
@@ -187,17 +198,17 @@ def status_of(place):
         return {}
 
 
-def is_over(status):
+def is_over(status: dict[str, str]):
     """Whether a process is a zombie, which holds nothing. One whose other threads still live is not over."""
     return status["State"][:1] in "ZX" and status.get("Threads") in (None, "1")
 
 
-def is_alive(place):
+def is_alive(place: str):
     status = status_of(place)
     return bool(status) and status["State"][:1] not in "ZX"
 
 
-def names_in(folder):
+def names_in(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
@@ -212,10 +223,10 @@ def memory_devices():
 def writable_places():
     """Folders of the image that uid 1000 may write to, two levels deep: its home, /var/tmp and the like."""
     root = os.stat("/").st_dev
-    found = []
+    found: list[str] = []
     level = ["/"]
     for _ in range(2):
-        folders = []
+        folders: list[str] = []
         for parent in level:
             try:
                 with os.scandir(parent) as entries:

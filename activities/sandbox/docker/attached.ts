@@ -227,7 +227,7 @@ async function startSupervisor(docker: Dockerode, place: AttachedPlace): Promise
   if (answer["running"] === true) return true;
   const exec = await docker.getContainer(id).exec({
     Cmd: pythonArguments("LONGHAUL_SUPERVISOR"),
-    Env: [`LONGHAUL_SUPERVISOR=${supervisorSource}`, attached, `LONGHAUL_HOME=${homeOf(sessionId)}`],
+    Env: [`LONGHAUL_SUPERVISOR=${supervisorSource()}`, attached, `LONGHAUL_HOME=${homeOf(sessionId)}`],
     WorkingDir: "/",
   });
   // Nothing is attached to its streams, so it outlives this worker.

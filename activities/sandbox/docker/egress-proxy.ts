@@ -201,7 +201,7 @@ const proxyOptions = ({ name, image, hosts }: EgressContainer) =>
     WorkingDir: "/",
     Entrypoint: pythonArguments(SOURCE_VARIABLE),
     Cmd: [],
-    Env: [`${SOURCE_VARIABLE}=${egressProxySource}`],
+    Env: [`${SOURCE_VARIABLE}=${egressProxySource()}`],
     Labels: EGRESS_LABELS,
     Healthcheck: { Test: ["NONE"] },
     HostConfig: {

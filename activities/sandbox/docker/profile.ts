@@ -93,7 +93,14 @@ export function sandboxLabels(sessionId: string, now: Date): Record<string, stri
  */
 export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): ContainerCreateOptions {
   const options = profileOptions(spec, now, egress);
-  return { ...options, Labels: { ...options.Labels, [PROFILE_LABEL]: PROFILE } };
+  return {
+    ...options,
+    Env: [
+      `${SOURCE_VARIABLE}=${ownSupervisorSource({ hasEgress: egress !== undefined })}`,
+      ...(egress === undefined ? [] : egressEnvironment(sandboxName(spec.sessionId), egress.token)),
+    ],
+    Labels: { ...options.Labels, [PROFILE_LABEL]: PROFILE },
+  };
 }
 
 function profileOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): ContainerCreateOptions {
@@ -105,10 +112,6 @@ function profileOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): Con
     WorkingDir: "/workspace",
     Entrypoint: ENTRYPOINT,
     Cmd: [],
-    Env: [
-      `${SOURCE_VARIABLE}=${ownSupervisorSource({ hasEgress: egress !== undefined })}`,
-      ...(egress === undefined ? [] : egressEnvironment(sandboxName(spec.sessionId), egress.token)),
-    ],
     Labels: {
       ...sandboxLabels(spec.sessionId, now),
       ...(egress === undefined ? {} : { [EGRESS_TOKEN_LABEL]: egress.token }),
@@ -195,6 +198,6 @@ const ANY: SandboxSpec = { sessionId: "", image: "", network: "none", memoryByte
 
 /** Of everything in the profile that no session chooses, but the supervisor's program, which may differ between versions. */
 const PROFILE = createHash("sha256")
-  .update(JSON.stringify({ ...profileOptions(ANY, new Date(0)), Env: [] }))
+  .update(JSON.stringify(profileOptions(ANY, new Date(0))))
   .digest("hex")
   .slice(0, 12);

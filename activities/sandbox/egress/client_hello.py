@@ -1,5 +1,7 @@
 """The server's name in a TLS client hello. Source: RFC 8446, 4.1.2; RFC 6066, 3."""
 
+from __future__ import annotations
+
 HANDSHAKE = 22
 CLIENT_HELLO = 1
 SERVER_NAME = 0
@@ -17,20 +19,22 @@ HELLO_RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079
 class Fields:
     """Reads fields one after the other. @raises ValueError beyond the end"""
 
-    def __init__(self, data):
+    def __init__(self, data: bytes):
         self.data = data
         self.at = 0
 
-    def take(self, count):
+    def take(self, count: int):
+        """@raises ValueError beyond the end"""
         if self.at + count > len(self.data):
             raise ValueError("it ends too soon")
         self.at += count
         return self.data[self.at - count : self.at]
 
-    def number(self, count):
+    def number(self, count: int):
+        """A number of so many bytes. @raises ValueError"""
         return int.from_bytes(self.take(count), "big")
 
-    def vector(self, count):
+    def vector(self, count: int):
         """Reads a field that is preceded by its length, which takes `count` bytes."""
         return self.take(self.number(count))
 
@@ -38,13 +42,13 @@ class Fields:
         return self.at < len(self.data)
 
 
-def hello_of(records):
+def hello_of(records: bytes):
     """@returns the hello's body; None while the records do not have all of it @raises ValueError if it is not a hello"""
     found = hello_and_end(records)
     return found and found[0]
 
 
-def hello_and_end(records):
+def hello_and_end(records: bytes):
     """The same, with the number of bytes of its records. @raises ValueError also if its last record has more than the hello"""
     fields, body = Fields(records), bytearray()
     while True:
@@ -63,7 +67,7 @@ def hello_and_end(records):
             return bytes(body[4:]), fields.at
 
 
-def asks_again(records):
+def asks_again(records: bytes):
     """@returns whether the server's first message asks for a second client hello; None while it is not there yet"""
     fields, body = Fields(records), bytearray()
     while len(body) < 38:
@@ -79,7 +83,7 @@ def asks_again(records):
     return body[0] == SERVER_HELLO and bytes(body[6:38]) == HELLO_RETRY
 
 
-def second_hello_of(records):
+def second_hello_of(records: bytes):
     """The same as `hello_of`, behind what a client may send before it: a change of the cipher, and early data that was refused."""
     at = 0
     while at + 5 <= len(records) and records[at] in (CHANGE_CIPHER_SPEC, APPLICATION_DATA):
@@ -91,14 +95,15 @@ def second_hello_of(records):
     return hello_of(records[at:])
 
 
-def server_name(hello):
+def server_name(hello: bytes):
     """@returns the name, or None if there is none; and whether a part of the hello is encrypted @raises ValueError"""
     fields = Fields(hello)
     fields.take(2 + 32)
     for length_bytes in (1, 2, 1):
         fields.vector(length_bytes)
     extensions = Fields(fields.vector(2) if fields.more() else b"")
-    names, encrypted = [], False
+    names: list[str] = []
+    encrypted = False
     while extensions.more():
         kind, value = extensions.number(2), Fields(extensions.vector(2))
         encrypted |= kind == ENCRYPTED_CLIENT_HELLO

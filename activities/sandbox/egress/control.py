@@ -1,10 +1,16 @@
 """The proxy's sockets: in a volume one for each sandbox, in its own file system one for workers."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import os
 
 from .proxy import Proxy, Session, listening
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Equal to EGRESS_FOLDER in forwarder.py.
 SOCKETS = "/run/longhaul"
@@ -20,10 +26,11 @@ PROTOCOL = 1
 class Control:
     """Answers workers' requests, one JSON text per line, in the same form as a sandbox's supervisor."""
 
-    def __init__(self, proxy):
+    def __init__(self, proxy: Proxy):
         self.proxy = proxy
 
-    async def accept(self, reader, writer):
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        """Answers one worker, until it closes."""
         try:
             while line := await reader.readline():
                 request = json.loads(line)
@@ -38,15 +45,16 @@ class Control:
         finally:
             writer.close()
 
-    def do_hello(self, request):
+    def do_hello(self, request: dict[str, Any]) -> dict[str, Any]:
         return {"protocol": PROTOCOL, "empty": False, "boot": self.proxy.boot, "reachable": []}
 
-    def do_ping(self, request):
+    def do_ping(self, request: dict[str, Any]) -> dict[str, Any]:
         return {}
 
     do_unwait = do_ping
 
-    def do_set(self, request):
+    def do_set(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Sets a session's rules, and opens its socket. Idempotent."""
         sessions, name = self.proxy.sessions, request["session"]
         session = sessions.pop(name, None) or Session(request)
         # Last, so that the first is the one that was not used for longest.
@@ -57,13 +65,15 @@ class Control:
             self.do_forget({"session": next(iter(sessions))})
         return {}
 
-    def do_forget(self, request):
+    def do_forget(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Closes a session's connections. Idempotent."""
         session = self.proxy.sessions.pop(request["session"], None)
         if session:
             session.close()
         return {}
 
-    def do_denials(self, request):
+    def do_denials(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Refusals since the last time: host, port, reason, count."""
         session = self.proxy.sessions.get(request["session"])
         return {"denials": session.report(request["everything"]) if session else []}
 

@@ -1,7 +1,15 @@
 """Decides which hosts a sandbox may reach: by name before the look-up, then by all addresses found. Opens no connections."""
 
+from __future__ import annotations
+
 import ipaddress
 import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 # Source: RFC 1035, 2.3.4.
@@ -13,7 +21,7 @@ PUBLIC6 = [ipaddress.ip_network("2000::/3"), ipaddress.ip_network("64:ff9b::/96"
 class Refused(Exception):
     """`reason` is for programs, the text for people and models."""
 
-    def __init__(self, reason, text):
+    def __init__(self, reason: str, text: str):
         super().__init__(text)
         self.reason = reason
 
@@ -23,7 +31,7 @@ class Rules:
     the host and metadata services, `allowed`: allowed ranges, `special`: addresses outside the public internet. Evaluated in
     the order of network.nft."""
 
-    def __init__(self, order):
+    def __init__(self, order: dict[str, Any]):
         self.exact = {name for name in order["domains"] if not name.startswith("*.")}
         self.below = tuple(name[1:] for name in order["domains"] if name.startswith("*."))
         self.sets = {name: [ipaddress.ip_network(network) for network in order[name]] for name in SETS}
@@ -31,7 +39,7 @@ class Rules:
         endpoints = order.get("registries", [])
         self.registries = {(unmapped(endpoint["address"]), endpoint["port"]) for endpoint in endpoints}
 
-    def check_name(self, text):
+    def check_name(self, text: str):
         """@returns the name in the form that is looked up and compared @raises Refused"""
         address = literal(text)
         if address:
@@ -44,13 +52,14 @@ class Rules:
             raise Refused("blocked-by-allowlist", f"{name} is not among the names that this sandbox may ask for")
         return name
 
-    def check_addresses(self, name, port, addresses):
+    def check_addresses(self, name: str, port: int, addresses: list[str]):
         """One forbidden address refuses the name: its owner chooses which address is tried first. @raises Refused"""
         for address in map(unmapped, addresses):
             if not self.is_open(address, port):
                 raise Refused("blocked-private-address", f"{name} resolves to {address}, which is not of the public internet")
 
-    def is_open(self, address, port):
+    def is_open(self, address: Address, port: int):
+        """Whether connections to the address and port may be made."""
         # Loopback is the proxy itself: always refused.
         if address.is_loopback:
             return False
@@ -66,14 +75,14 @@ class Rules:
             return False
         return address.version == 4 or any(address in network for network in PUBLIC6)
 
-    def contains(self, name, address):
+    def contains(self, name: str, address: Address):
         return any(address in network for network in self.sets[name])
 
 
 SETS = ("named", "protected", "allowed", "special")
 
 
-def literal(text):
+def literal(text: str):
     """@returns the text as an address, or None if it is not one"""
     try:
         return unmapped(text.removeprefix("[").removesuffix("]"))
@@ -81,13 +90,13 @@ def literal(text):
         return None
 
 
-def unmapped(text):
+def unmapped(text: str):
     """Parses an address; an IPv4-mapped IPv6 address becomes its IPv4 address. @raises ValueError"""
     address = ipaddress.ip_address(text.partition("%")[0])
     return (address.version == 6 and address.ipv4_mapped) or address
 
 
-def normal_name(text):
+def normal_name(text: str):
     """@raises Refused if the text is not a host name: neither are other notations of addresses, such as 0x7f000001 and 127.1"""
     name = text.lower().removesuffix(".")
     labels = name.split(".")

@@ -2,6 +2,8 @@
 reach it over sockets in a volume, each over its own.
 """
 
+from __future__ import annotations
+
 import asyncio
 import concurrent.futures
 import hmac
@@ -14,6 +16,13 @@ from .decision import Refused, Rules, literal
 from .request import MAX_HEAD_BYTES, Malformed, authority, copy_body, read_head
 from .splice import CHUNK_BYTES, IDLE_SECONDS, splice
 from .tunnel import again, literal_or_normal, opening, until_known
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .request import Head
+    from .splice import Streams
 
 # Limits per session and in total: each connection takes some 100 KB at most. However many others have, a session has some.
 MAX_CONNECTIONS = 128
@@ -38,19 +47,23 @@ ALERT = bytes([21, 3, 3, 0, 2, 2, 49])
 
 
 class Session:
-    def __init__(self, order):
-        self.denials = {}
+    """One sandbox: its rules, its socket, and what it was refused."""
+
+    def __init__(self, order: dict[str, Any]):
+        # By host, port and reason: how many, and when they were reported last (monotonic, in seconds).
+        self.denials: dict[tuple[str, int, str], tuple[int, float | None]] = {}
         self.connections = 0
         self.lookups = asyncio.Semaphore(OWN_LOOKUPS)
-        self.path = None
+        self.path: str | None = None
         self.update(order)
 
-    def update(self, order):
+    def update(self, order: dict[str, Any]):
+        """@raises ValueError for rules that cannot be read"""
         self.id = order["id"]
         self.token = order["token"]
         self.rules = Rules(order)
 
-    def open(self, proxy, path):
+    def open(self, proxy: Proxy, path: str):
         """Listens at this path, if not yet; no longer at another one."""
         if self.path == path:
             return
@@ -59,33 +72,36 @@ class Session:
         self.serving = asyncio.create_task(proxy.serve(self.listener, self))
 
     def close(self):
+        """Ends its connections and removes its socket."""
         if self.path:
             self.serving.cancel()
             self.listener.close()
             os.unlink(self.path)
             self.path = None
 
-    def deny(self, host, port, reason):
+    def deny(self, host: str, port: int, reason: str):
         key = (host, port, reason)
         if key not in self.denials and len(self.denials) >= MAX_REPORTED:
             key = ("further hosts", 0, reason)
         count, reported = self.denials.get(key, (0, None))
         self.denials[key] = (count + 1, reported)
 
-    def report(self, everything):
+    def report(self, everything: bool) -> list[dict[str, Any]]:
         """Refusals that are due, each counted once."""
-        now, due = time.monotonic(), []
+        now = time.monotonic()
+        due: list[dict[str, Any]] = []
         for key, (count, reported) in list(self.denials.items()):
             waited = reported is None or now - reported >= REPORT_SECONDS
             if count and (waited or everything):
-                due.append(dict(zip(("host", "port", "reason"), key, strict=True), count=count))
+                host, port, why = key
+                due.append({"host": host, "port": port, "reason": why, "count": count})
                 self.denials[key] = (0, now)
             elif waited and not count:
                 del self.denials[key]
         return due
 
 
-def listening(path):
+def listening(path: str):
     """A socket at this path to which every user may connect."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
@@ -96,16 +112,19 @@ def listening(path):
 
 
 class Proxy:
+    """All sessions of a Docker host, by id."""
+
     def __init__(self):
         self.boot = os.urandom(8).hex()
-        self.sessions = {}
+        self.sessions: dict[str, Session] = {}
         # Of known sessions.
         self.connections = 0
-        self.unknown = {}
-        self.handling = set()
+        # In the order in which they came: the values mean nothing.
+        self.unknown: dict[asyncio.StreamWriter, bool] = {}
+        self.handling: set[asyncio.Task[None]] = set()
         self.resolver = concurrent.futures.ThreadPoolExecutor(MAX_LOOKUPS)
 
-    async def serve(self, listener, session=None):
+    async def serve(self, listener: socket.socket, session: Session | None = None):
         """Takes the connections to a socket, one at a time: between two of them every other socket has its turn, so a crowd
         waits in the queue of its own. @param session whose socket it is; None: connections say it"""
         loop = asyncio.get_running_loop()
@@ -121,7 +140,7 @@ class Proxy:
             self.handling.add(handled)
             handled.add_done_callback(self.handling.discard)
 
-    async def owner(self, reader, writer):
+    async def owner(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         """@returns the session that a connection's first line names with its secret token; None if there is none"""
         self.unknown[writer] = True
         if len(self.unknown) > MAX_UNKNOWN:
@@ -136,7 +155,7 @@ class Proxy:
         session = self.sessions.get(name)
         return session if session and hmac.compare_digest(session.token, token) else None
 
-    async def accept(self, reader, writer, own=None):
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Session | None = None):
         """Handles one connection of a sandbox. @param own the session whose socket it came to, which it counts for from now on;
         None: its first line has the sandbox's name and secret token"""
         session = None
@@ -164,7 +183,8 @@ class Proxy:
                 session.connections -= 1
             writer.close()
 
-    async def exchange(self, session, head, reader, writer):
+    async def exchange(self, session: Session, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        """Handles one request. @raises Malformed, ValueError"""
         method, target, _ = (*head.first, "", "")[:3]
         is_tunnel = method == "CONNECT"
         scheme, _, rest = target.partition("://")
@@ -198,7 +218,7 @@ class Proxy:
         finally:
             upstream[1].close()
 
-    async def connect(self, session, name, port):
+    async def connect(self, session: Session, name: str, port: int):
         """Looks the name up once and connects to the checked addresses: a second look-up could give others."""
         async with asyncio.timeout(CONNECT_SECONDS):
             found = await self.look_up(session, name, port)
@@ -213,7 +233,7 @@ class Proxy:
                 trouble = error
         raise trouble or OSError("no address")
 
-    async def look_up(self, session, name, port):
+    async def look_up(self, session: Session, name: str, port: int):
         """Names that nobody answers keep their threads until the resolver gives up: a session has some of these at most."""
         await session.lookups.acquire()
         free = asyncio.get_running_loop().call_soon_threadsafe
@@ -221,7 +241,9 @@ class Proxy:
         looking.add_done_callback(lambda _: free(session.lookups.release))
         return await asyncio.wrap_future(looking)
 
-    async def tunnel(self, session, name, port, sandbox, upstream):
+    async def tunnel(self, session: Session, name: str, port: int, sandbox: Streams, upstream: Streams):
+        """Joins both sides once the first bytes name the server that was asked for. @raises Malformed, ValueError, OSError,
+        EOFError, TimeoutError"""
         reader, writer = sandbox
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         try:
@@ -250,7 +272,7 @@ class Proxy:
         await splice(sandbox, upstream)
 
 
-async def forward(head, path, name, port, sandbox, upstream):
+async def forward(head: Head, path: str, name: str, port: int, sandbox: Streams, upstream: Streams):
     """Forwards one request and its answer. Both connections end after it, so that nothing sent after it reaches the server."""
     if not path.startswith("/") and path != "*":
         raise Malformed
@@ -284,7 +306,8 @@ async def forward(head, path, name, port, sandbox, upstream):
         back.cancel()
 
 
-def help_text(session, host, port, refused):
+def help_text(session: Session, host: str, port: int, refused: Refused):
+    """The text of a refusal, with what a person can do about it."""
     by_list = f"A person can allow it: longhaul allow {session.id} {host}"
     by_address = "The person's configuration can allow the address: sandbox.allow"
     address = literal(host)
@@ -294,7 +317,8 @@ def help_text(session, host, port, refused):
     return f"Refused by the sandbox's network: {refused}. {fix}".strip()
 
 
-async def answer(writer, status, reason, text):
+async def answer(writer: asyncio.StreamWriter, status: int, reason: str, text: str):
+    """Answers with an error of the proxy's own, named in a field for programs."""
     phrases = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway", 503: "Service Unavailable"}
     body = f"{text}\n".encode()
     fields = f"x-proxy-error: {reason}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close"

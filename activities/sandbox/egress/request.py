@@ -3,8 +3,14 @@
 Messages that two parsers could read differently are refused, since a request's end decides where the next one begins.
 """
 
+from __future__ import annotations
+
 import re
 import urllib.parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
 
 MAX_HEAD_BYTES = 1 << 16
 # Ends of lines that only some parsers take for one.
@@ -15,10 +21,10 @@ HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "proxy-authorizati
 
 
 class Malformed(Exception):
-    pass
+    """The message cannot be understood, or not in one way only."""
 
 
-def field(line):
+def field(line: str):
     """@returns name and value @raises Malformed"""
     name, colon, value = line.partition(":")
     if not colon or not TOKEN.fullmatch(name) or BARE.search(value):
@@ -29,29 +35,31 @@ def field(line):
 class Head:
     """The head of a request or an answer: its first line in three parts, and its fields in order."""
 
-    def __init__(self, data):
+    def __init__(self, data: bytes):
         lines = data.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
         if BARE.search(lines[0]):
             raise Malformed
         self.first = lines[0].split(" ", 2)
         self.fields = [field(line) for line in lines[1:]]
 
-    def values(self, name):
+    def values(self, name: str):
+        """Of all fields of that name, in lower case."""
         return [value for field, value in self.fields if field.lower() == name]
 
-    def forwarded(self, first, host=None):
+    def forwarded(self, first: str, host: str | None = None):
         """The head to forward, without fields for one connection only. In a request, `Host` is always `host`."""
-        drop = HOP_BY_HOP | ({"host"} if host else set())
+        drop = HOP_BY_HOP | {"host"} if host else HOP_BY_HOP
         fields = [(name, value) for name, value in self.fields if name.lower() not in drop]
         lines = [first, *([f"Host: {host}"] if host else []), *(f"{name}: {value}" for name, value in fields)]
         return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
 
 
-async def read_head(reader, begun=b""):
+async def read_head(reader: asyncio.StreamReader, begun: bytes = b""):
+    """@param begun what was read already @raises Malformed; EOFError; LimitOverrunError beyond the reader's limit"""
     return Head(begun + await reader.readuntil(b"\r\n\r\n"))
 
 
-def authority(text, default_port):
+def authority(text: str, default_port: int):
     """@returns host and port @raises Malformed"""
     try:
         parts = urllib.parse.urlsplit(f"//{text}")
@@ -62,7 +70,7 @@ def authority(text, default_port):
         raise Malformed from None
 
 
-async def copy_body(head, reader, writer):
+async def copy_body(head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
     """Copies a request's body, and no byte after its end. @raises Malformed"""
     lengths, codings = head.values("content-length"), head.values("transfer-encoding")
     if codings:
@@ -84,7 +92,7 @@ async def copy_body(head, reader, writer):
     await writer.drain()
 
 
-async def copy_chunk(reader, writer):
+async def copy_chunk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
     """Copies one chunk. @returns its size, 0 at the end"""
     line = await reader.readuntil(b"\r\n")
     size = line[:-2].partition(b";")[0].strip(b" \t")
@@ -95,7 +103,8 @@ async def copy_chunk(reader, writer):
     return int(size, 16)
 
 
-async def copy_bytes(count, reader, writer):
+async def copy_bytes(count: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+    """@raises Malformed if the other side ends before"""
     while count:
         data = await reader.read(min(count, 1 << 16))
         if not data:

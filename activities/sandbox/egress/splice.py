@@ -1,18 +1,27 @@
 """Copies between two connections."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+
+    # Of one connection.
+    Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
 CHUNK_BYTES = 1 << 16
 # Longer than a server works on an answer without sending a byte. Source: ours.
 IDLE_SECONDS = 900
 
 
-async def splice(one, other):
+async def splice(one: Streams, other: Streams):
     """Copies until both sides have ended, one fails, or both were silent for IDLE_SECONDS. Each side is a reader and a writer,
     which stay open."""
     import asyncio
 
     copied = 0
 
-    async def copy(reader, writer):
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         nonlocal copied
         while data := await reader.read(CHUNK_BYTES):
             copied += len(data)

@@ -1,20 +1,27 @@
 """How a tunnel begins: what its first bytes are, and that they name the server for which it was opened."""
 
+from __future__ import annotations
+
 import re
 
 from .client_hello import HANDSHAKE, hello_of, second_hello_of, server_name
 from .decision import Refused, literal, normal_name
 from .request import MAX_HEAD_BYTES, read_head
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
 
-async def until_known(reader, verdict, data=b""):
+
+async def until_known(reader: asyncio.StreamReader, verdict: Callable[[bytes], object | None], data: bytes = b""):
     """Reads until the verdict on what was read is not None, or the other side ends. @returns what was read, behind `data`"""
     while verdict(data) is None and (piece := await reader.read(MAX_HEAD_BYTES)):
         data += piece
     return data
 
 
-async def again(reader, name, begun):
+async def again(reader: asyncio.StreamReader, name: str, begun: bytes):
     """Reads the second client hello, for which a server may ask. @returns what was read @raises Refused"""
     try:
         data = await until_known(reader, second_hello_of, begun)
@@ -27,7 +34,7 @@ async def again(reader, name, begun):
     return data
 
 
-async def opening(reader, name):
+async def opening(reader: asyncio.StreamReader, name: str):
     """Reads how a tunnel begins: with TLS for that name, or with plain HTTP, for which some clients also open tunnels.
     @returns the request's head and no bytes, or no head and the bytes of the client hello @raises Refused"""
     data = await reader.readexactly(1)
@@ -48,7 +55,7 @@ async def opening(reader, name):
     return None, data
 
 
-def check_hello(hello, name):
+def check_hello(hello: bytes, name: str):
     """@raises Refused if the hello names another server than the tunnel was opened for"""
     asked, encrypted = server_name(hello)
     if encrypted:
@@ -60,7 +67,8 @@ def check_hello(hello, name):
         raise Refused("server-name-mismatch", "another server is named")
 
 
-def literal_or_normal(text):
+def literal_or_normal(text: str):
+    """@returns the name as it is looked up; `(invalid name)` if it is none"""
     try:
         return str(literal(text) or normal_name(text))
     except Refused:
