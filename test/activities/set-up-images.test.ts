@@ -2,13 +2,21 @@
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:http";
 import { Readable } from "node:stream";
+import { eq, sql } from "drizzle-orm";
 import { pack } from "tar-stream";
 import { expect, onTestFinished, test } from "vitest";
 import { keptLabels, keptName } from "../../activities/sandbox/docker/set-up-images.ts";
+import { deleteFamily, readFamily } from "../../activities/store/delete-session.ts";
+import * as schema from "../../activities/store/schema/index.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import { removeDeletedSetUps } from "../../worker/clean-deleted.ts";
+import { runConfig } from "../support/agent-harness.ts";
+import { useDatabase } from "../support/test-database.ts";
 import { listen } from "../support/listen.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
+const database = useDatabase(2);
 const DAY_MS = 24 * 3_600_000;
 
 const contextOf = (dockerfile: string) => {
@@ -178,6 +186,46 @@ test("what a build left without a name goes after a day, and not before", async 
   await sandboxes.host.removeUnused();
   await expect(docker.getImage(old).inspect()).rejects.toMatchObject({ statusCode: 404 });
   await docker.getImage(fresh).inspect();
+});
+
+test("a kept image goes with its deleted session on each host, unless the session was started again", async () => {
+  const { docker, host } = sandboxes;
+  const { store } = database;
+  const spec = sandboxes.spec({ network: "none" });
+  const container = await docker.createContainer({ Image: spec.image });
+  onTestFinished(() => container.remove({ v: true }) as Promise<void>);
+  const [deleted, again, running] = [newKey(), newKey(), newKey()];
+  for (const id of [deleted, again, running]) {
+    await createSession(store, { id, task: "Build.", config: runConfig() });
+    // An owner of their own: others' images count for nothing here.
+    const labels = await keptLabels(docker, { ...spec, sessionId: id, ownerKey: running });
+    const changes = Object.entries(labels).map(([name, value]) => `LABEL ${name}=${JSON.stringify(value)}`);
+    await container.commit({ repo: "longhaul-setup", tag: id, pause: false, changes });
+    onTestFinished(
+      () =>
+        docker
+          .getImage(keptName(id))
+          .remove({ force: true })
+          .catch(() => undefined) as Promise<void>,
+    );
+  }
+  for (const id of [deleted, again]) {
+    await store.db
+      .update(schema.sessions)
+      .set({ status: "completed", endedAt: sql`now()` })
+      .where(eq(schema.sessions.id, id));
+    expect(await deleteFamily(store.db, await readFamily(store.db, id), undefined)).toMatchObject({
+      kind: "deleted",
+    });
+  }
+  await createSession(store, { id: again, task: "Build it again.", config: runConfig() });
+  expect(await removeDeletedSetUps(store, host)).toEqual([
+    `removed ${keptName(deleted)}, which kept what a project's set-up made`,
+  ]);
+  const left = await Promise.allSettled(
+    [deleted, again, running].map((id) => docker.getImage(keptName(id)).inspect()),
+  );
+  expect(left.map(({ status }) => status)).toEqual(["rejected", "fulfilled", "fulfilled"]);
 });
 
 test("each owner has ten images of their own, and what a session made goes with it alone", async () => {
