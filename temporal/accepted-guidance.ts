@@ -59,8 +59,13 @@ function takenBackBy(event: Event): string[] {
 function startedWith(event: Event): Guidance[] {
   const input = valueOf(event.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]);
   if (typeof input !== "object" || input === null) return [];
-  const { guidance, carried } = input as { guidance?: unknown; carried?: { queue?: unknown } | null };
-  return [guidance, carried?.queue].flatMap((list) => (Array.isArray(list) ? (list as Guidance[]) : []));
+  const { guidance, carried } = input as {
+    guidance?: unknown;
+    carried?: { inbox?: { queue?: unknown } } | null;
+  };
+  return [guidance, carried?.inbox?.queue].flatMap((list) =>
+    Array.isArray(list) ? (list as Guidance[]) : [],
+  );
 }
 
 /** What an event carries that may be a message. A reset that applies an update again records it as admitted. */

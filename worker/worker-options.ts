@@ -78,7 +78,7 @@ function versionOf(
   };
 }
 
-/** The worker's functions that the workflow calls: see `workflows/stops.ts`. */
+/** The worker's functions that the workflow calls: see `workflows/run.ts`. */
 export function workflowSinks(
   announceStop: WorkerParts["announceStop"] = () => undefined,
 ): InjectedSinks<Sinks> {

@@ -1,12 +1,13 @@
 /** What a run holds in memory: numbers, ids and the queue. Everything else is in Postgres. Pure. */
+import type { ToolFacts } from "../activities/contract/calls.ts";
 import type {
   CallFacts,
   CompactionFacts,
   ModelStepFacts,
+  ModelStepInput,
   PruneFacts,
   OpenedSession,
   StepUsage,
-  ToolFacts,
   UndoneFacts,
 } from "../activities/contract/activities.ts";
 import type { Occasion } from "../activities/contract/budget.ts";
@@ -15,7 +16,8 @@ import type { ContextSize } from "../activities/contract/request-size.ts";
 import type { WaitingCall } from "./asking.ts";
 import type { Inbox } from "./inbox.ts";
 import { createInbox, latestIds } from "./inbox.ts";
-import type { CarriedState, CodingAgentInput, CompactRequest } from "./messages.ts";
+import type { CompactRequest } from "./messages.ts";
+import type { CarriedState, CodingAgentInput } from "./run-input.ts";
 
 export interface AgentState {
   phase: Phase;
@@ -32,45 +34,15 @@ export interface AgentState {
   endsAtLimit: boolean;
   epoch: number;
   context: ContextSize;
-  round: number;
   /** Why the next request may have to become smaller. Until the first step, the provider may have nothing in its cache. */
   occasion: Occasion;
-  /** Failed compactions in a row (invariant 9). */
-  breaker: number;
-  /** Rounds in a row that gained nothing: the next one was due again after one step. */
-  futile: number;
-  /** The step before which the newest round of this run was made; 0 if there was none. */
-  roundStep: number;
-  /** A compaction was made since the last step: there are never two without a step between them. */
-  compacted: boolean;
-  compactRequest: CompactRequest | undefined;
-  /** Ids of requests to undo a compaction, oldest first. */
-  undoRequests: string[];
+  readonly compaction: CompactionState;
+  readonly answers: AnswerCounts;
+  /** The next step begins with it: what the model is told about its last answer, or that it repeats itself. */
+  note: ModelStepInput["note"];
+  readonly repetition: Repetition;
   /** A person interrupted the step in flight. */
   interrupting: boolean;
-  /** The run begins within a step: an interrupt applies to that step, also before the session is open. */
-  readonly beginsInterruptible: boolean;
-  recentCalls: string[];
-  /** The model was warned about repeating itself, and neither a person has spoken nor has it moved on since. */
-  loopWarned: boolean;
-  /** The next step begins with that warning. */
-  loopWarningDue: boolean;
-  /** How often the current step's request did not fit. */
-  overflows: number;
-  /** Empty answers in a row. */
-  emptyAnswers: number;
-  /** Answers in a row that asked for no tool and were not finished. */
-  unfinished: number;
-  /** Answers since a person's last message that did not match the session's schema. */
-  mismatches: number;
-  /** What was wrong with the last such answer; the next step begins with it. */
-  mismatch: string | undefined;
-  /** What the model is told about its last answer; the next step begins with it. */
-  notice: string | undefined;
-  /** Answers in a row that were a call written as text. */
-  writtenCalls: number;
-  /** Answers in a row that the output limit cut and that had no call. */
-  cuts: number;
   usage: Readonly<StepUsage & { calls: number }>;
   /** USD of the session so far, if a limit was set. */
   costUsd: number;
@@ -94,12 +66,50 @@ export interface AgentState {
   readonly waitingCalls: readonly WaitingCall[];
   /** The worker version that the previous run left for another one. */
   readonly leftVersion: string | undefined;
-  /** When the commits were last pushed, in ms; 0 if they never were. */
-  pushedAtMs: number;
-  /** For people: what was delivered last. */
-  delivered: string | undefined;
+  /** When the commits were last pushed, in ms, 0 if they never were; for people, what was delivered last. */
+  readonly delivery: { pushedAtMs: number; last: string | undefined };
   /** Something that a person should see in the Web UI: a malformed signal, a retry. */
   remark: string | undefined;
+}
+
+interface CompactionState {
+  /** The newest round. */
+  round: number;
+  /** Failed compactions in a row (invariant 9). */
+  breaker: number;
+  /** Rounds in a row that gained nothing: the next one was due again after one step. */
+  futile: number;
+  /** The step before which the newest round of this run was made; 0 if there was none. */
+  lastStep: number;
+  /** One was made since the last step: there are never two without a step between them. */
+  isFresh: boolean;
+  /** A person asks for one. */
+  request: CompactRequest | undefined;
+  /** Ids of requests to undo one, oldest first. */
+  undoRequests: string[];
+}
+
+/** Answers and requests that did not bring the task further, each kind counted for itself. */
+export interface AnswerCounts {
+  /** How often the current step's request did not fit. */
+  overflows: number;
+  /** Empty answers in a row. */
+  empty: number;
+  /** Answers in a row that asked for no tool and were not finished. */
+  unfinished: number;
+  /** Answers since a person's last message that did not match the session's schema. */
+  mismatches: number;
+  /** Answers in a row that were a call written as text. */
+  writtenCalls: number;
+  /** Answers in a row that the output limit cut and that had no call. */
+  cuts: number;
+}
+
+interface Repetition {
+  /** The last calls and their results, as `repeatable` gives them. */
+  calls: string[];
+  /** The model was warned about repeating itself, and neither a person has spoken nor has it moved on since. */
+  isWarned: boolean;
 }
 
 export type Phase =
@@ -115,75 +125,98 @@ export type Phase =
 
 const SHOWN_CALLS = 5;
 
-/** The fields that are carried from run to run under the same name, with their values in a session's first run. */
-const FIRST = {
-  step: 0,
-  results: 0,
-  steps: 0,
-  moreSteps: 0,
-  endsAtLimit: false,
-  context: { used: 0, estimated: true, prunable: 0 },
-  round: 0,
-  breaker: 0,
-  futile: 0,
-  roundStep: 0,
-  compacted: false,
-  compactRequest: undefined,
-  overflows: 0,
-  emptyAnswers: 0,
-  unfinished: 0,
-  mismatches: 0,
-  mismatch: undefined,
-  notice: undefined,
-  writtenCalls: 0,
-  cuts: 0,
-  usage: { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 },
-  costUsd: 0,
-  deadlineAtMs: undefined,
-  fallback: undefined,
-  limits: undefined,
-  switched: undefined,
-  waitingCalls: [],
-  leftVersion: undefined,
-  pushedAtMs: 0,
-  delivered: undefined,
-} satisfies Partial<AgentState>;
+/** A session's first run, apart from its messages. What an earlier run hands over replaces these values. */
+const first = () =>
+  ({
+    phase: "opening",
+    step: 0,
+    results: 0,
+    steps: 0,
+    moreSteps: 0,
+    endsAtLimit: false,
+    epoch: 1,
+    context: { used: 0, estimated: true, prunable: 0 },
+    occasion: "trigger",
+    note: undefined,
+    interrupting: false,
+    usage: { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 },
+    costUsd: 0,
+    deadlineAtMs: undefined,
+    deadline: undefined,
+    fallback: undefined,
+    limits: undefined,
+    switched: undefined,
+    lastCalls: [],
+    sandbox: undefined,
+    waitingCalls: [],
+    leftVersion: undefined,
+    remark: undefined,
+  }) satisfies Partial<AgentState>;
 
-/** The fields that begin with the same values in each run. */
-const EACH_RUN = {
-  phase: "opening",
-  epoch: 1,
-  occasion: "trigger",
-  deadline: undefined,
-  lastCalls: [],
-  sandbox: undefined,
-  remark: undefined,
-} satisfies Partial<AgentState>;
-
-export function createState({ carried, guidance = [] }: CodingAgentInput): AgentState {
-  const { queue, parked, seenIds, recentCalls, undoRequests, nudged, nudge, interrupting, ...same } =
-    carried ?? NOTHING_CARRIED;
+export function createState({ carried = {}, guidance = [] }: CodingAgentInput): AgentState {
+  const { inbox, compaction, answers, repetition, delivery, usage, ...same } = carried;
+  const initial = first();
   return {
-    ...EACH_RUN,
-    ...FIRST,
+    ...initial,
     ...same,
-    inbox: createInbox(queue ?? guidance, parked ?? 0, seenIds ?? guidance.map(({ id }) => id)),
-    recentCalls: [...(recentCalls ?? [])],
-    undoRequests: [...(undoRequests ?? [])],
-    loopWarned: nudged ?? false,
-    loopWarningDue: nudge ?? false,
-    interrupting: interrupting ?? false,
-    beginsInterruptible: interrupting !== undefined,
+    usage: { ...initial.usage, ...usage },
+    inbox: createInbox(
+      inbox?.queue ?? guidance,
+      inbox?.parked ?? 0,
+      inbox?.seen ?? guidance.map(({ id }) => id),
+    ),
+    compaction: {
+      round: 0,
+      breaker: 0,
+      futile: 0,
+      lastStep: 0,
+      isFresh: false,
+      request: undefined,
+      ...compaction,
+      undoRequests: [...(compaction?.undoRequests ?? [])],
+    },
+    answers: { overflows: 0, empty: 0, unfinished: 0, mismatches: 0, writtenCalls: 0, cuts: 0, ...answers },
+    repetition: { calls: [...(repetition?.calls ?? [])], isWarned: repetition?.isWarned ?? false },
+    delivery: { pushedAtMs: 0, last: undefined, ...delivery },
   };
 }
 
-const NOTHING_CARRIED: Partial<CarriedState> = {};
+/** What the next run of this session is given, apart from the calls of a step that waits for people (`carryWaiting`). */
+export function carry(state: AgentState): CarriedState {
+  const { inbox, repetition } = state;
+  const { step, results, steps, moreSteps, endsAtLimit, context, compaction, answers, note } = state;
+  const { usage, costUsd, deadlineAtMs, fallback, limits, switched, leftVersion, delivery } = state;
+  return {
+    inbox: { queue: inbox.queue, parked: inbox.parked, seen: latestIds(inbox) },
+    step,
+    results,
+    steps,
+    moreSteps,
+    endsAtLimit,
+    context,
+    compaction,
+    answers,
+    note,
+    repetition: { ...repetition, calls: repetition.calls.slice(-CARRIED_CALLS) },
+    usage,
+    costUsd,
+    deadlineAtMs,
+    fallback,
+    limits,
+    switched,
+    leftVersion,
+    delivery,
+  };
+}
+
+/** Calls beyond what `stuckVerdict` looks at: a run continues the count. */
+const CARRIED_CALLS = 20;
 
 export function applyOpened(state: AgentState, session: OpenedSession): void {
   state.step = session.step;
   state.epoch = session.epoch;
   state.context = session.context;
-  state.round = session.round;
+  state.compaction.round = session.round;
   const isFirst = session.otherModel ? "smaller" : "trigger";
   state.occasion = session.cold ? "return" : isFirst;
   state.sandbox = session.sandbox;
@@ -192,6 +225,7 @@ export function applyOpened(state: AgentState, session: OpenedSession): void {
 }
 
 export function applyStep(state: AgentState, facts: ModelStepFacts): void {
+  const { answers } = state;
   state.epoch = facts.epoch;
   state.inbox.parked += facts.parked ?? 0;
   if (facts.isOwn) state.fallback = undefined;
@@ -210,26 +244,24 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
   if (facts.kind !== "empty" && facts.kind !== "unavailable") state.context = facts.context;
   if (facts.kind !== "unavailable") state.switched = undefined;
   if (facts.kind === "answered") state.costUsd = facts.costUsd ?? state.costUsd + (facts.stepCostUsd ?? 0);
-  state.overflows = facts.kind === "overflow" ? state.overflows + 1 : 0;
-  if (facts.kind === "empty") state.emptyAnswers += 1;
+  answers.overflows = facts.kind === "overflow" ? answers.overflows + 1 : 0;
+  if (facts.kind === "empty") answers.empty += 1;
   if (facts.kind === "answered" || facts.kind === "interrupted") {
     state.step += 1;
     state.results = 0;
     state.steps += 1;
-    state.compacted = false;
+    state.compaction.isFresh = false;
     state.occasion = "trigger";
   }
   // The fallback model has not answered yet.
   if (facts.kind === "answered" || (facts.kind === "unavailable" && facts.reason === "used-up"))
-    state.emptyAnswers = 0;
+    answers.empty = 0;
 }
 
 /** A person has spoken: what counted against the model before counts no more. */
 export function beginAnew(state: AgentState): void {
-  state.recentCalls = [];
-  state.mismatches = 0;
-  state.writtenCalls = 0;
-  state.cuts = 0;
+  state.repetition.calls = [];
+  Object.assign(state.answers, { mismatches: 0, writtenCalls: 0, cuts: 0 });
 }
 
 export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolFacts): void {
@@ -242,25 +274,26 @@ export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolF
     prunable: context.prunable + facts.tokens,
   };
   if (facts.costUsd !== undefined) state.costUsd = facts.costUsd;
-  state.recentCalls.push(repeatable(call, facts));
+  state.repetition.calls.push(repeatable(call, facts));
   state.lastCalls = [...state.lastCalls, { step: state.step, call, facts }].slice(-SHOWN_CALLS);
 }
 
 export function applyCompaction(state: AgentState, facts: CompactionFacts): void {
+  const { compaction } = state;
   state.context = facts.context;
-  state.compacted = true;
+  compaction.isFresh = true;
   if (facts.kind === "compacted") {
     const next = state.step + 1;
-    const isDueAgain = state.roundStep > 0 && next - state.roundStep <= 1;
-    state.futile = isDueAgain ? state.futile + 1 : Math.max(0, state.futile - 1);
-    state.roundStep = next;
-    if (state.futile > 0)
-      state.remark = `${state.futile + 1} compactions in a row gained nothing: the request reaches the trigger again at once. They pause after a few; see the token counts of the model's provider, or use a larger window.`;
-    state.round = facts.round;
-    state.breaker = 0;
+    const isDueAgain = compaction.lastStep > 0 && next - compaction.lastStep <= 1;
+    compaction.futile = isDueAgain ? compaction.futile + 1 : Math.max(0, compaction.futile - 1);
+    compaction.lastStep = next;
+    if (compaction.futile > 0)
+      state.remark = `${compaction.futile + 1} compactions in a row gained nothing: the request reaches the trigger again at once. They pause after a few; see the token counts of the model's provider, or use a larger window.`;
+    compaction.round = facts.round;
+    compaction.breaker = 0;
   }
   if (facts.kind === "failed") {
-    state.breaker += 1;
+    compaction.breaker += 1;
     state.remark = `Compaction failed: ${facts.reason}`;
   }
 }
@@ -268,33 +301,10 @@ export function applyCompaction(state: AgentState, facts: CompactionFacts): void
 /** The person wants the old view for a step: no compaction follows at once, unless the request does not fit. */
 export function applyUndo(state: AgentState, facts: UndoneFacts): void {
   state.context = facts.context;
-  if (facts.kind === "undone") state.compacted = true;
+  if (facts.kind === "undone") state.compaction.isFresh = true;
   else state.remark = facts.reason;
 }
 
 export function applyPrune(state: AgentState, facts: PruneFacts): void {
   state.context = facts.context;
-}
-
-/** What the next run of this session is given. Fields with their default values are left out. */
-export function carry(state: AgentState): CarriedState {
-  const { step, steps, round, breaker, context, usage, undoRequests } = state;
-  const names = Object.keys(FIRST) as (keyof typeof FIRST)[];
-  const changed = names.filter((name) => name !== "waitingCalls" && state[name] !== FIRST[name]);
-  return {
-    ...Object.fromEntries(changed.map((name) => [name, state[name]])),
-    queue: state.inbox.queue,
-    parked: state.inbox.parked,
-    seenIds: latestIds(state.inbox),
-    step,
-    steps,
-    round,
-    breaker,
-    context,
-    usage,
-    recentCalls: state.recentCalls.slice(-20),
-    nudged: state.loopWarned,
-    ...(state.loopWarningDue ? { nudge: true } : {}),
-    ...(undoRequests.length > 0 ? { undoRequests } : {}),
-  };
 }

@@ -1,20 +1,13 @@
 /** Performs the calls of a step. */
+import { hasMovedOn, LOOP_WARNING_TEXT, stuckVerdict } from "./stuck.ts";
+import type { RunToolInput, ToolFacts } from "../activities/contract/calls.ts";
 import { ActivityFailure, ApplicationFailure, CancellationScope } from "@temporalio/workflow";
-import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
-import { hasMovedOn, oldStuckVerdict, stuckVerdict } from "./stuck.ts";
-import {
-  enterPhase,
-  interruptible,
-  keepsInterrupt,
-  openSandbox,
-  performOnHost,
-  showDetails,
-  type Run,
-} from "./actions.ts";
+import type { CallFacts } from "../activities/contract/activities.ts";
+import { enterPhase, interruptible, showDetails, type Run } from "./run.ts";
+import { openSandbox, performOnHost } from "./sandbox.ts";
 import { applyToolResult } from "./agent-state.ts";
 import { delegate } from "./delegates.ts";
-import { askedModel } from "./fallback.ts";
-import { callGroups } from "./loop-policy.ts";
+import { askedModel, callGroups } from "./loop-policy.ts";
 import { titled } from "./presentation.ts";
 import type { WaitingCall } from "./asking.ts";
 import { askAbout, askForServer, restingDuring } from "./questions.ts";
@@ -32,7 +25,6 @@ export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> 
   const calls = waiting.filter(({ about }) => about === undefined);
   let refused = waiting.find(({ about }) => about !== undefined);
   enterPhase(run, "running tools");
-  if (!keepsInterrupt(run)) await run.opening;
   const { step } = state;
   const { fallback } = askedModel(state, run.policy);
   const asked = fallback === undefined ? {} : { fallback };
@@ -72,21 +64,19 @@ export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> 
 }
 
 /** Warns the model once about repeated calls. @returns true if it goes on repeating them */
-function isStuck({ state, policy }: Run): boolean {
-  const knowsWaiting = policy?.knowsWaiting === true;
-  const judge = knowsWaiting ? stuckVerdict : oldStuckVerdict;
-  const verdict = judge(state.recentCalls, state.loopWarned);
+function isStuck({ state }: Run): boolean {
+  const { repetition } = state;
+  const verdict = stuckVerdict(repetition.calls, repetition.isWarned);
   if (verdict === "warn") {
-    state.loopWarningDue = true;
-    state.loopWarned = true;
-    state.recentCalls = [];
-  } else if (knowsWaiting && hasMovedOn(state.recentCalls)) state.loopWarned = false;
+    state.note = { kind: "nudge", text: LOOP_WARNING_TEXT };
+    Object.assign(repetition, { calls: [], isWarned: true });
+  } else if (hasMovedOn(repetition.calls)) repetition.isWarned = false;
   return verdict === "stop";
 }
 
 /** Performs all calls. The run rests when all remaining calls wait for a person. */
 async function withRests<T>(run: Run, calls: readonly WaitingCall[], perform: () => Promise<T>): Promise<T> {
-  const mayAsk = run.policy?.asksForDomains === true || run.policy?.serversAsk === true;
+  const mayAsk = run.policy?.asks.forDomains === true || run.policy?.asks.forServers === true;
   if (!mayAsk && !calls.some(({ call }) => asksPerson(call))) return perform();
   return restingDuring(run, perform);
 }

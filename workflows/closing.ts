@@ -6,7 +6,7 @@ import { drain, waiting } from "./inbox.ts";
 import { notifyEnd } from "./questions.ts";
 import { messageOf, type Outcome } from "./outcome.ts";
 import { perform } from "./proxies.ts";
-import { enterPhase, optionsOf, parkOverflow, setSearchAttributes, type Run } from "./actions.ts";
+import { enterPhase, optionsOf, parkOverflow, setSearchAttributes, type Run } from "./run.ts";
 
 /** Parks the messages that this run will not read for the session's next run. */
 export async function keepWaiting(run: Run): Promise<void> {
@@ -77,12 +77,12 @@ export function notStarted(run: Run, result: string): ClosedSession {
 
 /** The run ends as it would have: the reaper stores that end, from the run's result or failure. */
 function notStored({ state }: Run, { status, limit }: Outcome): ClosedSession {
-  const { step, round, usage } = state;
+  const { step, compaction, usage } = state;
   return {
     status,
     ...(limit === undefined || limit === "steps" ? {} : { limit }),
     steps: step,
-    rounds: round,
+    rounds: compaction.round,
     result: "",
     usage,
   };

@@ -1,4 +1,10 @@
 /** Calls of `delegate`: each runs as a session of its own, a child workflow whose result is read from Postgres. */
+import type {
+  RunToolInput,
+  ToolFacts,
+  DelegateEnd,
+  SettleDelegateInput,
+} from "../activities/contract/calls.ts";
 import {
   CancellationScope,
   ChildWorkflowCancellationType,
@@ -10,9 +16,9 @@ import {
   TerminatedFailure,
 } from "@temporalio/workflow";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
-import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
-import type { DelegateEnd, SettleDelegateInput } from "../activities/contract/calls.ts";
-import { performOnHost, type Run } from "./actions.ts";
+import type { CallFacts } from "../activities/contract/activities.ts";
+import { type Run } from "./run.ts";
+import { performOnHost } from "./sandbox.ts";
 import type { Turn } from "./delegate-slots.ts";
 import { WORKFLOW_TYPE } from "./messages.ts";
 import { titled } from "./presentation.ts";

@@ -1,6 +1,7 @@
 /** A session's repository: cloned before the first step, delivered while it works and at its end. */
 import type { DeliveryOrder, Publication, PublishInput } from "../activities/contract/delivery.ts";
-import { openSandbox, performOnHost, showDetails, type Run } from "./actions.ts";
+import { showDetails, type Run } from "./run.ts";
+import { openSandbox, performOnHost } from "./sandbox.ts";
 import { messageOf, wasStopped, type Outcome } from "./outcome.ts";
 
 /** The shortest time between two pushes of a working session. Source: ours: a branch that is a minute behind loses little. */
@@ -18,14 +19,14 @@ export async function fetchRepository(run: Run): Promise<void> {
 /** Pushes the commits so far, at most once a minute. A failure is retried with the next push. */
 export async function pushSaves(run: Run): Promise<void> {
   const { state, policy } = run;
-  if (policy?.git?.push !== "saves" || Date.now() - state.pushedAtMs < PUSH_EVERY_MS) return;
+  if (policy?.git?.push !== "saves" || Date.now() - state.delivery.pushedAtMs < PUSH_EVERY_MS) return;
   try {
     await publish(run, { kind: "push", summary: `step ${state.step} · push` });
   } catch (error) {
     if (wasStopped(error)) throw error;
     state.remark = `The commits so far could not be pushed: ${messageOf(error)}`;
   }
-  state.pushedAtMs = Date.now();
+  state.delivery.pushedAtMs = Date.now();
 }
 
 /**
@@ -69,7 +70,7 @@ async function publish(
 ): Promise<Publication> {
   const line = `${summary} ${what.branch ?? run.policy?.git?.branch ?? ""}`;
   const published = await performOnHost(run, "publish", line, { step: run.state.step, ...what });
-  run.state.delivered = wordsOf(published) ?? run.state.delivered;
+  run.state.delivery.last = wordsOf(published) ?? run.state.delivery.last;
   showDetails(run);
   return published;
 }

@@ -31,10 +31,12 @@ import {
 import { sessionView } from "./presentation.ts";
 import { announceQueued } from "./queued-announcements.ts";
 import { thisRun } from "./this-run.ts";
-import { interrupt, showDetails, type Run } from "./actions.ts";
+import { interrupt, showDetails, type Run } from "./run.ts";
 
 const SHOWN_EACH = 20;
 const SHOWN_EVERY = 100;
+/** Bounds what continue-as-new carries. */
+const MAX_UNDO_REQUESTS = 10;
 /** The longest text with which a person says what a summary should focus on. */
 const MAX_FOCUS_CHARS = 2_000;
 
@@ -88,8 +90,7 @@ function createTake(run: Run): Take {
     if (taken) {
       announceQueued(run, { ...sender, id: first.id, parts });
       withdrawForMessage(run);
-      state.recentCalls = [];
-      state.loopWarned = false;
+      Object.assign(state.repetition, { calls: [], isWarned: false });
     }
     // The details show the first few waiting messages and their number; in a flood, updating them each time costs too much.
     if (waiting(state.inbox) <= SHOWN_EACH || waiting(state.inbox) % SHOWN_EVERY === 0) showDetails(run);
@@ -194,10 +195,11 @@ function setAnswerHandlers(run: Run): void {
 
 function setCompactionHandlers(run: Run): void {
   const { state } = run;
+  const { undoRequests } = state.compaction;
   setHandler(
     compactSignal,
     (request) => {
-      state.compactRequest = focusOf(request);
+      state.compaction.request = focusOf(request);
       showDetails(run);
     },
     {
@@ -208,8 +210,7 @@ function setCompactionHandlers(run: Run): void {
   setHandler(
     undoCompactionSignal,
     () => {
-      // Bounds what continue-as-new carries.
-      if (state.undoRequests.length < 10) state.undoRequests.push(uuid4());
+      if (undoRequests.length < MAX_UNDO_REQUESTS) undoRequests.push(uuid4());
       showDetails(run);
     },
     { description: "Undo the newest compaction before the next step: what it replaced is in view again." },

@@ -1,12 +1,13 @@
 /** The queue of guidance: accept, detect duplicates, count, drain. Pure. */
 import { estimateMessage } from "../activities/contract/request-size.ts";
 import {
-  refusalOf,
   type Guidance,
+  refusalOf,
   bytesOf,
   idOf,
   jsonBytes,
   partsOf,
+  type AnnounceQueuedInput,
 } from "../activities/contract/guidance.ts";
 
 export interface Inbox {
@@ -129,3 +130,14 @@ export function putBack(inbox: Inbox, { guidance, parked }: Drained): void {
   inbox.queue.unshift(...guidance);
   if (parked) inbox.parked = Math.max(1, inbox.parked);
 }
+
+// Queued messages that are not announced to watchers yet. Pure.
+
+export interface Unannounced {
+  messages: AnnounceQueuedInput["messages"][number][];
+  isBusy: boolean;
+  /** The run continues in a fresh history: the step that begins it delivers them. */
+  isOver: boolean;
+}
+
+export const createUnannounced = (): Unannounced => ({ messages: [], isBusy: false, isOver: false });

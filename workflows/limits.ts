@@ -5,12 +5,15 @@ import { lasted, type OpenQuestion } from "./asking.ts";
 import { limitReached } from "./loop-policy.ts";
 import { perform } from "./proxies.ts";
 import { answerTo, ASK_AGAIN, restingDuring } from "./questions.ts";
-import { optionsOf, showDetails, type Run } from "./actions.ts";
+import { optionsOf, showDetails, type Run, interrupt, enterPhase, interruptible } from "./run.ts";
+import { isCancellation, sleep, workflowInfo, condition } from "@temporalio/workflow";
+import { waiting } from "./inbox.ts";
+import { failed, type Outcome } from "./outcome.ts";
 
 /** The limit that a person must be asked about now, if any. */
 export function limitToAsk(run: Run, policy: RunPolicy): BudgetLimit | undefined {
   const { state } = run;
-  const asks = policy.asksAtLimit === true && !state.endsAtLimit;
+  const asks = policy.asks.atLimit === true && !state.endsAtLimit;
   const limit = asks ? limitReached(state, policy) : undefined;
   return limit === "deadline" ? undefined : limit;
 }
@@ -27,7 +30,7 @@ export async function mayGoOn(run: Run, limit: BudgetLimit, first: RunPolicy): P
   const policy = run.policy ?? first;
   const input = {
     step,
-    round: state.round,
+    round: state.compaction.round,
     limit,
     used: isCost ? state.costUsd : state.steps,
     of: isCost ? (policy.maxCostUsd ?? 0) : policy.maxSteps + state.moreSteps,
@@ -56,4 +59,73 @@ function raise(run: Run, limit: BudgetLimit, of: number): true {
   else if (policy) run.policy = { ...policy, maxCostUsd: of };
   showDetails(run);
   return true;
+}
+
+// A run's deadline: the step in flight is interrupted some time before it, so that the run ends in order.
+
+/** The largest share of the time that the wrap-up may take. Source: ours. */
+const MAX_WRAP_UP_SHARE = 1 / 4;
+
+/** Starts the run's clock, if it has one. It continues in the runs that continue this one as new. */
+export function watchDeadline(run: Run, { deadline }: RunPolicy): void {
+  if (deadline === undefined) return;
+  const { afterMs, wrapUpMs } = deadline;
+  const { state } = run;
+  state.deadlineAtMs ??= workflowInfo().runStartTime.getTime() + afterMs;
+  const endMs = state.deadlineAtMs;
+  const wrapUpAtMs = endMs - Math.min(wrapUpMs, afterMs * MAX_WRAP_UP_SHARE);
+  const watch = async () => {
+    await sleep(Math.max(1, wrapUpAtMs - Date.now()));
+    state.deadline = "near";
+    interrupt(run);
+    await sleep(Math.max(1, endMs - Date.now()));
+    state.deadline = "over";
+    interrupt(run);
+  };
+  // The timer ends with the run.
+  watch().catch((error: unknown) => {
+    if (!isCancellation(error)) throw error;
+  });
+}
+
+// Waits for the end of a limit of the model: one timer, during which nothing is asked or paid.
+
+/** For all waits in a row. Source: ours; the longest limits of subscriptions are weekly. */
+const MAX_WAIT_MS = 7 * 86_400_000;
+/** Sessions that wait for the same moment do not all ask at once. */
+const SPREAD_MS = 2_000;
+/** If a limit was not over when its provider said so, the next wait is at least this long, doubled each time up to the largest. */
+const FLOOR_MS = 1_000;
+const LARGEST_FLOOR_MS = 600_000;
+
+/**
+ * Returns when the limit should be over, or as soon as a person says something, interrupts or asks for a compaction, or the deadline
+ * comes near. @returns the run's end if that has come, or a week of waits did not help
+ */
+export async function untilLimitEnds(run: Run, waitMs: number): Promise<Outcome | undefined> {
+  const { state } = run;
+  // There is no time left to wait.
+  if (state.deadline !== undefined) return { status: "max_steps", limit: "deadline" };
+  const nowMs = Date.now();
+  const { sinceMs = nowMs, count = 0 } = state.limits ?? {};
+  const leftMs = sinceMs + MAX_WAIT_MS - nowMs;
+  if (leftMs <= 0)
+    return failed(
+      "ModelUnavailable",
+      "The model's limit has been used up for a week, whatever its provider said about its end. The conversation is kept: send a message to resume, or continue with another model (say ID --model).",
+    );
+  const floorMs = count === 0 ? 0 : Math.min(LARGEST_FLOOR_MS, FLOOR_MS * 2 ** Math.min(count, 20));
+  const ms = Math.min(leftMs, Math.max(waitMs, floorMs) + Math.floor(Math.random() * SPREAD_MS));
+  state.limits = { sinceMs, count: count + 1, untilMs: nowMs + ms };
+  enterPhase(run, "waiting");
+  const { deadline, compaction } = state;
+  const { request } = compaction;
+  const isOver = () =>
+    waiting(state.inbox) > 0 ||
+    compaction.request !== request ||
+    compaction.undoRequests.length > 0 ||
+    state.interrupting ||
+    state.deadline !== deadline;
+  await interruptible(run, () => condition(isOver, ms));
+  return undefined;
 }

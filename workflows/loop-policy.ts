@@ -1,11 +1,16 @@
 /** The loop's decisions, made from its numbers. Pure. */
-import type { CallFacts, CompactionTrigger, ModelStepFacts } from "../activities/contract/activities.ts";
+import { prunesFirst } from "../activities/contract/budget.ts";
+import { CUT_NOTE, emptyNote, mismatchNote, wroteCallNote } from "./stuck.ts";
+import type {
+  CallFacts,
+  CompactionTrigger,
+  ModelStepFacts,
+  ModelStepInput,
+} from "../activities/contract/activities.ts";
 import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { FailureType } from "../activities/contract/failures.ts";
-import { CUT_NOTE, emptyNote, wroteCallNote } from "./stuck.ts";
-import { prunesFirst } from "../activities/contract/budget.ts";
-import type { AgentState } from "./agent-state.ts";
+import type { AgentState, AnswerCounts } from "./agent-state.ts";
 import { waiting, waitingTokens } from "./inbox.ts";
 
 /** After this many failed compactions in a row, only the compaction without a model is tried. Source: requirement 2.9. */
@@ -22,11 +27,12 @@ export interface CompactionPlan {
  * messages that it will deliver.
  */
 export function compactionDue(state: AgentState, policy: RunPolicy): CompactionPlan | undefined {
-  if (state.compactRequest) return { trigger: "manual", ...state.compactRequest };
+  const { compaction } = state;
+  if (compaction.request) return { trigger: "manual", ...compaction.request };
   if (policy.autoCompaction === false) return undefined;
-  if (policy.maxFutileRounds !== undefined && pauses(state, policy.maxFutileRounds)) return undefined;
-  if (state.compacted || nextRequest(state, policy) < triggerTokens(state, policy)) return undefined;
-  return { trigger: "threshold", ...(state.breaker >= BREAKER ? { deterministic: true } : {}) };
+  if (pauses(state, policy.maxFutileRounds)) return undefined;
+  if (compaction.isFresh || nextRequest(state) < triggerTokens(state, policy)) return undefined;
+  return { trigger: "threshold", ...(compaction.breaker >= BREAKER ? { deterministic: true } : {}) };
 }
 
 /** The trigger may be lower when a session is resumed after its provider's cache expired (decision 0034). */
@@ -34,11 +40,9 @@ function triggerTokens({ occasion }: AgentState, { budget }: RunPolicy): number 
   return occasion === "return" ? (budget.returnTokens ?? budget.triggerTokens) : budget.triggerTokens;
 }
 
-/** Tokens of the next request. Runs older than `pruneFirst` do not count messages before they are delivered. */
-function nextRequest({ context, inbox }: AgentState, { budget }: RunPolicy): number {
-  return budget.pruneFirst === undefined
-    ? context.used
-    : context.used + waitingTokens(inbox) * (context.ratio ?? 1);
+/** Tokens of the next request, with the messages that it will deliver. */
+function nextRequest({ context, inbox }: AgentState): number {
+  return context.used + waitingTokens(inbox) * (context.ratio ?? 1);
 }
 
 /**
@@ -47,7 +51,7 @@ function nextRequest({ context, inbox }: AgentState, { budget }: RunPolicy): num
  */
 export function pruneComesFirst(state: AgentState, policy: RunPolicy, plan: CompactionPlan): boolean {
   const { budget } = policy;
-  const usedTokens = nextRequest(state, policy);
+  const usedTokens = nextRequest(state);
   const isOurs =
     plan.trigger === "threshold" || (plan.trigger === "overflow" && usedTokens > budget.limitTokens);
   // A fallback model's requests are measured by the session's own model here.
@@ -58,7 +62,7 @@ export function pruneComesFirst(state: AgentState, policy: RunPolicy, plan: Comp
 
 /** Whether a compaction is not needed any more, now that old results are hidden. */
 export function fitsNow(state: AgentState, policy: RunPolicy): boolean {
-  return nextRequest(state, policy) < triggerTokens(state, policy);
+  return nextRequest(state) < triggerTokens(state, policy);
 }
 
 /** Steps without a compaction after several that gained nothing. Source: ours, at most one compaction in ten steps. */
@@ -69,8 +73,8 @@ const PAUSE_STEPS = 20;
  * count contradicts ours, or what is kept outside a summary is too large. A request that does not fit, and a person who
  * asks, still get their compaction.
  */
-function pauses(state: AgentState, maxFutileRounds: number): boolean {
-  return state.futile >= maxFutileRounds && state.step + 1 - state.roundStep < PAUSE_STEPS;
+function pauses({ step, compaction }: AgentState, maxFutileRounds: number): boolean {
+  return compaction.futile >= maxFutileRounds && step + 1 - compaction.lastStep < PAUSE_STEPS;
 }
 
 /** What follows the nth overflow of one step: a compaction, a stronger one, or undefined for the end of the run. */
@@ -95,7 +99,7 @@ export type NextMove =
 /** What follows a step, once `applyStep` has counted it. */
 export function afterStep(state: AgentState, step: ModelStepFacts, policy: RunPolicy): NextMove {
   if (step.kind === "answered") return afterAnswer(state, step, policy);
-  if (step.kind === "overflow" && !afterOverflow(state.overflows, policy)) {
+  if (step.kind === "overflow" && !afterOverflow(state.answers.overflows, policy)) {
     const what =
       policy.autoCompaction === false
         ? "and automatic compaction is off (context.options.auto or trigger). The conversation is kept: compact it first, or resume with a model that has a larger window (say ID --model)."
@@ -104,11 +108,11 @@ export function afterStep(state: AgentState, step: ModelStepFacts, policy: RunPo
     const message = `The request does not fit the model's window, ${what}${said}`;
     return { kind: "failed", type: "ContextOverflow", message };
   }
-  return step.kind === "empty" ? afterEmpty(state, step.reason) : { kind: "again" };
+  return step.kind === "empty" ? afterEmpty(state.answers, step.reason) : { kind: "again" };
 }
 
-function afterEmpty({ emptyAnswers }: AgentState, reason: string | undefined): NextMove {
-  if (emptyAnswers <= 1)
+function afterEmpty({ empty }: AnswerCounts, reason: string | undefined): NextMove {
+  if (empty <= 1)
     return reason === undefined ? { kind: "again" } : { kind: "corrected", note: emptyNote(reason) };
   const why = reason === undefined ? "" : ` The provider says: ${reason}.`;
   const message = `The model gave an empty answer twice in a row.${why} The conversation is kept: send a message to resume.`;
@@ -117,15 +121,16 @@ function afterEmpty({ emptyAnswers }: AgentState, reason: string | undefined): N
 
 /** Counts answers that do not end the task although they call no tool, each kind of its own. */
 export function applyMove(state: AgentState, step: ModelStepFacts, next: NextMove): void {
+  const { answers } = state;
   if (step.kind === "answered") {
-    state.unfinished = next.kind === "unfinished" ? state.unfinished + 1 : 0;
-    state.cuts = step.finish === "length" && step.calls.length === 0 ? state.cuts + 1 : 0;
-    state.writtenCalls = step.wroteCall === undefined ? 0 : state.writtenCalls + 1;
+    answers.unfinished = next.kind === "unfinished" ? answers.unfinished + 1 : 0;
+    answers.cuts = step.finish === "length" && step.calls.length === 0 ? answers.cuts + 1 : 0;
+    answers.writtenCalls = step.wroteCall === undefined ? 0 : answers.writtenCalls + 1;
   }
-  if (next.kind === "corrected") state.notice = next.note;
+  if (next.kind === "corrected") state.note = { kind: "notice", text: next.note };
   if (next.kind !== "mismatch") return;
-  state.mismatches += 1;
-  state.mismatch = next.why;
+  answers.mismatches += 1;
+  state.note = { kind: "notice", text: mismatchNote(next.why) };
 }
 
 /** Splits a step's calls, with their indexes, into groups: groups run one after another, the calls of a group in parallel. */
@@ -147,7 +152,7 @@ export function callGroups(calls: readonly CallFacts[]): (readonly [CallFacts, n
 export function afterAnswer(
   state: AgentState,
   answer: Extract<ModelStepFacts, { kind: "answered" }>,
-  { needsStop, checksAnswer, countsCuts }: Pick<RunPolicy, "needsStop" | "checksAnswer" | "countsCuts">,
+  { checksAnswer }: Pick<RunPolicy, "checksAnswer">,
 ): NextMove {
   if (answer.calls.length > 0) return { kind: "run tools", calls: answer.calls };
   if (answer.finish === "content-filter") {
@@ -160,13 +165,13 @@ export function afterAnswer(
   }
   if (waiting(state.inbox) > 0) return { kind: "again" };
   // The answer was cut off by its length and has no call, so the model continues it.
-  if (answer.finish === "length") return countsCuts ? afterCut(state) : { kind: "again" };
-  if (answer.wroteCall !== undefined) return afterWrittenCall(state, answer.wroteCall);
-  if (answer.finish === "stop" || needsStop !== true)
+  if (answer.finish === "length") return afterCut(state.answers);
+  if (answer.wroteCall !== undefined) return afterWrittenCall(state.answers, answer.wroteCall);
+  if (answer.finish === "stop")
     return checksAnswer && answer.mismatch !== undefined
-      ? afterMismatch(state, answer.mismatch)
+      ? afterMismatch(state.answers, answer.mismatch)
       : { kind: "completed" };
-  return state.unfinished < 1
+  return state.answers.unfinished < 1
     ? { kind: "unfinished" }
     : {
         kind: "failed",
@@ -178,20 +183,20 @@ export function afterAnswer(
 /** Answers cut in a row, without a call, after which the model is told, and after which the run ends: as for repeated calls. */
 const MOST_CUTS = { untilNote: 4, untilEnd: 8 };
 
-function afterCut({ cuts }: AgentState): NextMove {
+function afterCut({ cuts }: AnswerCounts): NextMove {
   if (cuts + 1 === MOST_CUTS.untilNote) return { kind: "corrected", note: CUT_NOTE };
   if (cuts + 1 < MOST_CUTS.untilEnd) return { kind: "again" };
   const message = `The model's last ${MOST_CUTS.untilEnd} answers were all cut off by the output limit, without a call, even after a note about it. The conversation is kept: say what to do differently to resume, raise the model's maxOutput, or use another model (say ID --model).`;
   return { kind: "failed", type: "Stuck", message };
 }
 
-function afterWrittenCall({ writtenCalls }: AgentState, tool: string): NextMove {
+function afterWrittenCall({ writtenCalls }: AnswerCounts, tool: string): NextMove {
   if (writtenCalls < 1) return { kind: "corrected", note: wroteCallNote(tool) };
   const message = `The model wrote a call of ${tool} as text, twice, so nothing was run. Usually the chat template or the tool parser of its server does not fit the model: start the server with those that belong to it, or use a model that calls tools there (say ID --model). providers.NAME.options.callsInText: true reads such texts as calls. The conversation and the files are kept.`;
   return { kind: "failed", type: "CallInText", message };
 }
 
-function afterMismatch({ mismatches }: AgentState, why: string): NextMove {
+function afterMismatch({ mismatches }: AnswerCounts, why: string): NextMove {
   if (mismatches < 1) return { kind: "mismatch", why };
   return {
     kind: "failed",
@@ -227,3 +232,38 @@ export const WRAP_UP_TEXT: Readonly<Record<Limit, string>> = {
   deadline: `There is hardly any time left until the deadline. ${WHERE_THINGS_STAND}`,
   cost: `The limit of what this session may cost is reached. ${WHERE_THINGS_STAND}`,
 };
+
+// Which model makes the next step, if the session has fallback models. Pure.
+
+type Asked = Pick<ModelStepInput, "fallback" | "hasFallback" | "switched">;
+
+/** The field of a step's input that names the fallback model. Empty if there is none, as in old histories. */
+export function askedModel(
+  state: Pick<AgentState, "fallback" | "switched">,
+  policy: RunPolicy | undefined,
+): Asked {
+  const index = state.fallback?.index ?? 0;
+  return {
+    ...(index > 0 ? { fallback: index } : {}),
+    ...(index < (policy?.fallbacks?.count ?? 0) ? { hasFallback: true as const } : {}),
+    ...(state.switched === undefined ? {} : { switched: state.switched }),
+  };
+}
+
+/** The asked model's provider failed: the next one of the list. */
+export function stepIn(state: Pick<AgentState, "fallback" | "switched">, nowMs: number): void {
+  state.fallback = { index: (state.fallback?.index ?? 0) + 1, sinceMs: nowMs };
+  state.switched = "fallback";
+}
+
+/** After a while the session's own model is asked again: its outage may be over. */
+export function returnIfDue(
+  state: Pick<AgentState, "fallback" | "switched">,
+  policy: Pick<RunPolicy, "fallbacks">,
+  nowMs: number,
+): void {
+  if (state.fallback === undefined || policy.fallbacks === undefined) return;
+  if (nowMs - state.fallback.sinceMs < policy.fallbacks.returnAfterMs) return;
+  state.fallback = undefined;
+  state.switched = "return";
+}

@@ -2,17 +2,17 @@
 import type { DeliveredFacts, DrainedInput } from "../activities/contract/activities.ts";
 import { pruneDue } from "../activities/contract/budget.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
-import { enterPhase, interruptible, optionsOf, type Run } from "./actions.ts";
+import { enterPhase, interruptible, optionsOf, type Run } from "./run.ts";
 import { applyCompaction, applyPrune, applyUndo, beginAnew } from "./agent-state.ts";
-import { askedModel } from "./fallback.ts";
-import { drain, firstOf, putBack } from "./inbox.ts";
 import {
+  askedModel,
   afterOverflow,
   compactionDue,
   fitsNow,
   pruneComesFirst,
   type CompactionPlan,
 } from "./loop-policy.ts";
+import { drain, firstOf, putBack } from "./inbox.ts";
 import { perform } from "./proxies.ts";
 
 /**
@@ -22,7 +22,7 @@ import { perform } from "./proxies.ts";
  */
 export async function makeRoom(run: Run, policy: RunPolicy): Promise<number | undefined> {
   const { state } = run;
-  const plan = afterOverflow(state.overflows, policy) ?? compactionDue(state, policy);
+  const plan = afterOverflow(state.answers.overflows, policy) ?? compactionDue(state, policy);
   if (plan === undefined) return undefined;
   if (pruneComesFirst(state, policy, plan)) {
     await prune(run);
@@ -61,17 +61,18 @@ async function delivering<Facts extends DeliveredFacts>(
 async function compact(run: Run, plan: CompactionPlan): Promise<number | undefined> {
   const { state } = run;
   enterPhase(run, "compacting");
-  const asked = state.compactRequest;
-  state.compactRequest = undefined;
+  const { compaction } = state;
+  const asked = compaction.request;
+  compaction.request = undefined;
   state.interrupting = false;
-  const round = state.round + 1;
+  const round = compaction.round + 1;
   const { fallback, hasFallback } = askedModel(state, run.policy);
   const input = {
     step: state.step + 1,
     round,
     ...plan,
     ...(fallback === undefined ? {} : { fallback }),
-    ...(run.policy?.waitsForLimits && !hasFallback ? { waitsForLimits: true as const } : {}),
+    ...(hasFallback ? {} : { waitsForLimits: true as const }),
   };
   const summary = `compaction round ${round} · ${plan.trigger}`;
   const facts = await delivering(run, (drained) =>
@@ -80,7 +81,7 @@ async function compact(run: Run, plan: CompactionPlan): Promise<number | undefin
   state.interrupting = false;
   if (facts?.kind === "limited") {
     state.context = facts.context;
-    state.compactRequest ??= asked;
+    compaction.request ??= asked;
     return facts.waitMs;
   }
   if (facts) applyCompaction(state, facts);
@@ -91,22 +92,22 @@ async function compact(run: Run, plan: CompactionPlan): Promise<number | undefin
 /** Undoes as many compactions as a person asked for since the last step. */
 export async function undoCompactions(run: Run): Promise<void> {
   const { state } = run;
-  for (let requestId = state.undoRequests[0]; requestId !== undefined; requestId = state.undoRequests[0]) {
+  const { undoRequests } = state.compaction;
+  for (let requestId = undoRequests[0]; requestId !== undefined; requestId = undoRequests[0]) {
     enterPhase(run, "compacting");
     const input = { step: state.step + 1, requestId };
     applyUndo(
       state,
       await perform("undoCompaction", optionsOf(run), "undo the newest compaction round", input),
     );
-    state.undoRequests.shift();
+    undoRequests.shift();
   }
 }
 
 /** Hides old results after a step, if they are hidden so. */
 export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
   const { state } = run;
-  const { used: usedTokens, prunable: prunableTokens } = state.context;
-  if (!pruneDue({ usedTokens, prunableTokens }, policy.budget, policy.prune)) return;
+  if (!pruneDue(state.context.prunable, policy.budget, policy.prune)) return;
   enterPhase(run, "pruning");
   applyPrune(state, await perform("prune", optionsOf(run), PRUNE_SUMMARY, { step: state.step }));
 }

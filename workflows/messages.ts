@@ -2,11 +2,8 @@
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
 import type { SessionStatus, StepUsage } from "../activities/contract/activities.ts";
 import type { Guidance } from "../activities/contract/guidance.ts";
-import type { DeliveryOrder } from "../activities/contract/delivery.ts";
-import type { Limit } from "../activities/contract/limits.ts";
 import type { AnswerMessage, QuestionKind } from "../activities/contract/questions.ts";
 import type { UserPart } from "../activities/contract/message.ts";
-import type { WaitingCall } from "./asking.ts";
 
 /** A message as it is sent. `id` is the sender's, to detect duplicates; text beyond 16 KB goes as a blob. */
 export interface GuidanceMessage {
@@ -86,84 +83,3 @@ export const queueQuery = defineQuery<readonly Guidance[]>("queue");
 
 /** Name under which the workflow is registered. */
 export const WORKFLOW_TYPE = "codingAgent";
-
-/** Carried from run to run of one session. */
-export interface CodingAgentInput {
-  /** Only if no client prepared the session: started from the Web UI or Temporal's CLI. */
-  readonly task?: string;
-  /** The schedule that has the session's task and settings. */
-  readonly schedule?: string;
-  /** The first message of a session that is resumed. */
-  readonly guidance?: readonly Guidance[];
-  /** A session that has ended delivers its work, and keeps its outcome. */
-  readonly deliver?: {
-    readonly order: DeliveryOrder;
-    readonly outcome: {
-      readonly status: "completed" | "failed" | "cancelled" | "max_steps";
-      readonly limit?: Limit;
-      readonly error?: { readonly type: string; readonly message: string };
-    };
-  };
-  /** What an earlier run of this session hands over (continue-as-new). */
-  readonly carried?: CarriedState;
-}
-
-export interface CarriedState {
-  readonly queue: readonly Guidance[];
-  readonly parked: number;
-  /** Recently seen client ids, newest last. */
-  readonly seenIds: readonly string[];
-  readonly step: number;
-  /** How many calls of that step have their results. Absent means none, or what older runs carried. */
-  readonly results?: number;
-  readonly steps: number;
-  /** Steps that a person granted on top of the limit. Absent means none. */
-  readonly moreSteps?: number;
-  /** A person said so. Absent means no. */
-  readonly endsAtLimit?: true;
-  readonly round: number;
-  readonly breaker: number;
-  readonly futile?: number;
-  readonly roundStep?: number;
-  readonly recentCalls: readonly string[];
-  readonly nudged: boolean;
-  /** The next step begins with the hint. Absent means no, as in what older runs carried. */
-  readonly nudge?: true;
-  /** A compaction was made and no step since. Absent means no. */
-  readonly compacted?: true;
-  /** How often the current step's request did not fit; how many answers in a row were empty, or unfinished. Absent means 0. */
-  readonly overflows?: number;
-  readonly emptyAnswers?: number;
-  readonly unfinished?: number;
-  /** How many answers did not match the schema; what was wrong with the last one, with which the next step begins. */
-  readonly mismatches?: number;
-  readonly mismatch?: string;
-  readonly notice?: string;
-  readonly writtenCalls?: number;
-  readonly cuts?: number;
-  /** USD so far, if a limit was set; which fallback model is used, and that it is asked next. Absent means none. */
-  readonly costUsd?: number;
-  readonly fallback?: { readonly index: number; readonly sinceMs: number };
-  readonly switched?: "fallback" | "return";
-  /** When the commits were last pushed, and what was delivered last. Absent means never. */
-  readonly pushedAtMs?: number;
-  readonly delivered?: string;
-  /** The open calls of a step that only waited for people. Absent means none. */
-  readonly waitingCalls?: readonly WaitingCall[];
-  /**
-   * Whether a person interrupted such a step, which the run that left it could no longer act on. Absent in what older runs
-   * carried: then an interrupt that arrives before the session is open is forgotten, as it was when they were recorded.
-   */
-  readonly interrupting?: boolean;
-  /** The worker version that a run left for another one, by continuing as new. Absent means none. */
-  readonly leftVersion?: string;
-  /** When the deadline is, in ms since 1970. Absent means none. */
-  readonly deadlineAtMs?: number;
-  /** Requests of people that are not done yet. */
-  readonly compactRequest?: CompactRequest;
-  /** Waits for the end of a limit. Absent means none. */
-  readonly limits?: { readonly sinceMs: number; readonly count: number; readonly untilMs: number };
-  readonly undoRequests?: readonly string[];
-  readonly context: { readonly used: number; readonly estimated: boolean; readonly prunable: number };
-  readonly usage: StepUsage & { readonly calls: number };
-}

@@ -55,7 +55,7 @@ export function currentDetails(
   if (policy.git)
     lines.push(
       "",
-      `Branch ${code(policy.git.branch)}${state.delivered ? ` · ${linked(state.delivered)}` : ""}`,
+      `Branch ${code(policy.git.branch)}${state.delivery.last ? ` · ${linked(state.delivery.last)}` : ""}`,
     );
   if (policy.trace?.run === runId) lines.push("", `Trace ${code(policy.trace.id)}`);
   if (state.remark) lines.push("", `> ${plain(state.remark)}`);
@@ -135,7 +135,7 @@ export function sessionView(
       limit: policy?.budget.windowTokens ?? 0,
       estimated: state.context.estimated,
     },
-    compactionRounds: state.round,
+    compactionRounds: state.compaction.round,
     usage: state.usage,
     ...waitShown(state),
     ...(state.deadlineAtMs === undefined ? {} : { deadline: new Date(state.deadlineAtMs).toISOString() }),
@@ -168,7 +168,7 @@ function costText({ costUsd }: AgentState, { maxCostUsd }: RunPolicy): string {
 }
 
 /** The same figures as the client's `context` command: what the window contains. */
-function contextLines({ context, round }: AgentState, { budget, prefix }: RunPolicy): string[] {
+function contextLines({ context, compaction }: AgentState, { budget, prefix }: RunPolicy): string[] {
   const { system = 0, tools = 0 } = prefix ?? {};
   const used = Math.round(context.used);
   const { parts } = breakdownOf({ ...budget, used, system, tools });
@@ -177,7 +177,7 @@ function contextLines({ context, round }: AgentState, { budget, prefix }: RunPol
   const amounts = BREAKDOWN_PARTS.map(([name, title, sign]) => `${sign} ${title} ${tokens(parts[name])}`);
   const estimated = context.estimated ? " (estimated)" : "";
   return [
-    `Context ${code(bar.join(""))} ${tokens(used)} of ${tokens(budget.windowTokens)} tokens, ${Math.round((100 * used) / budget.windowTokens)} %${estimated} · compaction from ${tokens(budget.triggerTokens)} · rounds ${round}`,
+    `Context ${code(bar.join(""))} ${tokens(used)} of ${tokens(budget.windowTokens)} tokens, ${Math.round((100 * used) / budget.windowTokens)} %${estimated} · compaction from ${tokens(budget.triggerTokens)} · rounds ${compaction.round}`,
     "",
     amounts.join(" · "),
   ];

@@ -44,30 +44,20 @@ const retry = (maximumAttempts: number, maximumIntervalMs = MINUTE_MS) => ({
   maximumAttempts,
 });
 
-type OptionsPolicy = Pick<
-  RunPolicy,
-  | "modelTimeoutMs"
-  | "toolTimeoutMs"
-  | "taskQueues"
-  | "heartbeatTimeoutMs"
-  | "hostTimeoutMs"
-  | "setupTimeoutMs"
-  | "takesTurns"
->;
+type OptionsPolicy = Pick<RunPolicy, "timeouts" | "taskQueues" | "takesTurns">;
 
 /** Options by activity; queues and the model's and tools' own timeouts come with the policy. */
 export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | undefined) {
+  const { timeouts } = policy;
   const common = {
     ...COMMON,
-    heartbeatTimeout: policy.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS,
+    heartbeatTimeout: timeouts.heartbeatMs ?? HEARTBEAT_TIMEOUT_MS,
     ...(policy.takesTurns ? { allowEagerDispatch: false } : {}),
   };
   // For a host's own queue: if no worker takes the call, the host is gone. The server never retries this timeout.
   const host = {
     ...queue(sandboxQueue),
-    ...(sandboxQueue === undefined
-      ? {}
-      : { scheduleToStartTimeout: policy.hostTimeoutMs ?? HOST_TIMEOUT_MS }),
+    ...(sandboxQueue === undefined ? {} : { scheduleToStartTimeout: timeouts.hostMs ?? HOST_TIMEOUT_MS }),
   };
   const onHost = (timeoutMs: number, attempts = AWAY_ATTEMPTS) => ({
     ...common,
@@ -82,12 +72,12 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     retry: retry(AWAY_ATTEMPTS),
   };
   const final = { ...brief, retry: retry(DAY_ATTEMPTS) };
-  const model = { ...common, ...queue(policy.taskQueues.models), startToCloseTimeout: policy.modelTimeoutMs };
+  const model = { ...common, ...queue(policy.taskQueues.models), startToCloseTimeout: timeouts.modelMs };
   return {
     // Longer than a restore takes.
     openSandbox: onHost(6 * MINUTE_MS, 8),
     // In addition to the commands' own time: opening the sandbox, and restoring or keeping their result.
-    setUpSandbox: onHost((policy.setupTimeoutMs ?? 0) + 10 * MINUTE_MS, 8),
+    setUpSandbox: onHost((timeouts.setupMs ?? 0) + 10 * MINUTE_MS, 8),
     // Allows for the first clone of a large repository; the activity itself gives up on an unreachable remote.
     fetchRepository: onHost(60 * MINUTE_MS, 8),
     publish: onHost(30 * MINUTE_MS),
@@ -95,7 +85,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     announceQueued: brief,
     // Outlasts a provider's outage of an hour (MODEL_ATTEMPTS); refusals are not retried at all.
     modelStep: { ...model, retry: retry(WAITING_ATTEMPTS, 2 * MINUTE_MS) },
-    runTool: { ...onHost(policy.toolTimeoutMs), retry: retry(AWAY_ATTEMPTS * 3, 15_000) },
+    runTool: { ...onHost(timeouts.toolMs), retry: retry(AWAY_ATTEMPTS * 3, 15_000) },
     askPerson: brief,
     settleQuestion: brief,
     askBudget: brief,
@@ -113,7 +103,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     // A lost host must not keep the run from ending. Nor may an unreachable engine: the activity itself gives up.
     closeSandbox: {
       ...onHost(5 * MINUTE_MS),
-      scheduleToStartTimeout: Math.min(MINUTE_MS, policy.hostTimeoutMs ?? MINUTE_MS),
+      scheduleToStartTimeout: Math.min(MINUTE_MS, timeouts.hostMs ?? MINUTE_MS),
     },
     closeSession: final,
   } satisfies Record<Exclude<keyof AgentActivities, "openSession">, ActivityOptions>;

@@ -1,11 +1,7 @@
 /** Waiting for people: state of the run, never an activity. Asking and settling are two short activities around it. */
+import type { RunToolInput, ServerAsksFacts, ToolFacts } from "../activities/contract/calls.ts";
 import { CancellationScope, condition } from "@temporalio/workflow";
-import type {
-  CallFacts,
-  RunToolInput,
-  ServerAsksFacts,
-  ToolFacts,
-} from "../activities/contract/activities.ts";
+import type { CallFacts } from "../activities/contract/activities.ts";
 import {
   readAnswer,
   type AskedPerson,
@@ -15,10 +11,9 @@ import {
   type Settlement,
 } from "../activities/contract/questions.ts";
 import { lasted, mayMove, MovesOn, unanswered, type OpenQuestion, type WaitingCall } from "./asking.ts";
-import { enterPhase, optionsOf, setSearchAttributes, showDetails, type Run } from "./actions.ts";
+import { enterPhase, optionsOf, setSearchAttributes, showDetails, type Run, announceStop } from "./run.ts";
 import { titled } from "./presentation.ts";
 import { perform } from "./proxies.ts";
-import { announceStop } from "./stops.ts";
 import { hasNewVersion } from "./versions.ts";
 
 /** Takes an answer, or returns why it is refused, as a text for its sender. */

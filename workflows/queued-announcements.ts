@@ -1,7 +1,7 @@
 /** Announces queued messages to watchers at once. A message that is delivered earlier is announced with its delivery. */
 import { condition } from "@temporalio/workflow";
 import { type Guidance, queuedMessage } from "../activities/contract/guidance.ts";
-import { optionsOf, type Run } from "./actions.ts";
+import { optionsOf, type Run } from "./run.ts";
 import { waiting } from "./inbox.ts";
 import { perform } from "./proxies.ts";
 
@@ -30,7 +30,7 @@ async function announceAll(run: Run): Promise<void> {
   while (unannounced.messages.length > 0 && !unannounced.isOver) {
     const waits = new Set(state.inbox.queue.map(({ id }) => id));
     const messages = unannounced.messages.splice(0, MAX_AT_ONCE).filter(({ id }) => waits.has(id));
-    if (messages.length > 0 && run.policy?.announcesQueued && isOn(run))
+    if (messages.length > 0 && isOn(run))
       await perform("announceQueued", optionsOf(run), `announce ${messages.length} queued`, {
         step: state.step,
         messages,

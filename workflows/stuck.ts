@@ -2,7 +2,8 @@
  * Detects an agent that repeats itself, by the hashes of its calls and results; and what the model is told then, or about an answer that
  * does not end its task.
  */
-import type { CallFacts, ToolFacts } from "../activities/contract/activities.ts";
+import type { ToolFacts } from "../activities/contract/calls.ts";
+import type { CallFacts } from "../activities/contract/activities.ts";
 
 /** Source: OpenHands, four equal pairs of call and result. */
 const REPEATS = 4;
@@ -53,14 +54,6 @@ const kinds = (calls: readonly string[]): number => new Set(calls.map(bare)).siz
 function waits(calls: readonly string[]): boolean {
   if (calls.some((call) => call.endsWith(FAILED_EDIT))) return false;
   return calls.filter((call) => call.endsWith(PAUSE)).length * KINDS >= calls.length;
-}
-
-/** The rule of runs without `knowsWaiting`: it takes a wait for a repetition, and sees no circle of three. */
-export function oldStuckVerdict(calls: readonly string[], warned: boolean): "warn" | "stop" | undefined {
-  if (calls.length < REPEATS) return undefined;
-  const [a, b, c, d] = calls.slice(-REPEATS).map(bare);
-  if (a !== c || b !== d) return undefined;
-  return warned ? "stop" : "warn";
 }
 
 /** The note to the model before its one retry. @param why the answer is not JSON that matches the session's schema */

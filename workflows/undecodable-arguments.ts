@@ -5,7 +5,7 @@
 import { ApplicationFailure } from "@temporalio/common";
 import type { WorkflowInterceptors } from "@temporalio/workflow";
 import { Undecodable } from "../activities/contract/undecodable.ts";
-import { startRefusal } from "./start-refusal.ts";
+import { startRefusal } from "./run-input.ts";
 import { thisRun } from "./this-run.ts";
 
 /** The name is Temporal's. */

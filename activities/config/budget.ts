@@ -31,6 +31,7 @@ export interface BudgetOptions {
   readonly tailMessages?: number;
   /** Default: what the window scales them to. */
   readonly prune?: PruneFigures;
+  /** Default: never. */
   readonly pruneFirst?: PruneFirst;
 }
 
@@ -67,7 +68,7 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
     userTokens: share(0.15, 20_000),
     summaryTokens: share(0.1, 4_096),
     ...(options.prune ?? scaledPrune(windowTokens)),
-    ...(options.pruneFirst === undefined ? {} : { pruneFirst: options.pruneFirst }),
+    pruneFirst: options.pruneFirst ?? {},
   };
 }
 

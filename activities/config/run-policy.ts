@@ -1,10 +1,10 @@
 /** Derives the figures that the workflow uses from a run's configuration. Pure. */
+import { strategies, type StrategyTrigger } from "./strategies.ts";
+import { ASKED_PRUNE, budgetFor, scaledPrune, pruneFirstFor } from "./budget.ts";
 import type { RunConfig } from "./agent-config.ts";
 import { questionSettings } from "./question-settings.ts";
 import { type Budget, type PruneFigures } from "../contract/budget.ts";
-import { ASKED_PRUNE, budgetFor, scaledPrune, pruneFirstFor } from "./budget.ts";
-import type { RunPolicy } from "../contract/run-policy.ts";
-import { strategies, type StrategyTrigger } from "./strategies.ts";
+import type { RunPolicy, RunTimeouts } from "../contract/run-policy.ts";
 import { precedenceOf } from "./precedence.ts";
 import { setupOf, setupTimeoutOf } from "./setup-settings.ts";
 import { defaultLimits } from "./tool-limits.ts";
@@ -107,62 +107,51 @@ export function modelDeadlines({ limits }: Pick<RunConfig, "limits">, elapsedMs:
   };
 }
 
+/** What a run's policy takes from its session and the worker that opens it. */
+type OpeningFacts = Pick<
+  RunPolicy,
+  "searchAttributes" | "taskQueues" | "prefix" | "git" | "delegates" | "takesTools" | "notifies" | "trace"
+> & {
+  readonly timeouts: Pick<RunTimeouts, "heartbeatMs" | "hostMs">;
+  /** The longest timeout of the operator's own tools. */
+  readonly ownToolMs?: number;
+};
+
 export function runPolicyOf(
   config: RunConfig,
   prefixTokens: number,
-  fixed: Pick<
-    RunPolicy,
-    | "searchAttributes"
-    | "taskQueues"
-    | "hostTimeoutMs"
-    | "prefix"
-    | "heartbeatTimeoutMs"
-    | "git"
-    | "delegates"
-    | "takesTools"
-    | "notifies"
-    | "trace"
-  > & {
-    /** The longest timeout of the operator's own tools. */
-    readonly ownToolMs?: number;
-  },
+  { ownToolMs = 0, timeouts, ...facts }: OpeningFacts,
 ): RunPolicy {
-  const { ownToolMs = 0, ...asItIs } = fixed;
-  const setup = setupOf(config.sandbox);
+  const { limits, sandbox, questions, fallback } = config;
+  const setup = setupOf(sandbox);
   return {
     model: config.model,
-    maxSteps: config.limits.maxSteps,
+    maxSteps: limits.maxSteps,
     budget: budgetOf(config, prefixTokens),
     prune: pruneModeOf(config),
-    ...(triggerOf(config) === "manual" ? { autoCompaction: false } : {}),
-    ...(config.fallback === undefined
-      ? {}
-      : { fallbacks: config.fallback.length, returnAfterMs: config.limits.returnAfter }),
-    ...(config.limits.maxCostUsd === undefined ? {} : { maxCostUsd: config.limits.maxCostUsd }),
-    ...(config.limits.deadline === undefined
-      ? {}
-      : { deadlineMs: config.limits.deadline, wrapUpMs: config.limits.wrapUp }),
-    ...(config.limits.onLimit === "ask" && questionSettings(config.questions).mode === "ask"
-      ? { asksAtLimit: true as const }
-      : {}),
-    ...(config.sandbox.askForDomains === true ? { asksForDomains: true as const } : {}),
-    ...(Object.keys(config.mcpServers ?? {}).length === 0 ? {} : { serversAsk: true as const }),
-    ...(setup === undefined ? {} : { setupTimeoutMs: setupTimeoutOf(setup, config.sandbox) }),
+    autoCompaction: triggerOf(config) === "manual" ? false : undefined,
+    fallbacks: fallback && { count: fallback.length, returnAfterMs: limits.returnAfter },
+    maxCostUsd: limits.maxCostUsd,
+    deadline:
+      limits.deadline === undefined ? undefined : { afterMs: limits.deadline, wrapUpMs: limits.wrapUp },
+    asks: {
+      atLimit: (limits.onLimit === "ask" && questionSettings(questions).mode === "ask") || undefined,
+      forDomains: sandbox.askForDomains || undefined,
+      forServers: Object.keys(config.mcpServers ?? {}).length > 0 || undefined,
+    },
     maxFutileRounds: MAX_FUTILE_ROUNDS,
-    maxHistoryEvents: config.limits.maxHistoryEvents,
-    modelTimeoutMs: config.limits.modelTimeout,
-    toolTimeoutMs: longestCallMs(config, ownToolMs) + TOOL_GRACE_MS,
-    keepsInterrupt: true,
-    announcesQueued: true,
-    needsStop: true,
-    knowsWaiting: true,
-    waitsForLimits: true,
-    countsCuts: true,
-    ...(config.tenant === undefined ? {} : { tenant: config.tenant }),
-    ...(precedenceOf(config) === undefined ? {} : { takesTurns: true as const }),
-    ...(config.outputSchema === undefined ? {} : { checksAnswer: true as const }),
-    parkAfterMs: questionSettings(config.questions).parkAfter,
-    ...asItIs,
+    maxHistoryEvents: limits.maxHistoryEvents,
+    timeouts: {
+      modelMs: limits.modelTimeout,
+      toolMs: longestCallMs(config, ownToolMs) + TOOL_GRACE_MS,
+      setupMs: setup && setupTimeoutOf(setup, sandbox),
+      ...timeouts,
+    },
+    tenant: config.tenant,
+    takesTurns: precedenceOf(config) === undefined ? undefined : true,
+    checksAnswer: config.outputSchema === undefined ? undefined : true,
+    parkAfterMs: questionSettings(questions).parkAfter,
+    ...facts,
   };
 }
 
@@ -184,7 +173,7 @@ export interface Deadlines {
   readonly firstTokenMs: number;
   /** Between two chunks. */
   readonly silenceMs: number;
-  /** The same for a model that reasons; at least `firstTokenMs`. Sessions older than this setting have none. */
+  /** The same for a model that reasons; at least `firstTokenMs`. */
   readonly thinkingMs?: number;
   /**
    * From the request to the answer's end: less than the asking activity's timeout, after which nothing could be

@@ -103,8 +103,6 @@ export interface ModelStepInput {
   readonly again?: true;
   /** Which model of `fallback` to ask, from 1; absent means the session's own. */
   readonly fallback?: number;
-  /** The run itself waits for a limit's end, so that is returned as an outcome. */
-  readonly waitsForLimits?: true;
   /** Another model can step in, so a failure that would end the run is returned as an outcome. */
   readonly hasFallback?: true;
   /** Why this step asks another model than the step before. */

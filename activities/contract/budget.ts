@@ -36,11 +36,8 @@ export interface Budget extends PruneFigures {
   /** Most tokens of user messages kept verbatim besides a summary. */
   readonly userTokens: number;
   readonly summaryTokens: number;
-  /**
-   * When hiding old results comes before a summary; empty: never. Absent in runs older than this rule, which do not count
-   * messages before they are delivered either.
-   */
-  readonly pruneFirst?: PruneFirst;
+  /** When hiding old results comes before a summary; empty: never. */
+  readonly pruneFirst: PruneFirst;
 }
 
 export interface PruneNumbers {
@@ -56,26 +53,18 @@ export function prunesFirst(
   occasion: Occasion,
   { budget, triggerTokens }: { readonly budget: Budget; readonly triggerTokens: number },
 ): boolean {
-  const share = budget.pruneFirst?.[occasion];
+  const share = budget.pruneFirst[occasion];
   const savedTokens = prunableTokens - budget.pruneProtectTokens;
   if (share === undefined || savedTokens < budget.pruneMinimumTokens) return false;
   const left = usedTokens - savedTokens;
   return left < triggerTokens && left <= triggerTokens * share;
 }
 
-/** Share of the trigger from which results were hidden in runs older than `each-step`. */
-const NEAR_TRIGGER = 0.9;
-
-/**
- * Whether to hide old results after a step: `each-step` as soon as enough can be hidden. Runs that were recorded before there
- * was such a mode have `always` or none, and hid them near the trigger. No other mode hides anything after a step.
- */
+/** Whether to hide old results after a step: only the mode `each-step` does, as soon as enough can be hidden. */
 export function pruneDue(
-  { usedTokens, prunableTokens }: PruneNumbers,
-  { pruneProtectTokens, pruneMinimumTokens, triggerTokens }: Budget,
-  mode: string | undefined,
+  prunableTokens: number,
+  { pruneProtectTokens, pruneMinimumTokens }: Budget,
+  mode: "auto" | "each-step" | "never",
 ): boolean {
-  if (prunableTokens - pruneProtectTokens < pruneMinimumTokens) return false;
-  if (mode === "each-step") return true;
-  return (mode === undefined || mode === "always") && usedTokens >= triggerTokens * NEAR_TRIGGER;
+  return mode === "each-step" && prunableTokens - pruneProtectTokens >= pruneMinimumTokens;
 }

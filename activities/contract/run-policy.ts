@@ -6,63 +6,35 @@ export interface RunPolicy {
   readonly model: string;
   readonly maxSteps: number;
   readonly budget: Budget;
-  /**
-   * When old tool results are hidden: `auto` as `budget.pruneFirst` says, `each-step` after each step. Only in older histories:
-   * `always`, and no mode, which are the same.
-   */
-  readonly prune?: "auto" | "each-step" | "never" | "always";
+  /** When old tool results are hidden: `auto` as `budget.pruneFirst` says, `each-step` after each step. */
+  readonly prune: "auto" | "each-step" | "never";
   /** Estimated tokens of the prefix before the messages, for display. */
   readonly prefix?: { readonly system: number; readonly tools: number };
   /** False if only a person's request starts a compaction. Absent means true. */
   readonly autoCompaction?: boolean;
-  /**
-   * Number of consecutive automatic rounds, one step apart, after which rounds pause because they gain nothing.
-   * Absent in histories older than this breaker, whose rounds never pause.
-   */
-  readonly maxFutileRounds?: number;
+  /** Number of consecutive automatic rounds, one step apart, after which rounds pause because they gain nothing. */
+  readonly maxFutileRounds: number;
   /** Continue as new after this many events, whatever the server suggests. */
   readonly maxHistoryEvents: number;
-  readonly modelTimeoutMs: number;
-  /** Longest gap between an activity's heartbeats; absent means 30 s. */
-  readonly heartbeatTimeoutMs?: number;
-  /** Longest that a tool call may take, including its grace period. */
-  readonly toolTimeoutMs: number;
+  readonly timeouts: RunTimeouts;
   readonly searchAttributes: boolean;
   /** Task queues by role; absent means the workflow's own. */
   readonly taskQueues: { readonly models?: string; readonly admin?: string };
-  /** Number of fallback models; absent means none. */
-  readonly fallbacks?: number;
-  /** How long a fallback is used before the session's own model is asked again, in ms. */
-  readonly returnAfterMs?: number;
+  /** How many fallback models there are, and how long one is used before the session's own model is asked again, in ms. */
+  readonly fallbacks?: { readonly count: number; readonly returnAfterMs: number };
   /** USD that the session may cost; absent means no limit. */
   readonly maxCostUsd?: number;
-  /** A person is asked at the cost and step limits. Absent in runs that end there. */
-  readonly asksAtLimit?: true;
+  /**
+   * What a person may be asked besides the model's own questions: more at the cost and step limits, domains that the sandbox may not
+   * reach, and what an MCP server asks in the middle of a call.
+   */
+  readonly asks: { readonly atLimit?: boolean; readonly forDomains?: boolean; readonly forServers?: boolean };
   /** How long a run may take, and how long before the deadline it starts to finish, in ms. Absent means no deadline. */
-  readonly deadlineMs?: number;
-  readonly wrapUpMs?: number;
-  /** An interrupt is kept until the step's boundary. Absent in runs older than this rule. */
-  readonly keepsInterrupt?: true;
-  /** A message is announced to watchers when it arrives. Absent in older runs, which announced it on delivery. */
-  readonly announcesQueued?: true;
-  /** Only an answer that finished with `stop` completes a task. Absent in runs older than this rule. */
-  readonly needsStop?: true;
-  /** The check for repeated calls knows waiting, and circles of several calls. Absent in runs older than this rule. */
-  readonly knowsWaiting?: true;
-  /** Answers that the output limit cuts again and again count as repetition. Absent in older runs. */
-  readonly countsCuts?: true;
-  /** A limit of the model with a known end is waited for by a timer of the run. Absent in older runs, whose steps were retried. */
-  readonly waitsForLimits?: true;
+  readonly deadline?: { readonly afterMs: number; readonly wrapUpMs: number };
   /** The last answer is checked against a schema. Absent if the session has none. */
   readonly checksAnswer?: true;
-  /** Longest that the sandbox's set-up may take; absent if there is nothing to set up. */
-  readonly setupTimeoutMs?: number;
   /** How long a sandbox is kept while the session waits only for people, in ms. */
   readonly parkAfterMs?: number;
-  /** A person is asked about domains that the sandbox may not reach. */
-  readonly asksForDomains?: true;
-  /** The session has MCP servers, which may ask a person something in the middle of a call. */
-  readonly serversAsk?: true;
   /** The operator is notified of questions and of the end. */
   readonly notifies?: true;
   /** Set for a session that works on a repository; absent in all others. */
@@ -77,7 +49,7 @@ export interface RunPolicy {
   readonly delegates?: { readonly maxConcurrent: number; readonly lookMs: number };
   /**
    * The tools of MCP servers are loaded with the next step; `sandbox`: some servers run there, so loading waits for
-   * the sandbox. False once loaded. Absent in runs older than MCP servers.
+   * the sandbox. False once loaded; absent without servers.
    */
   readonly takesTools?: "worker" | "sandbox" | false;
   /** The run's trace, if its worker exports traces. A reset run inherits it from the run before: `run` distinguishes them. */
@@ -86,8 +58,19 @@ export interface RunPolicy {
   readonly tenant?: string;
   /** All of its activities go through their queue, if priorities and fairness apply; none goes straight back to its worker. */
   readonly takesTurns?: true;
+}
+
+/** How long activities may take, in ms. */
+export interface RunTimeouts {
+  readonly modelMs: number;
+  /** A tool call, including its grace period. */
+  readonly toolMs: number;
+  /** The longest gap between an activity's heartbeats; absent means 30 s. */
+  readonly heartbeatMs?: number;
+  /** The set-up of the project; absent if there is nothing to set up. */
+  readonly setupMs?: number;
   /** How long a call may wait for the sandbox's host before the host counts as lost. */
-  readonly hostTimeoutMs?: number;
+  readonly hostMs?: number;
 }
 
 /** Which tasks go first, in Temporal's terms: lower keys first, and equal keys take turns. */

@@ -91,7 +91,7 @@ async function openSession(
     round,
     ...(cold ? { cold } : {}),
     ...(isOtherModels(rows, policy.model) ? { otherModel: true as const } : {}),
-    ...(costUsd === undefined || policy.asksAtLimit !== true ? {} : { costUsd }),
+    ...(costUsd === undefined || policy.asks.atLimit !== true ? {} : { costUsd }),
     ...(costUsd !== undefined && isFresh && isSpent(deps.policy, policy, costUsd) ? { isSpent: true } : {}),
     ...(parked > 0 ? { parked: true } : {}),
     ...(isDone ? { isDone: true } : {}),
@@ -268,20 +268,13 @@ async function traceFor({ store, telemetry }: AgentDeps, { runId: run }: Activit
 
 /** What a run's policy takes from the worker that opens the session. */
 function workerFacts(deps: AgentDeps) {
+  const { models, admin, hostTimeoutMs } = deps.taskQueues;
   return {
     searchAttributes: deps.searchAttributes,
-    ...queuesOf(deps),
-    ...(deps.ownTools === undefined ? {} : { ownToolMs: deps.ownTools.maxTimeoutMs }),
-    ...(deps.notices === undefined ? {} : { notifies: true as const }),
-    ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
-  };
-}
-
-function queuesOf({ taskQueues }: AgentDeps) {
-  const { models, admin, hostTimeoutMs } = taskQueues;
-  return {
-    taskQueues: { ...(models === undefined ? {} : { models }), ...(admin === undefined ? {} : { admin }) },
-    ...(hostTimeoutMs === undefined ? {} : { hostTimeoutMs }),
+    taskQueues: { models, admin },
+    timeouts: { heartbeatMs: deps.heartbeatTimeoutMs, hostMs: hostTimeoutMs },
+    ownToolMs: deps.ownTools?.maxTimeoutMs,
+    notifies: deps.notices === undefined ? undefined : (true as const),
   };
 }
 

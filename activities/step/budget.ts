@@ -15,12 +15,12 @@ export function roomFor(policy: OperatorPolicy | undefined, { limit, used, of }:
 /** Whether a session may make no more requests, and no one can be asked for more. */
 export function isSpent(
   policy: OperatorPolicy | undefined,
-  { maxCostUsd, asksAtLimit }: Pick<RunPolicy, "maxCostUsd" | "asksAtLimit">,
+  { maxCostUsd, asks }: Pick<RunPolicy, "maxCostUsd" | "asks">,
   usedUsd: number,
 ): boolean {
   if (maxCostUsd === undefined || usedUsd < maxCostUsd) return false;
   const reached = { limit: "cost", used: usedUsd, of: maxCostUsd } as const;
-  return asksAtLimit !== true || budgetOptions("cost", maxCostUsd, roomFor(policy, reached)) === undefined;
+  return asks.atLimit !== true || budgetOptions("cost", maxCostUsd, roomFor(policy, reached)) === undefined;
 }
 
 interface OpenedBudget {

@@ -52,8 +52,7 @@ export async function afterFailure(
   const data = { class: passing.class, message, retryInMs, final };
   await emitEvents(step, [{ type: "llm:error", step: input.step, attempt: scope.attempt, data }]);
   const waitMs = limitMs(passing);
-  if (waitMs !== undefined && input.hasFallback !== true && input.waitsForLimits === true)
-    return { kind: "limited", waitMs, epoch };
+  if (waitMs !== undefined && input.hasFallback !== true) return { kind: "limited", waitMs, epoch };
   const isLong = waitMs !== undefined && waitMs > LONG_MS;
   if (input.hasFallback === true && isLong) return { kind: "unavailable", reason: error.class, epoch };
   if (input.hasFallback === true && mayStepIn({ final }, attempt))

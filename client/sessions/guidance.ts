@@ -13,12 +13,12 @@ import {
   guidanceSignal,
   sendGuidanceUpdate,
   WORKFLOW_TYPE,
-  type CodingAgentInput,
   type GuidanceMessage,
   type QueuedReply,
   withdrawMessageUpdate,
   type WithdrawnMessage,
 } from "../../workflows/messages.ts";
+import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { acceptedGuidance } from "../../temporal/accepted-guidance.ts";
 import { describedRun } from "../../temporal/described-run.ts";

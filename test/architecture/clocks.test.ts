@@ -18,9 +18,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "client/watch/for-people.ts": "how long ago an event was",
   "worker/bundle.ts": "times of files",
   "workflows/delivery.ts": "how long ago commits were pushed: the engine's time, which replays",
-  "workflows/deadline.ts": "how long until the deadline: the engine's time, which replays",
-  "workflows/model-limit.ts": "how long until a limit ends: the engine's time, which replays",
-  "workflows/limits.ts": "how long a question was open: the engine's time, which replays",
+  "workflows/limits.ts":
+    "how long until a deadline or a limit ends, how long a question was open: the engine's time, which replays",
   "workflows/questions.ts": "how long a question was open: the engine's time, which replays",
   "workflows/coding-agent.ts": "since when a model steps in: the engine's time, which replays",
 };

@@ -118,10 +118,9 @@ test("ARCHITECTURE's order of the loop is that of the code", () => {
     "for (;;)",
     "undoCompactions(",
     "makeRoom(",
-    "askModel(",
-    "applyStep(",
+    "takeStep(",
     "afterStep(",
-    "await finishStep(\n",
+    "await finishStep(run, calls,",
   ]);
   inOrder(body("workflows/coding-agent.ts", "finishStep"), ["runTools(", "pushSaves(", "pruneOld("]);
   inOrder(body("workflows/make-room.ts", "makeRoom"), [

@@ -104,7 +104,12 @@ it("cancel-mid-tool", async () => {
 });
 
 it("compaction", async () => {
-  const script = longSession({ steps: [...noisy(11), says("Done.")] });
+  // Half of each step is the model's own words, which no prune hides.
+  const steps = Array.from({ length: 14 }, (_, place) => {
+    const { parts = [] } = noisyStep(place + 1, 40);
+    return { parts: [text("The build goes on as it should. ".repeat(80)), ...parts] };
+  });
+  const script = longSession({ steps: [...steps, says("Done.")] });
   await keep("compaction", await agent.start(script, small(16_000, 16_000)));
 });
 

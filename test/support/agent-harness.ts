@@ -22,7 +22,7 @@ import { changedConfig, configOf, type ConfigChange } from "./run-config.ts";
 import { sessionEvents, type SessionEvents } from "./session-events.ts";
 import { createTestWorker } from "./test-worker.ts";
 import type { codingAgent } from "../../workflows/index.ts";
-import type { CodingAgentInput } from "../../workflows/messages.ts";
+import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import {
   startScriptedModel,
   type ModelScript,

@@ -21,15 +21,27 @@ export interface RecordedHistory {
 /** One event a line, so that the diff of a new recording shows what changed. */
 export async function recordHistory(
   shape: string,
-  handle: Pick<WorkflowHandle, "fetchHistory">,
+  handle: Pick<WorkflowHandle, "fetchHistory" | "describe">,
 ): Promise<string> {
   const { events } = JSON.parse(historyToJSON(await handle.fetchHistory())) as { events: unknown[] };
-  const lines = events.map((event) => JSON.stringify(scrubbed(event)));
+  const { runId } = await handle.describe();
+  const lines = events.map((event) => JSON.stringify(scrubbed(ownRunId(event, runId))));
   const text = `{"events":[\n${lines.join(",\n")}\n]}\n`;
   mkdirSync(HISTORIES, { recursive: true });
   const path = join(HISTORIES, `${shape}.json`);
   writeFileSync(path, text);
   return path;
+}
+
+/** Replay takes this id for the run's own; after a reset, Temporal leaves there the first run's. */
+function ownRunId(event: unknown, runId: string): unknown {
+  const { workflowExecutionStartedEventAttributes: begun } = event as Readonly<Record<string, object>>;
+  return begun === undefined
+    ? event
+    : {
+        ...(event as object),
+        workflowExecutionStartedEventAttributes: { ...begun, originalExecutionRunId: runId },
+      };
 }
 
 export function recordedHistories(): RecordedHistory[] {

@@ -6,7 +6,7 @@ import { inject } from "vitest";
 import type { AgentActivities, ClosedSession } from "../../activities/contract/activities.ts";
 import type { BatchActivities } from "../../activities/contract/batch.ts";
 import type { codingAgent } from "../../workflows/index.ts";
-import type { CodingAgentInput } from "../../workflows/messages.ts";
+import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import { connectTo, type Connections } from "./connections.ts";
 import { fakeActivities, type FakeActivities, type FakeOptions } from "./fake-activities.ts";
 import { quietRuntime } from "./quiet-runtime.ts";

@@ -46,7 +46,8 @@ function reset(kept: readonly Event[], scheduledEventId: number): Event[] {
   const started = kept.at(-1) ?? {};
   const last = kept.length;
   const begun = attributesOf(first, "workflowExecutionStarted");
-  const newRunId = randomUUID();
+  // Temporal keeps the first run's id there, and replay takes it for the run's own, which the answers name.
+  const newRunId = begun["originalExecutionRunId"];
   const { eventTime } = started;
   const failed = {
     eventId: String(last + 1),
@@ -57,7 +58,7 @@ function reset(kept: readonly Event[], scheduledEventId: number): Event[] {
       startedEventId: String(last),
       cause: "WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW",
       failure: { message: "a test goes back", resetWorkflowFailureInfo: {} },
-      baseRunId: begun["originalExecutionRunId"],
+      baseRunId: randomUUID(),
       newRunId,
     },
   };

@@ -3,7 +3,8 @@ import type { Client } from "@temporalio/client";
 import type Dockerode from "dockerode";
 import { removeSandbox } from "../../activities/sandbox/docker/docker-containers.ts";
 import type { codingAgent } from "../../workflows/index.ts";
-import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import type { CodingAgentInput } from "../../workflows/run-input.ts";
 
 export const startRun = (
   client: Client,

@@ -8,7 +8,7 @@ const working = untilStopped(interrupted);
 it("stops the step in flight before the deadline, asks where things stand and ends in order", async () => {
   const { fake, value } = await play({
     steps: [answered([bashCall]), working, answered()],
-    policy: { deadlineMs: 2_000, wrapUpMs: 60_000 },
+    policy: { deadline: { afterMs: 2_000, wrapUpMs: 60_000 } },
   });
   expect(value?.status).toBe("max_steps");
   expect(fake.inputsOf("closeSession")).toMatchObject([{ status: "max_steps", limit: "deadline" }]);
@@ -24,7 +24,7 @@ it("ends at the deadline if even the last answer does not come", async () => {
   const begun = performance.now();
   const { fake, value } = await play({
     steps: [working, working, answered()],
-    policy: { deadlineMs: 2_000, wrapUpMs: 500 },
+    policy: { deadline: { afterMs: 2_000, wrapUpMs: 500 } },
   });
   expect(value?.status).toBe("max_steps");
   expect(fake.inputsOf("modelStep")).toHaveLength(2);
@@ -35,7 +35,7 @@ it("does not wait for a person longer than its deadline", async () => {
   const question = { id: "s1c0", kind: "ask", text: "npm or pnpm?" } as const;
   const { fake, value } = await play({
     steps: [answered([{ name: "ask_user", about: question.text, by: "person" }]), answered()],
-    policy: { deadlineMs: 2_000, wrapUpMs: 60_000 },
+    policy: { deadline: { afterMs: 2_000, wrapUpMs: 60_000 } },
     activities: { askPerson: async (): Promise<AskedPerson> => ({ kind: "asked", question }) },
   });
   expect(value?.status).toBe("max_steps");

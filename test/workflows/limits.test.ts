@@ -20,7 +20,7 @@ const activities = { askBudget: asked, settleBudget: settled };
 const options = {
   steps: [answered([bashCall])],
   maxSteps: 2,
-  policy: { asksAtLimit: true as const },
+  policy: { asks: { atLimit: true } },
   activities,
 };
 
@@ -50,7 +50,7 @@ it("continues by as many steps as were given, and asks again at the next limit",
 
 it("keeps what was given over continue-as-new", async () => {
   const { fake, value } = await play(
-    { ...options, maxHistoryEvents: 50, steps: [answered([bashCall])], policy: { asksAtLimit: true } },
+    { ...options, maxHistoryEvents: 50, steps: [answered([bashCall])], policy: { asks: { atLimit: true } } },
     async (handle) => {
       for (const id of ["s3steps", "s5steps", "s7steps", "s9steps"]) {
         await untilAsked(handle, id);
@@ -85,7 +85,7 @@ it("is withdrawn by the deadline, which ends the run, and by a cancel", async ()
   };
   const over = await play({
     ...options,
-    policy: { asksAtLimit: true, deadlineMs: 2_000, wrapUpMs: 60_000 },
+    policy: { asks: { atLimit: true }, deadline: { afterMs: 2_000, wrapUpMs: 60_000 } },
     activities: { askBudget: asked, settleBudget },
   });
   expect(settlements).toEqual([{ how: "withdrawn", why: "stopped" }]);

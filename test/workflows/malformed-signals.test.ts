@@ -81,7 +81,7 @@ it.each([
   ["null", { encoding: "json/plain", data: "null" }],
   ["messages that are none", { encoding: "json/plain", data: '{"guidance":[{"id":"a"}]}' }],
   ["an order that is none", { encoding: "json/plain", data: '{"deliver":{}}' }],
-  ["state that no run leaves", { encoding: "json/plain", data: '{"carried":{"queue":7}}' }],
+  ["state that no run leaves", { encoding: "json/plain", data: '{"carried":{"inbox":7}}' }],
 ])("a start from elsewhere with %s fails at once, in words", async (_name, payload) => {
   const workflowId = `loop-${randomUUID()}`;
   await play({ steps: [answered()] }, async (handle) => {

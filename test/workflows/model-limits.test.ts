@@ -10,13 +10,12 @@ const FACTOR = 3_600;
 const FIVE_HOURS_MS = (5 * 3_600_000) / FACTOR;
 const limited = { kind: "limited", waitMs: FIVE_HOURS_MS, epoch: 1 } as const;
 const long = { ...limited, waitMs: 5 * 3_600_000 };
-const policy = { waitsForLimits: true } as const;
 
 it("waits for the end of a five-hour limit with one timer, asks nothing meanwhile, and goes on with the step", async () => {
   const begun = performance.now();
   let until: string | undefined;
   const { fake, handle, value } = await play(
-    { steps: [answered([bashCall]), limited, answered()], policy },
+    { steps: [answered([bashCall]), limited, answered()] },
     async (session) => {
       await expect
         .poll(async () => (until = (await session.query(statusQuery)).waitsUntil), { timeout: 10_000 })
@@ -25,7 +24,6 @@ it("waits for the end of a five-hour limit with one timer, asks nothing meanwhil
   );
   expect(value?.status).toBe("completed");
   expect(fake.inputsOf("modelStep").map(({ step }) => step)).toEqual([1, 2, 2]);
-  expect(fake.inputsOf("modelStep")[1]).toMatchObject({ waitsForLimits: true });
   expect(performance.now() - begun).toBeGreaterThan(FIVE_HOURS_MS);
   expect(Date.parse(until ?? "")).toBeGreaterThan(0);
   const { events } = await handle.fetchHistory();
@@ -33,7 +31,7 @@ it("waits for the end of a five-hour limit with one timer, asks nothing meanwhil
 });
 
 it("asks at once after a message", async () => {
-  const { fake, value } = await play({ steps: [long, answered()], policy }, async (session) => {
+  const { fake, value } = await play({ steps: [long, answered()] }, async (session) => {
     await expect
       .poll(async () => (await session.query(statusQuery)).waitsUntil, { timeout: 10_000 })
       .toBeDefined();
@@ -44,7 +42,7 @@ it("asks at once after a message", async () => {
 });
 
 it("asks at once after an interrupt, and ends at once when it is cancelled", async () => {
-  const { fake } = await play({ steps: [long, long], policy }, async (session, playing) => {
+  const { fake } = await play({ steps: [long, long] }, async (session, playing) => {
     const waits = async () => (await session.query(statusQuery)).waitsUntil;
     await expect.poll(waits, { timeout: 10_000 }).toBeDefined();
     await session.signal("interrupt");
@@ -58,13 +56,13 @@ it("asks at once after an interrupt, and ends at once when it is cancelled", asy
 it("waits no longer than its deadline", async () => {
   const { fake, value } = await play({
     steps: [long],
-    policy: { ...policy, deadlineMs: 3_000, wrapUpMs: 1_000 },
+    policy: { deadline: { afterMs: 3_000, wrapUpMs: 1_000 } },
   });
   expect(value?.status).toBe("max_steps");
   expect(fake.inputsOf("closeSession")).toMatchObject([{ limit: "deadline" }]);
 });
 
-const full = { policy: { ...policy, budget: budgetFor(128_000, { triggerRatio: 0.8 }) } };
+const full = { policy: { budget: budgetFor(128_000, { triggerRatio: 0.8 }) } };
 const atTrigger = answered([bashCall], { used: 110_000 });
 const limitedRound = {
   kind: "limited",
@@ -96,14 +94,14 @@ it("waits in the same way for a limit that a compaction meets, and then makes th
 it("makes the compaction that a person asked for when its limit is over, and leaves waiting to a fallback model", async () => {
   const asked = { ...limitedRound, waitMs: 1_000 };
   const steps = [answered([bashCall]), answered()];
-  const byPerson = await play({ steps, rounds: [asked, compactedTo(1)], policy }, async (session) => {
+  const byPerson = await play({ steps, rounds: [asked, compactedTo(1)] }, async (session) => {
     await session.signal("compact", { focus: "the tests" });
   });
   expect(byPerson.fake.inputsOf("summarize")).toMatchObject([
     { trigger: "manual", focus: "the tests" },
     { trigger: "manual", focus: "the tests" },
   ]);
-  const withFallback = { ...full.policy, fallbacks: 1, returnAfterMs: 600_000 };
+  const withFallback = { ...full.policy, fallbacks: { count: 1, returnAfterMs: 600_000 } };
   const { fake } = await play({ steps: [atTrigger, answered()], policy: withFallback });
   expect(fake.inputsOf("summarize")[0]).not.toHaveProperty("waitsForLimits");
 });

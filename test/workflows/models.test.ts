@@ -4,7 +4,7 @@ import { answered, bashCall, empty, unavailable } from "../support/fake-activiti
 import { play } from "../support/play-loop.ts";
 
 describe("a model whose provider fails", () => {
-  const policy = { fallbacks: 2, returnAfterMs: 3_600_000 };
+  const policy = { fallbacks: { count: 2, returnAfterMs: 3_600_000 } };
 
   it("is followed by the next of the list at the same step, which then stays", async () => {
     const steps = [unavailable, answered([bashCall]), answered()];
@@ -28,7 +28,7 @@ describe("a model whose provider fails", () => {
 
   it("is asked again after a while, and the view is compacted for the model that is asked", async () => {
     const steps = [unavailable, answered([bashCall], { used: 120_000 }), answered([bashCall]), answered()];
-    const { fake } = await play({ steps, policy: { ...policy, returnAfterMs: 1 } });
+    const { fake } = await play({ steps, policy: { fallbacks: { count: 2, returnAfterMs: 1 } } });
     const asked = fake.inputsOf("modelStep");
     // An empty millisecond may pass between two steps of a test: it returns at the next step at the latest.
     expect(asked[1]).toMatchObject({ fallback: 1, switched: "fallback" });

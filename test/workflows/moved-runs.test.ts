@@ -1,6 +1,7 @@
 /** A run that continues the questions of one that left for another version of the workers. */
 import { expect, it } from "vitest";
-import { answerQuestionUpdate, type CarriedState } from "../../workflows/messages.ts";
+import { answerQuestionUpdate } from "../../workflows/messages.ts";
+import type { CarriedState } from "../../workflows/run-input.ts";
 import { carry, createState } from "../../workflows/agent-state.ts";
 import { answered, fakeActivities } from "../support/fake-activities.ts";
 import { play, type PlayOptions } from "../support/play-loop.ts";

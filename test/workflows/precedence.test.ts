@@ -68,7 +68,10 @@ async function slowWorker() {
     const opened = await fake.activities.openSession(input);
     const { tenant } = known.get(sessionHere()) ?? {};
     const policy = { ...opened.policy, searchAttributes: true, ...(tenant === undefined ? {} : { tenant }) };
-    return { ...opened, policy: { ...policy, takesTurns: true, modelTimeoutMs: 120_000 } };
+    return {
+      ...opened,
+      policy: { ...policy, takesTurns: true, timeouts: { ...policy.timeouts, modelMs: 120_000 } },
+    };
   };
   const environment = { LONGHAUL_ACTIVITY_SLOTS: "1" };
   const worker = await createTestWorker({ taskQueue, connection: native, activities, environment });

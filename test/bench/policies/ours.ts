@@ -93,7 +93,7 @@ export async function replayOurs(replay: Replay, policy: Policy): Promise<Outcom
     );
     replay.addResults(step, stored);
     const mode = policy.prune === "always" ? "each-step" : "auto";
-    if (pruneDue(numbersOf(replay, budget), budget, mode)) prune(replay, budget);
+    if (pruneDue(numbersOf(replay, budget).prunableTokens, budget, mode)) prune(replay, budget);
   }
   return replay.outcome();
 }

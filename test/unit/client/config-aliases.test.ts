@@ -117,7 +117,12 @@ describe("context options", () => {
     input: ["text"],
   });
   const policyOf = (config: RunConfig) =>
-    runPolicyOf(config, 0, { searchAttributes: false, taskQueues: {}, prefix: { system: 0, tools: 0 } });
+    runPolicyOf(config, 0, {
+      searchAttributes: false,
+      taskQueues: {},
+      timeouts: {},
+      prefix: { system: 0, tools: 0 },
+    });
 
   it("set the trigger: a share, a full window, or a person alone", () => {
     const triggerOf = (options: object, strategy?: string) =>

@@ -121,13 +121,11 @@ describe("a compaction", () => {
     expect(compactionDue(state, largePolicy)).toBeUndefined();
   });
 
-  it("counts the messages that wait, in runs that deliver them first", () => {
+  it("counts the messages that wait", () => {
     const state = using(budget.triggerTokens - 100);
-    state.inbox.queue.push(item("a", "the quick brown fox jumps over the lazy dog. ".repeat(20)));
-    expect(compactionDue(state, { budget: { ...budget, pruneFirst: {} } } as RunPolicy)).toEqual({
-      trigger: "threshold",
-    });
     expect(compactionDue(state, policy)).toBeUndefined();
+    state.inbox.queue.push(item("a", "the quick brown fox jumps over the lazy dog. ".repeat(20)));
+    expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
   it("never follows another without a step between, however full the window [case 10]", () => {
@@ -142,15 +140,15 @@ describe("a compaction", () => {
     const state = using(budget.triggerTokens);
     const failure: CompactionFacts = { kind: "failed", reason: "inflated", context: state.context };
     for (let time = 0; time < 3; time++) {
-      state.compacted = false;
+      state.compaction.isFresh = false;
       expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
       applyCompaction(state, failure);
     }
-    state.compacted = false;
+    state.compaction.isFresh = false;
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold", deterministic: true });
     const { context } = state;
     applyCompaction(state, { kind: "compacted", round: 4, before: 90_000, after: 20_000, context });
-    state.compacted = false;
+    state.compaction.isFresh = false;
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
@@ -173,19 +171,19 @@ describe("a compaction", () => {
       applyAnswer(state);
     }
     expect(rounds).toEqual([1, 2, 3, 4, 24, 25, 45, 46]);
-    state.compactRequest = {};
+    state.compaction.request = {};
     expect(compactionDue(state, breaking)).toEqual({ trigger: "manual" });
     // Runs from before the breaker continue as they began.
-    state.compactRequest = undefined;
+    state.compaction.request = undefined;
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
   it("requested twice before a boundary is one, with the newest focus [case 29]", () => {
     const state = using(0);
-    state.compactRequest = { focus: "the ports" };
-    state.compactRequest = { focus: "the dates" };
+    state.compaction.request = { focus: "the ports" };
+    state.compaction.request = { focus: "the dates" };
     expect(compactionDue(state, policy)).toEqual({ trigger: "manual", focus: "the dates" });
-    state.compactRequest = undefined;
+    state.compaction.request = undefined;
     expect(compactionDue(state, policy)).toBeUndefined();
   });
 
@@ -203,7 +201,7 @@ it("compaction switched off allows only a person's request to start one [case 1]
   const state = using(budget.triggerTokens * 2);
   expect(compactionDue(state, off)).toBeUndefined();
   expect(afterOverflow(1, off)).toBeUndefined();
-  state.compactRequest = {};
+  state.compaction.request = {};
   expect(compactionDue(state, off)).toEqual({ trigger: "manual" });
 });
 
@@ -219,17 +217,13 @@ describe("an answer", () => {
     ["length", 0, "again"],
     ["content-filter", 0, "failed"],
   ])("that ends with %s and %i calls means: %s [case 32]", (finish, calls, kind) => {
-    expect(afterAnswer(createState({}), answer(finish, calls), { needsStop: true }).kind).toBe(kind);
-  });
-
-  it("that broke off completes a run recorded before that counted, so that its history replays", () => {
-    expect(afterAnswer(createState({}), answer("other"), {}).kind).toBe("completed");
+    expect(afterAnswer(createState({}), answer(finish, calls), {}).kind).toBe(kind);
   });
 
   it("is not the last while a message waits [case 22] [case 32]", () => {
     const state = createState({});
     state.inbox.queue.push({ id: "a", parts: [{ type: "text", text: "one more" }], queuedAt: "" });
-    expect(afterAnswer(state, answer("stop"), { needsStop: true }).kind).toBe("again");
+    expect(afterAnswer(state, answer("stop"), {}).kind).toBe("again");
   });
 });
 

@@ -12,9 +12,11 @@ const policy: RunPolicy = {
   maxSteps: 500,
   maxCostUsd: 4,
   budget: budgetFor(128_000, { triggerRatio: 0.8 }),
+  prune: "auto",
+  maxFutileRounds: 3,
   maxHistoryEvents: 3_000,
-  modelTimeoutMs: 1,
-  toolTimeoutMs: 1,
+  timeouts: { modelMs: 1, toolMs: 1 },
+  asks: {},
   searchAttributes: false,
   taskQueues: {},
   git: { branch: "longhaul/x", push: "end", pr: "none" },
@@ -61,7 +63,7 @@ test("an address in a question is not a link; that of what was delivered is one"
   const details = shown(asked({ id: "q", kind: "ask", text: "Is https://evil.example/a ~right~ <b>?" }));
   expect(details).toContain(String.raw`Is https:\//evil.example/a \~right\~ \<b\>?`);
   const delivered = "pull request https://git.example/team/my_app/pull/7";
-  expect(currentDetails({ ...createState({}), delivered }, policy)).toContain(
-    "pull request <https://git.example/team/my_app/pull/7>",
-  );
+  expect(
+    currentDetails({ ...createState({}), delivery: { pushedAtMs: 0, last: delivered } }, policy),
+  ).toContain("pull request <https://git.example/team/my_app/pull/7>");
 });

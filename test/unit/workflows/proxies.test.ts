@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { sources } from "../../architecture/sources.ts";
 import { activityOptions, boundedSummary, OPEN_SESSION_OPTIONS } from "../../../workflows/proxies.ts";
 
-const policy = { modelTimeoutMs: 600_000, toolTimeoutMs: 660_000, taskQueues: { models: "m", admin: "a" } };
+const policy = { timeouts: { modelMs: 600_000, toolMs: 660_000 }, taskQueues: { models: "m", admin: "a" } };
 const options = { openSession: OPEN_SESSION_OPTIONS, ...activityOptions(policy, "host-1") };
 
 describe("each activity", () => {
@@ -64,7 +64,10 @@ describe("each activity", () => {
   });
 
   it("uses the policy's heartbeat timeout if it has one", () => {
-    const quick = activityOptions({ ...policy, heartbeatTimeoutMs: 2_000 }, undefined);
+    const quick = activityOptions(
+      { ...policy, timeouts: { ...policy.timeouts, heartbeatMs: 2_000 } },
+      undefined,
+    );
     for (const given of Object.values(quick)) expect(given.heartbeatTimeout).toBe(2_000);
   });
 });

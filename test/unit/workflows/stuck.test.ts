@@ -1,8 +1,8 @@
 /** Repetition, circles and waiting, by what the workflow knows of calls. */
+import { hasMovedOn, repeatable, stuckVerdict } from "../../../workflows/stuck.ts";
+import type { ToolFacts } from "../../../activities/contract/calls.ts";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ToolFacts } from "../../../activities/contract/activities.ts";
-import { hasMovedOn, oldStuckVerdict, repeatable, stuckVerdict } from "../../../workflows/stuck.ts";
 
 const facts = (hash: string, more: Partial<ToolFacts> = {}): ToolFacts => ({
   outcome: "completed",
@@ -70,11 +70,6 @@ describe("stuckVerdict", () => {
         expect(stuckVerdict(times(20, wait, ...calls).slice(0, count), true)).toBeUndefined();
       }),
     );
-  });
-
-  it("lets a run that is older than this rule go as it began", () => {
-    expect(oldStuckVerdict(times(4, slow), false)).toBe("warn");
-    expect(oldStuckVerdict(times(8, "read", badEdit, "test"), false)).toBeUndefined();
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { carry, createState } from "../../../workflows/agent-state.ts";
-import { startRefusal } from "../../../workflows/start-refusal.ts";
+import { startRefusal } from "../../../workflows/run-input.ts";
 
 const item = { id: "a", parts: [{ type: "text", text: "x" }], queuedAt: "2026-11-21T12:00:00.000Z" };
 const outcome = { status: "completed" };
@@ -31,10 +31,10 @@ it.each([
   ["deliver", { deliver: 1 }],
   ["deliver", { deliver: { order, outcome: { status: "odd" } } }],
   ["deliver", { deliver: { outcome } }],
-  ["queue", { carried: { queue: [null] } }],
-  ["seenIds", { carried: { seenIds: 7 } }],
+  ["inbox", { carried: { inbox: { queue: [null] } } }],
+  ["inbox", { carried: { inbox: { seen: 7 } } }],
   ["waitingCalls", { carried: { waitingCalls: [null] } }],
-  ["recentCalls", { carried: { recentCalls: 7 } }],
+  ["repetition", { carried: { repetition: { calls: 7 } } }],
   ["deadlineAtMs", { carried: { deadlineAtMs: 1e300 } }],
   ["usage", { carried: { usage: { input: "x" } } }],
 ])("names what is wrong: %s", (name, input) => {
