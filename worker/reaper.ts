@@ -5,7 +5,7 @@
 import type { Client } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { GitAccess } from "../activities/git/git-access.ts";
-import { removeUnusedRepositories } from "../activities/git/unused.ts";
+import { removeUnusedRepositories } from "../activities/git/own-repositories.ts";
 import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
 import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
 import { sandboxOwners, type SandboxOwner } from "../activities/store/sandboxes.ts";

@@ -8,12 +8,11 @@ import {
 } from "../config/repository-place.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit, updateMirror } from "./mirror.ts";
-import { refusedRemote } from "./named-remote.ts";
 import type { Relay } from "./relay.ts";
+import { refusedRemote, troubleOf } from "./remote.ts";
 import { GitFailed } from "./run-git.ts";
-import { fetchByName } from "./start-names.ts";
+import { fetchByName } from "./start-point.ts";
 import { addressesIn, linksIn, type Part, submodulesIn, type Submodule } from "./submodules.ts";
-import { troubleOf } from "./remote.ts";
 import { quoted, refusal, refusalOf, type Refusal } from "./trouble.ts";
 
 /** The most on all levels together, and the most levels. Source: ours; the largest public projects have some hundred on three. */

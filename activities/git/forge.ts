@@ -2,10 +2,10 @@
  * Pull requests by the forges' own APIs: looked up by branch, else made; looked up again if another client was faster. What a
  * person may have changed (title, text, draft, target, state) stays theirs: only the block that we wrote is written again.
  */
+import { createHash } from "node:crypto";
 import { cutChars } from "../text/cut.ts";
-import { askForge, ForgeRefusal, type ForgeCall } from "./forge-calls.ts";
+import { askForge, ForgeRefusal, type ForgeCall } from "./git-http.ts";
 import { serverWords } from "./trouble.ts";
-import { blockIn, newBlock, withBlock } from "./request-block.ts";
 
 const MAX_SHOWN_CHARS = 300;
 
@@ -207,4 +207,32 @@ function gitlab(project: string, { branch, into, title, draft }: PullRequest): F
       commit: sha,
     }),
   };
+}
+
+/** Marks the end of the part of a pull request's text that a session writes; forges do not show it. */
+const END = "<!-- /longhaul -->";
+
+/** Forges may change line ends, and blanks around a text. */
+const digestOf = (text: string): string =>
+  createHash("sha256").update(text.replaceAll("\r\n", "\n").trim()).digest("hex").slice(0, 16);
+
+function newBlock(session: string, text: string): string {
+  // The text is the model's: it must not end the block.
+  const safe = text.replaceAll(/<!--(?=\s*\/?longhaul)/gi, "&lt;!--").trim();
+  return `<!-- longhaul ${session} ${digestOf(safe)} -->\n${safe}\n${END}`;
+}
+
+/** The session's block in a text. @returns undefined if there is none, or a person has changed it */
+function blockIn(text: string, session: string): string | undefined {
+  for (const [block, of, digest, inner = ""] of text.matchAll(
+    /<!-- longhaul (\S+) ([0-9a-f]{16}) -->\r?\n([^]*?)\r?\n<!-- \/longhaul -->/g,
+  ))
+    if (of === session && digestOf(inner) === digest) return block;
+  return undefined;
+}
+
+/** The text with a new block in place of the session's own; unchanged if it has none. */
+function withBlock(text: string, session: string, written: string): string {
+  const block = blockIn(text, session);
+  return block === undefined ? text : text.replace(block, () => newBlock(session, written));
 }

@@ -2,21 +2,30 @@
 import { posix } from "node:path";
 import { branchOf, type SessionGit } from "../config/git-settings.ts";
 import { fatal, retryable } from "../contract/failures.ts";
-import { checkOut, checkOutPart, putLfs } from "./checkout.ts";
-import { fetchParts } from "./fetch-parts.ts";
-import { branchInTheWay, inTheWay, refusedPush } from "./push-rights.ts";
-import type { Part } from "./submodules.ts";
-import type { GitAccess } from "./git-access.ts";
-import { fetchLfs, lfsFrames } from "./lfs.ts";
-import type { LfsObject } from "./lfs-pointers.ts";
-import { LfsFailed } from "./lfs-store.ts";
-import { hasCommit, removeDamaged, updateMirror } from "./mirror.ts";
-import { lsRemote, troubleOf } from "./remote.ts";
-import { GitFailed } from "./run-git.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { SandboxLost } from "../sandbox/sandbox.ts";
-import { findStartPoint, tooLargeTree, withPack, type StartPoint } from "./start-point.ts";
-import { asked, fetchByName, isCommit, noStart, startOn } from "./start-names.ts";
+import { fetchParts } from "./fetch-parts.ts";
+import type { GitAccess } from "./git-access.ts";
+import type { LfsObject } from "./lfs-pointers.ts";
+import { LfsFailed } from "./lfs-store.ts";
+import { fetchLfs, lfsFrames } from "./lfs.ts";
+import { hasCommit, removeDamaged, updateMirror } from "./mirror.ts";
+import { branchInTheWay, inTheWay, refusedPush } from "./push.ts";
+import { lsRemote, troubleOf } from "./remote.ts";
+import { GitFailed } from "./run-git.ts";
+import { checkOut, checkOutPart, putLfs } from "./sandbox-git.ts";
+import {
+  findStartPoint,
+  tooLargeTree,
+  withPack,
+  type StartPoint,
+  asked,
+  fetchByName,
+  isCommit,
+  noStart,
+  startOn,
+} from "./start-point.ts";
+import type { Part } from "./submodules.ts";
 import { refusalOf, type RemoteTrouble } from "./trouble.ts";
 
 const ASK_MS = 30_000;

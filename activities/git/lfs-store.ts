@@ -4,7 +4,6 @@
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { isNetworkTrouble, passes } from "../contract/errors.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
 import {
   howToName,
@@ -14,12 +13,13 @@ import {
   type Named,
   type NetworkRule,
 } from "../config/repository-place.ts";
-import type { GitAccess } from "./git-access.ts";
-import type { LfsObject } from "./lfs-pointers.ts";
-import { refusedRemote } from "./named-remote.ts";
+import { isNetworkTrouble, passes } from "../contract/errors.ts";
 import { readJson, readText, type Bounds } from "../process/bounded-body.ts";
-import { gitFetch } from "./outgoing.ts";
-import { gitReason } from "./git-reason.ts";
+import type { GitAccess } from "./git-access.ts";
+import { gitFetch } from "./git-http.ts";
+import { gitReason } from "./git-words.ts";
+import type { LfsObject } from "./lfs-pointers.ts";
+import { refusedRemote } from "./remote.ts";
 import { credentialFor, gitEnvironment, GitFailed, shellQuoted, sshCommand } from "./run-git.ts";
 import { configIn } from "./submodules.ts";
 import { CredentialUnavailable, quoted, serverWords, unanswered } from "./trouble.ts";

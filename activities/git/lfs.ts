@@ -1,13 +1,13 @@
-/** Fetches files in Git LFS into the mirror's own store, on the worker. */
+/** The content of files in Git LFS on the worker: fetched into the mirror's own store, uploaded to a push's. */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Named } from "../config/repository-place.ts";
-import { exists } from "./folders.ts";
+import type { Named, NetworkRule } from "../config/repository-place.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { GitAccess } from "./git-access.ts";
-import { patience } from "./outgoing.ts";
-import { lfsObjectsOf, type LfsObject } from "./lfs-pointers.ts";
+import { patience } from "./git-http.ts";
+import { lfsObjectsOf, type LfsObject, lfsObjectsSince } from "./lfs-pointers.ts";
 import {
   askBatch,
   headersOf,
@@ -16,14 +16,20 @@ import {
   send,
   type LfsAction,
   type LfsStore,
+  uploadStore,
+  type LfsOffer,
 } from "./lfs-store.ts";
+import { hasCommit } from "./mirror.ts";
+import { exists } from "./own-repositories.ts";
+import type { Relay } from "./relay.ts";
+import { readLfsObject } from "./sandbox-git.ts";
 import { isDiskError } from "./trouble.ts";
 
 /** A store may take long before it answers. Source: ours. */
-export const SILENCE_MS = 300_000;
+const SILENCE_MS = 300_000;
 
 /** An object's path in one of our repositories. */
-export const lfsPath = (folder: string, oid: string): string =>
+const lfsPath = (folder: string, oid: string): string =>
   join(folder, "lfs", "objects", oid.slice(0, 2), oid.slice(2, 4), oid);
 
 /**
@@ -101,7 +107,7 @@ async function download(
 }
 
 /** Writes a new file. @throws LfsFailed (with the words `wrong`) if the pieces are not the object's content */
-export async function writeObject(
+async function writeObject(
   path: string,
   { oid, size }: LfsObject,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -126,5 +132,104 @@ export async function* lfsFrames(mirror: string, objects: readonly LfsObject[]):
   for (const { oid, size } of objects) {
     yield Buffer.from(`${oid} ${size}\n`);
     yield* createReadStream(lfsPath(mirror, oid)) as AsyncIterable<Uint8Array>;
+  }
+}
+
+export interface LfsPush {
+  readonly named: Named;
+  readonly network: NetworkRule;
+  /** The commit that the session started from, which is on the remote. If the relay does not have it, the whole history of `commit` is searched. */
+  readonly base: string;
+  readonly commit: string;
+  readonly mirror: string;
+  /** The most that all objects together may have. */
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Uploads the commits' files that the remote's store lacks. A second attempt uploads only what the first one did not.
+ * @throws LfsFailed, SandboxUnavailable (retryable), SandboxLost
+ */
+export async function pushLfs(relay: Relay, sandbox: CommandSandbox, push: LfsPush): Promise<void> {
+  const { access, folder } = relay;
+  const { named, network, commit, signal } = push;
+  const base = (await hasCommit(access, folder, push.base)) ? push.base : undefined;
+  const objects = await lfsObjectsSince(access, folder, commit, base);
+  if (objects.length === 0) return;
+  const { url } = named;
+  const store = await uploadStore(access, { named, network, url, folder, commit, base }, signal);
+  const offers = await askBatch(store, "upload", objects, signal);
+  const sizes = new Map(objects.map(({ oid, size }) => [oid, size]));
+  const refused = offers.find(({ oid, error }) => sizes.has(oid) && error !== undefined)?.error;
+  if (refused !== undefined) throw new LfsFailed(`the store refuses a file: ${refused.message}`);
+  const wanted = offers.filter(({ oid, actions }) => sizes.has(oid) && actions?.upload !== undefined);
+  const bytes = wanted.reduce((sum, { oid }) => sum + (sizes.get(oid) ?? 0), 0);
+  if (bytes > push.maxBytes)
+    throw new LfsFailed(
+      `the files are larger than git.maxBundle together (${Math.ceil(bytes / 2 ** 20)} of ${Math.floor(push.maxBytes / 2 ** 20)} MiB)`,
+    );
+  for (const offer of wanted) {
+    const object = { oid: offer.oid, size: sizes.get(offer.oid) ?? 0 };
+    const kept = lfsPath(push.mirror, object.oid);
+    if (await exists(kept)) await upload(store, offer, { ...object, path: kept }, signal);
+    else
+      await withObject(relay, sandbox, object, (path) => upload(store, offer, { ...object, path }, signal));
+  }
+}
+
+/** Copies the object from the sandbox to a file in the relay's folder, which is removed after `use`. */
+async function withObject(
+  { folder }: Relay,
+  sandbox: CommandSandbox,
+  object: LfsObject,
+  use: (path: string) => Promise<void>,
+): Promise<void> {
+  const { oid, size } = object;
+  const path = join(folder, `incoming-${randomUUID()}.lfs`);
+  const wrong = `the content of a file that Git LFS keeps is not in the workspace's store (object ${oid.slice(0, 12)}): commit the file again, or take it out of LFS`;
+  try {
+    const pieces = await readLfsObject(sandbox, oid, size);
+    if (pieces === undefined) throw new LfsFailed(wrong);
+    await writeObject(path, object, pieces, wrong);
+    await use(path);
+  } finally {
+    await rm(path, { force: true });
+  }
+}
+
+async function upload(
+  store: LfsStore,
+  { actions }: LfsOffer,
+  { oid, size, path }: LfsObject & { readonly path: string },
+  signal: AbortSignal,
+): Promise<void> {
+  if (actions?.upload === undefined) return;
+  const wait = patience(signal, SILENCE_MS, size);
+  try {
+    await send(store, actions.upload.href, {
+      method: "PUT",
+      headers: {
+        "content-type": "application/octet-stream",
+        ...headersOf(store, actions.upload),
+        "content-length": String(size),
+      },
+      body: ReadableStream.from(wait.heard(createReadStream(path))),
+      duplex: "half",
+      signal: wait.signal,
+    });
+    if (actions.verify === undefined) return;
+    await send(store, actions.verify.href, {
+      method: "POST",
+      headers: {
+        accept: "application/vnd.git-lfs+json",
+        "content-type": "application/vnd.git-lfs+json",
+        ...headersOf(store, actions.verify),
+      },
+      body: JSON.stringify({ oid, size }),
+      signal: wait.signal,
+    });
+  } finally {
+    wait.end();
   }
 }

@@ -1,13 +1,11 @@
 /** A cached clone of each address: sessions start from it, and their relays borrow its objects. */
 import { rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { exists, folderOf, makeWhole } from "./folders.ts";
 import { inTurn } from "../sandbox/shared-work.ts";
-import { boundedFetch, type FetchCall } from "./bounded-fetch.ts";
 import type { GitAccess } from "./git-access.ts";
-import { atWork, isInUse } from "./dead-locks.ts";
+import { exists, folderOf, makeWhole, atWork, isInUse } from "./own-repositories.ts";
 import { lsRemote, troubleOf } from "./remote.ts";
-import { git, GitFailed, runGit } from "./run-git.ts";
+import { boundedFetch, type FetchCall, git, GitFailed, runGit } from "./run-git.ts";
 
 const REFS = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
 
@@ -39,7 +37,7 @@ export async function updateMirror(
       if (!(await exists(folder))) await cloneWhole(access, folder, { url, ...call });
       else if (wants === undefined || !(await hasCommit(access, folder, wants)))
         await atWork(folder, () => refresh(access, folder, { url, ...call }));
-      // Marks it as used: see unused.ts.
+      // Marks it as used: see own-repositories.ts.
       const now = new Date();
       await utimes(folder, now, now);
       return folder;

@@ -2,17 +2,16 @@
 import { randomUUID } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { exists, folderOf, makeWhole } from "./folders.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
-import { atWork } from "./dead-locks.ts";
+import { gitReason } from "./git-words.ts";
 import { formatOf, hasCommit } from "./mirror.ts";
-import { gitReason } from "./git-reason.ts";
+import { exists, folderOf, makeWhole, atWork } from "./own-repositories.ts";
 import { troubleOf } from "./remote.ts";
 import { git, runGit } from "./run-git.ts";
-import { isDiskError } from "./trouble.ts";
-import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { readBundle } from "./sandbox-git.ts";
+import { isDiskError } from "./trouble.ts";
 
 const INCOMING = "refs/longhaul/incoming";
 

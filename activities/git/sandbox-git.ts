@@ -1,8 +1,16 @@
-/** Takes a session's work out of the sandbox, with the tools' rights: the repository's configuration and hooks run there. */
-import { deliverSource } from "../sandbox/agent/sources.ts";
-import type { Checkout } from "./checkout.ts";
-import { must, readOutput, shell } from "./sandbox-command.ts";
-import { program, type CommandSandbox } from "../sandbox/own-command.ts";
+/**
+ * Git in the sandbox: checks a repository out into its /workspace, and takes a session's work out of it, with the tools' rights: the
+ * repository's configuration and hooks run there.
+ */
+import { randomUUID } from "node:crypto";
+import { posix } from "node:path";
+import { retryable, fatal } from "../contract/failures.ts";
+import { deliverSource, lfsSource } from "../sandbox/agent/sources.ts";
+import { program, type CommandSandbox, endOf, runFed, runOwn, wholeOutput } from "../sandbox/own-command.ts";
+import type { CommandState, SandboxCommand } from "../sandbox/sandbox.ts";
+import { gitReason } from "./git-words.ts";
+import type { Pack } from "./start-point.ts";
+import type { Part } from "./submodules.ts";
 
 export interface Prepared {
   /** The commit to deliver, and its reference: HEAD, or the one branch that is ahead if HEAD has nothing. Empty if there is none. */
@@ -88,3 +96,207 @@ export function readLfsObject(
   const argv = shell(script, `${oid.slice(0, 2)}/${oid.slice(2, 4)}/${oid}`);
   return readOutput(sandbox, "read a file of Git LFS", { argv, maxOutputBytes: maxBytes });
 }
+
+/** Large repositories are unpacked and checked out at disk speed. Source: ours. */
+const TIMEOUT_MS = 20 * 60_000;
+
+const ENVIRONMENT = { LC_ALL: "C.UTF-8", GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1" };
+
+type Order = Pick<SandboxCommand, "argv" | "env" | "stdin" | "maxOutputBytes" | "cwd">;
+
+const shell = (script: string, ...words: string[]): string[] => ["sh", "-ec", script, "sh", ...words];
+
+/** A failed one is retried: nothing of the session is lost with it. */
+const command = (order: Order) => ({
+  ...order,
+  id: `git-${randomUUID()}`,
+  env: { ...ENVIRONMENT, ...order.env },
+  timeoutMs: TIMEOUT_MS,
+});
+
+/** @returns what it wrote, at most 1 MiB. @throws SandboxUnavailable if it failed */
+async function must(sandbox: CommandSandbox, what: string, order: Order): Promise<string> {
+  return textOf(sandbox, what, await runOwn(sandbox, command(order)));
+}
+
+/**
+ * Runs a command that reads `input` as it comes. @returns how many bytes it had
+ * @throws SandboxUnavailable if it failed
+ */
+async function feedAll(
+  sandbox: CommandSandbox,
+  what: string,
+  order: Order,
+  input: AsyncIterable<Uint8Array>,
+): Promise<number> {
+  const { state, bytes } = await runFed(sandbox, command(order), input);
+  await textOf(sandbox, what, state);
+  return bytes;
+}
+
+/**
+ * A command's output, to be read to its end. @returns undefined if it wrote more than `maxOutputBytes`
+ * @throws SandboxUnavailable if it failed, and while it is read if it is gone
+ */
+async function readOutput(
+  sandbox: CommandSandbox,
+  what: string,
+  order: Order & { readonly maxOutputBytes: number },
+): Promise<AsyncIterable<Uint8Array> | undefined> {
+  const state = await runOwn(sandbox, command(order));
+  if (state.outBytes > state.outKept || state.outBytes > order.maxOutputBytes) {
+    await sandbox.discard(state.id);
+    return undefined;
+  }
+  if (state.kind !== "exited" || state.exitCode !== 0) await textOf(sandbox, what, state);
+  return thenDiscarded(sandbox, state);
+}
+
+async function* thenDiscarded(sandbox: CommandSandbox, state: CommandState): AsyncGenerator<Uint8Array> {
+  try {
+    yield* wholeOutput(sandbox, state);
+  } finally {
+    await sandbox.discard(state.id);
+  }
+}
+
+async function textOf(sandbox: CommandSandbox, what: string, state: CommandState): Promise<string> {
+  const end = await endOf(sandbox, state);
+  if ("out" in end) return end.out;
+  throw retryable(
+    "SandboxUnavailable",
+    `Git in the sandbox could not ${what} (${end.how}): ${gitReason(end.words)}. Nothing is lost; it is tried again.`,
+  );
+}
+
+/** Small enough for a checkpoint, which leaves out files larger than 64 MiB. */
+const MAX_PACK_MIB = 48;
+
+export interface Checkout {
+  readonly url: string;
+  readonly branch: string;
+  readonly commit: string;
+  readonly defaultBranch: string | undefined;
+  readonly author: { readonly name: string; readonly email: string };
+}
+
+/** Every checkout's settings. `lfs.skipdownloaderrors`: an old commit's file stays a pointer instead of failing. */
+const SETTINGS = `git config user.name "$NAME"
+git config user.email "$EMAIL"
+git remote add origin "$URL"
+git config lfs.skipdownloaderrors true
+git config pack.packSizeLimit ${MAX_PACK_MIB}m`;
+
+const BEGIN = `find . -mindepth 1 -delete
+git init -q \${FORMAT:+--object-format="$FORMAT"} -b "$BRANCH" .
+${SETTINGS}`;
+
+/** Begins a submodule as `git submodule update --init` does: its repository below its parent's, and registered there. */
+const BEGIN_PART = `parent=$(git rev-parse --git-dir)
+git config "submodule.$SUBMODULE.url" "$URL"
+git config "submodule.$SUBMODULE.active" true
+own="$parent/modules/$SUBMODULE"
+mkdir -p "$FOLDER" "$own"
+own=$(realpath "$own")
+git init -q \${FORMAT:+--object-format="$FORMAT"} --bare "$own"
+git -C "$own" config core.bare false
+git -C "$own" config core.worktree "$(realpath --relative-to="$own" "$FOLDER")"
+printf 'gitdir: %s\\n' "$(realpath --relative-to="$FOLDER" "$own")" > "$FOLDER/.git"
+cd "$FOLDER"
+${SETTINGS}`;
+
+const END = `own=$(git rev-parse --git-dir)
+if [ -n "$SHALLOW" ]; then printf '%s\\n' "$SHALLOW" > "$own/shallow"; fi
+git update-ref --stdin
+if [ -n "$DEFAULT" ] && git rev-parse -q --verify "refs/remotes/origin/$DEFAULT" >/dev/null
+then git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$DEFAULT"; fi
+if [ -n "$(find "$own/objects/pack" -name '*.pack' -size +60M)" ]; then git repack -adq; fi
+if [ -n "$BRANCH" ]; then git checkout -q -B "$BRANCH" "$COMMIT"; else git checkout -q --detach "$COMMIT"; fi`;
+
+const HAS_LFS = `if command -v git-lfs >/dev/null; then echo yes; fi`;
+
+/** Replaces pointers by files; installs the filter if the image has git-lfs without it. */
+const LFS = `git config --get filter.lfs.process >/dev/null || git lfs install --local --skip-repo >/dev/null
+git lfs checkout >/dev/null`;
+
+/**
+ * Empties /workspace and makes it a checkout on the session's branch. @returns how many bytes the pack had
+ * @throws SandboxUnavailable (retryable), SandboxLost
+ */
+export async function checkOut(sandbox: CommandSandbox, checkout: Checkout, pack: Pack): Promise<number> {
+  const { branch, url, author, commit, defaultBranch = "" } = checkout;
+  const env = {
+    BRANCH: branch,
+    URL: url,
+    NAME: author.name,
+    EMAIL: author.email,
+    FORMAT: formatName(commit),
+  };
+  await must(sandbox, "prepare the checkout", { argv: shell(BEGIN), env });
+  return unpack(sandbox, pack, { cwd: ".", commit, branch, defaultBranch });
+}
+
+/** Checks out a submodule, on no branch; its parent is checked out already. */
+export async function checkOutPart(
+  sandbox: CommandSandbox,
+  { submodule, parent }: Part,
+  author: Checkout["author"],
+  pack: Pack,
+): Promise<number> {
+  const { name, path, url, commit } = submodule;
+  const names = { NAME: author.name, EMAIL: author.email };
+  const env = { SUBMODULE: name, FOLDER: path, URL: url, ...names, FORMAT: formatName(commit) };
+  await must(sandbox, `prepare the submodule ${path}`, { argv: shell(BEGIN_PART), env, ...inFolder(parent) });
+  return unpack(sandbox, pack, { cwd: posix.join(parent, path), commit, branch: "", defaultBranch: "" });
+}
+
+async function unpack(
+  sandbox: CommandSandbox,
+  pack: Pack,
+  to: {
+    readonly cwd: string;
+    readonly commit: string;
+    readonly branch: string;
+    readonly defaultBranch: string;
+  },
+): Promise<number> {
+  const place = inFolder(to.cwd);
+  const index = { argv: ["git", "index-pack", "--stdin"], ...place };
+  const bytes = await feedAll(sandbox, "unpack the repository", index, pack.bytes);
+  const refs = pack.refs.map(([name, object]) => `update ${name} ${object}\n`).join("");
+  await must(sandbox, "check the repository out", {
+    argv: shell(END),
+    env: { BRANCH: to.branch, COMMIT: to.commit, DEFAULT: to.defaultBranch, SHALLOW: pack.shallow.trim() },
+    stdin: Buffer.from(refs),
+    ...place,
+  });
+  return bytes;
+}
+
+/**
+ * Puts Git LFS objects into a checkout's store, and replaces its pointers by their content.
+ * @param folder of the checkout, from /workspace
+ * @param frames for each object a line `oid size`, then its bytes
+ * @throws BadConfiguration if the image has no git-lfs
+ */
+export async function putLfs(
+  sandbox: CommandSandbox,
+  folder: string,
+  frames: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const place = inFolder(folder);
+  if ((await must(sandbox, "look for git-lfs", { argv: shell(HAS_LFS) })) === "")
+    throw fatal(
+      "BadConfiguration",
+      "The sandbox's image has no git-lfs, which git.lfs needs. Use an image that has it, such as the default one, or leave git.lfs out.",
+    );
+  const order = { ...program("LONGHAUL_LFS", lfsSource), ...place };
+  await feedAll(sandbox, "store the files of Git LFS", order, frames);
+  await must(sandbox, "check the files of Git LFS out", { argv: shell(LFS), ...place });
+}
+
+/** Empty for Git's own default. */
+const formatName = (commit: string): string => (commit.length === 64 ? "sha256" : "");
+
+const inFolder = (folder: string): { readonly cwd?: string } =>
+  folder === "" || folder === "." ? {} : { cwd: folder };

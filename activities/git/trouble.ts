@@ -1,6 +1,6 @@
 /** Why a remote cannot be used, or work is not delivered, in words for people. */
-import { shorten } from "../text/cut.ts";
 import { isNetworkTrouble, passes, innermostReason, theirWords } from "../contract/errors.ts";
+import { shorten } from "../text/cut.ts";
 
 const MAX_QUOTED_CHARS = 200;
 const MAX_SERVER_CHARS = 500;

@@ -5,7 +5,7 @@ import type { Publication } from "../contract/delivery.ts";
 import { listPublications } from "../store/repositories.ts";
 import { lastAnswer } from "../store/transcript.ts";
 import { openPullRequest } from "../git/forge.ts";
-import { ForgeRefusal } from "../git/forge-calls.ts";
+import { ForgeRefusal } from "../git/git-http.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { announce, pushesOf, record, refuse, type Delivery } from "./publication.ts";
 import { lsRemote } from "../git/remote.ts";

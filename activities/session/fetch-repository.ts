@@ -12,7 +12,7 @@ import type { FetchedRepository } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import { fetchForSession, layOut } from "../git/lay-out.ts";
-import { projectFilesIn } from "../git/project-files.ts";
+import { projectFilesIn } from "../git/repository-files.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";

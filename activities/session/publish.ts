@@ -12,7 +12,7 @@ import { fatal } from "../contract/failures.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { deliverPullRequest } from "./deliver-pull-request.ts";
 import { announce, pushesOf, record, refuse, type Delivery } from "./publication.ts";
-import { pushLfs } from "../git/lfs-push.ts";
+import { pushLfs } from "../git/lfs.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
 import { updateMirror } from "../git/mirror.ts";
 import { pushCommit } from "../git/push.ts";

@@ -32,7 +32,7 @@ import {
 import { withSandboxLock } from "../../activities/store/session-locks.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { packWorkspace, type WorkspaceFile } from "../../activities/store/workspace-pack.ts";
-import { folderOf } from "../../activities/git/folders.ts";
+import { folderOf } from "../../activities/git/own-repositories.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { wholeDatabase } from "../support/stored.ts";

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { innermostReason, theirWords } from "../../activities/contract/errors.ts";
-import { ForgeRefusal } from "../../activities/git/forge-calls.ts";
+import { ForgeRefusal } from "../../activities/git/git-http.ts";
 import { troubleOf } from "../../activities/git/remote.ts";
 import { refusalOf, unanswered } from "../../activities/git/trouble.ts";
 import { isPassing as mcpPasses, reasonOf as mcpReason } from "../../activities/mcp/failures.ts";

@@ -13,7 +13,7 @@ import {
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
-import { atWork, isInUse } from "../../../activities/git/dead-locks.ts";
+import { atWork, isInUse } from "../../../activities/git/own-repositories.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { updateMirror } from "../../../activities/git/mirror.ts";
 import { openRelay, receive } from "../../../activities/git/relay.ts";

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
 import { openPullRequest } from "../../../activities/git/forge.ts";
 import { forgeOf } from "../../../activities/config/forge-place.ts";
-import { ForgeRefusal } from "../../../activities/git/forge-calls.ts";
+import { ForgeRefusal } from "../../../activities/git/git-http.ts";
 import { readPorcelain } from "../../../activities/git/push.ts";
 import { createFakeForge, type FakeForge } from "../../support/fake-forge.ts";
 import { listen } from "../../support/listen.ts";

@@ -1,7 +1,7 @@
 /** Error outputs as Git 2.39, GitHub and GitLab print them. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { gitReason } from "../../../activities/git/git-reason.ts";
+import { gitReason } from "../../../activities/git/git-words.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { troubleOf } from "../../../activities/git/remote.ts";
 import { runGit } from "../../../activities/git/run-git.ts";

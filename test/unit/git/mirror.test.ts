@@ -15,14 +15,13 @@ import {
 import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
-import { boundedFetch } from "../../../activities/git/bounded-fetch.ts";
+import { boundedFetch, type GitFailed } from "../../../activities/git/run-git.ts";
 import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
 import { hasCommit, removeDamaged, updateMirror } from "../../../activities/git/mirror.ts";
-import { peekFile } from "../../../activities/git/peek.ts";
+import { peekFile } from "../../../activities/git/repository-files.ts";
 import { troubleOf } from "../../../activities/git/remote.ts";
-import type { GitFailed } from "../../../activities/git/run-git.ts";
 import { refusalOf } from "../../../activities/git/trouble.ts";
-import { removeUnusedRepositories } from "../../../activities/git/unused.ts";
+import { removeUnusedRepositories } from "../../../activities/git/own-repositories.ts";
 import { findStartPoint, withPack } from "../../../activities/git/start-point.ts";
 import { gitIn, makeRemote, type Remote } from "../../support/remotes.ts";
 import { listen } from "../../support/listen.ts";

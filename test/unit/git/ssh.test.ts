@@ -5,7 +5,7 @@ import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.
 import { updateMirror } from "../../../activities/git/mirror.ts";
 import { pushCommit } from "../../../activities/git/push.ts";
 import { openRelay } from "../../../activities/git/relay.ts";
-import { removeUnusedRepositories } from "../../../activities/git/unused.ts";
+import { removeUnusedRepositories } from "../../../activities/git/own-repositories.ts";
 import { lsRemote } from "../../../activities/git/remote.ts";
 import { makeRemote, type Remote } from "../../support/remotes.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fetchSubmodule } from "../../../activities/git/fetch-parts.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
-import { refusedRemote } from "../../../activities/git/named-remote.ts";
+import { refusedRemote } from "../../../activities/git/remote.ts";
 import { isNamed, type Named } from "../../../activities/config/repository-place.ts";
 import { isSafePath, readEntries, resolveUrl } from "../../../activities/git/submodules.ts";
 import { makeRemote, serveGit } from "../../support/remotes.ts";

@@ -1,9 +1,39 @@
-/** Calls of a forge's API: its answers, and which failures may pass. */
+/** Requests to forges and stores, through the environment's proxies as git's own: a forge's answers, and which failures may pass. */
 import type { ForgePlace } from "../config/forge-place.ts";
 import { isNetworkTrouble, passes, innermostReason } from "../contract/errors.ts";
-import { gitFetch } from "./outgoing.ts";
 import { readJson, readText } from "../process/bounded-body.ts";
+import { createOutgoing, type BoundedFetch, type Outgoing } from "../process/outgoing-fetch.ts";
 import { serverWords, unanswered } from "./trouble.ts";
+
+let made: Promise<Outgoing> | undefined;
+
+/** Has no time limit but the caller's. */
+export const gitFetch: BoundedFetch = async (input, init) => {
+  made ??= createOutgoing();
+  return (await made).fetch(input, init);
+};
+
+/** Slower than this on the whole is no progress either. Source: ours. */
+const SLOWEST_BYTES_PER_SECOND = 10_000;
+
+/** Abandons a request that makes no progress for this time, or takes far too long for that many bytes. */
+export function patience(signal: AbortSignal, silenceMs: number, bytes: number) {
+  const silent = new AbortController();
+  const why = new Error(`no progress for ${silenceMs / 1_000} s`);
+  const timer = setTimeout(() => silent.abort(why), silenceMs);
+  const tooSlow = AbortSignal.timeout(silenceMs + Math.ceil(bytes / SLOWEST_BYTES_PER_SECOND) * 1_000);
+  return {
+    signal: AbortSignal.any([signal, silent.signal, tooSlow]),
+    /** The same pieces; each is progress. */
+    async *heard(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      for await (const piece of pieces) {
+        timer.refresh();
+        yield piece;
+      }
+    },
+    end: () => clearTimeout(timer),
+  };
+}
 
 /** The forge refused the request, or gave no usable answer. */
 export class ForgeRefusal extends Error {

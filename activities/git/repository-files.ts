@@ -1,21 +1,22 @@
-/** One file of a remote repository, read before anything of it is cloned. */
+/** Files of a commit: one of a remote, read before anything of it is cloned; the agent's instructions and skills, from the mirror. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { boundedFetch } from "./bounded-fetch.ts";
+import type { RunConfig } from "../config/agent-config.ts";
+import { isSkillFile } from "../config/skills.ts";
 import type { GitAccess } from "./git-access.ts";
 import { formatOf } from "./mirror.ts";
 import { lsRemote, troubleOf } from "./remote.ts";
-import { git, GitFailed, runGit } from "./run-git.ts";
-import { isCommit, namesOf } from "./start-names.ts";
+import { boundedFetch, git, GitFailed, runGit } from "./run-git.ts";
+import { isCommit, namesOf } from "./start-point.ts";
 import type { RemoteTrouble } from "./trouble.ts";
 
 /** Source: ours; such a file is written by hand. */
-const MAX_BYTES = 1024 * 1024;
+const MAX_PEEKED_BYTES = 1024 * 1024;
 /** Of all that is fetched for it: a server without filters sends every file of the commit. Source: ours. */
 const MAX_FETCHED_BYTES = 512 * 1024 * 1024;
 /** A person waits for it. Source: ours. */
-const TIMEOUT_MS = 5 * 60_000;
+const PEEK_MS = 5 * 60_000;
 
 interface Peek {
   /** Branch, tag, other reference or whole commit; undefined: the default branch. */
@@ -46,7 +47,7 @@ export async function peekFile(
     await git(access, ["remote", "add", "origin", url], { cwd });
     await git(access, ["config", "remote.origin.promisor", "true"], { cwd });
     const names = ref === undefined ? ["HEAD"] : [...namesOf(ref), ...(isCommit(ref) ? [ref] : [])];
-    const bounds = { cwd, url, maxBytes, timeoutMs: TIMEOUT_MS };
+    const bounds = { cwd, url, maxBytes, timeoutMs: PEEK_MS };
     let fetched = { code: 1, out: "", err: "" };
     for (const name of names) {
       const args = ["fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", name];
@@ -63,7 +64,7 @@ export async function peekFile(
       // Fetches it, if it is not there.
       const there = await boundedFetch(access, ["cat-file", "-e", blob], bounds);
       if (there.code !== 0) return { trouble: troubleOf(url, there) };
-      if (Number(await git(access, ["cat-file", "-s", blob], { cwd })) > MAX_BYTES) continue;
+      if (Number(await git(access, ["cat-file", "-s", blob], { cwd })) > MAX_PEEKED_BYTES) continue;
       return { path, text: (await runGit(access, ["cat-file", "blob", blob], { cwd })).out };
     }
     return undefined;
@@ -73,4 +74,35 @@ export async function peekFile(
   } finally {
     await rm(cwd, { recursive: true, force: true });
   }
+}
+
+/** Larger ones are not treated as instructions. */
+const MAX_FILE_BYTES = 1024 * 1024;
+/** The most that a prompt may name. */
+const MAX_SKILLS = 500;
+
+/** A commit's instructions and skills for the agent, read from the worker's mirror. Instructions in the root, and skills: only plain files, since a link may lead anywhere. */
+export async function projectFilesIn(
+  access: GitAccess,
+  mirror: string,
+  commit: string,
+  { instructions, skills }: Pick<RunConfig, "instructions" | "skills">,
+) {
+  const names = instructions?.files ?? ["AGENTS.md"];
+  const folders = skills?.paths ?? [".agents/skills"];
+  const listed = await git(
+    access,
+    ["ls-tree", "-r", "-l", "--full-tree", commit, "--", ...names, ...folders],
+    { cwd: mirror },
+  );
+  const found: { readonly kind: "file"; readonly path: string; readonly bytes: Uint8Array }[] = [];
+  for (const [, object = "", size = "", path = ""] of listed.matchAll(
+    /^100\d{3} blob ([0-9a-f]{40,64}) +(\d+)\t([^"\n].*)$/gm,
+  )) {
+    if (!names.includes(path) && !isSkillFile(path, skills)) continue;
+    if (Number(size) > MAX_FILE_BYTES || found.length > MAX_SKILLS) continue;
+    const text = await git(access, ["cat-file", "blob", object], { cwd: mirror });
+    found.push({ kind: "file", path, bytes: new TextEncoder().encode(text) });
+  }
+  return found;
 }

@@ -1,8 +1,68 @@
-/** Locks that git left in one of our own repositories because it was killed. Whoever works in one says so in it, before any git begins. */
-import { randomUUID } from "node:crypto";
-import { readdir, readFile, readlink, realpath, rm, stat, writeFile } from "node:fs/promises";
+/**
+ * Our own repositories on the worker's disk: made under another name and renamed, so that half of one is never used; freed of the
+ * locks of a git that was killed; removed when they have not been used for long.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { mkdir, readdir, rename, rm, stat, readFile, readlink, realpath, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { inTurn } from "../sandbox/shared-work.ts";
+import type { GitAccess } from "./git-access.ts";
+
+/** Paths that this process is making now. */
+const making = new Set<string>();
+
+/** Names on disk reveal no address, and stay short. */
+export const folderOf = (name: string): string =>
+  createHash("sha256").update(name).digest("hex").slice(0, 24);
+
+export const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
+
+/**
+ * Makes a folder by `fill`, whole or not at all. What crashed attempts left is removed; if two processes make it at once,
+ * the first one's is kept.
+ */
+export async function makeWhole(folder: string, fill: (path: string) => Promise<void>): Promise<void> {
+  await removeLeftovers(folder);
+  const path = `${folder}.${process.pid}.${randomUUID().slice(0, 8)}.part`;
+  making.add(path);
+  try {
+    await mkdir(path, { recursive: true });
+    await fill(path);
+    await rename(path, folder).catch(async (error: unknown) => {
+      if (!(await exists(folder))) throw error;
+    });
+  } finally {
+    await rm(path, { recursive: true, force: true });
+    making.delete(path);
+  }
+}
+
+async function removeLeftovers(folder: string): Promise<void> {
+  const [parent, name] = [dirname(folder), `${basename(folder)}.`];
+  await mkdir(parent, { recursive: true, mode: 0o700 });
+  for (const entry of await readdir(parent)) {
+    const pid = Number(entry.split(".").at(-3));
+    const path = join(parent, entry);
+    if (!entry.startsWith(name) || !entry.endsWith(".part") || making.has(path) || isOther(pid)) continue;
+    await rm(path, { recursive: true, force: true });
+  }
+}
+
+/** Whether another living process may be making it. */
+function isOther(pid: number): boolean {
+  if (pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
 
 /** Where git makes locks; the folders of single objects have none. */
 const PLACES = ["refs", "objects/info", "objects/pack", "logs"];
@@ -121,4 +181,36 @@ async function isSeen(folder: string): Promise<boolean> {
     if (fields !== undefined && Number(pid) !== process.pid && Number(fields[1]) !== process.pid) return true;
   }
   return false;
+}
+
+/**
+ * After this time an unused repository is removed. A relay is recreated from the session's files: only commits that a reset
+ * abandoned are lost. A mirror is cloned again, with its Git LFS files. Source: ours, the thirty days of Git's own clean-up.
+ */
+const UNUSED_MS = 30 * 24 * 3_600_000;
+
+const KINDS = [
+  ["relays", "relay"],
+  ["mirrors", "clone"],
+] as const;
+
+/** Removes repositories that have not been used for long. @returns a line for each that was removed */
+export async function removeUnusedRepositories(
+  { folder }: Pick<GitAccess, "folder">,
+  now: Date = new Date(),
+): Promise<string[]> {
+  const removed: string[] = [];
+  for (const [parent, kind] of KINDS) {
+    for (const name of await readdir(join(folder, parent)).catch(() => [])) {
+      const path = join(folder, parent, name);
+      await inTurn(path, async () => {
+        // Receiving a bundle puts a file into a relay's folder, which sets its time; each use of a mirror sets the mirror's.
+        const found = await stat(path).catch(() => undefined);
+        if (found === undefined || now.getTime() - found.mtimeMs < UNUSED_MS) return;
+        await rm(path, { recursive: true, force: true });
+        removed.push(`removed the ${kind} ${name}, unused since ${found.mtime.toISOString()}`);
+      });
+    }
+  }
+  return removed;
 }
