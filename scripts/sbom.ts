@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { imageNamed } from "../activities/config/default-image.ts";
+import { imageNamed } from "../activities/config/sandbox-settings.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { imageBill, imagePackages } from "../client/setup/sandbox-image/image-packages.ts";
 

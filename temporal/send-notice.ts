@@ -1,6 +1,6 @@
 /** Posts notices to the operator's address. */
 import { isNetworkTrouble, passes } from "../activities/contract/errors.ts";
-import type { SendNotice } from "../activities/runtime/notices.ts";
+import type { SendNotice } from "../activities/runtime/deps.ts";
 
 /** Timeout of a request; a silent address is tried again later. */
 const TIMEOUT_MS = 10_000;

@@ -1,6 +1,6 @@
 /** Turns the configuration into ports: the one place where adapters are chosen. Closes what it opened, in reverse order. */
 import type { NativeConnection } from "@temporalio/worker";
-import { defaultModel, REHEARSAL_MODEL } from "../activities/config/default-model.ts";
+import { defaultModel, REHEARSAL_MODEL } from "../activities/config/models.ts";
 import { agentConfigSchema, type RunConfig } from "../activities/config/agent-config.ts";
 import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../activities/index.ts";

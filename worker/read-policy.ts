@@ -2,8 +2,11 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { issueTexts } from "../activities/config/issue-text.ts";
-import { operatorPolicySchema, type OperatorPolicy } from "../activities/config/operator-policy.ts";
-import type { OperatorProvider } from "../activities/config/operator-providers.ts";
+import {
+  operatorPolicySchema,
+  type OperatorPolicy,
+  type OperatorProvider,
+} from "../activities/config/operator-policy.ts";
 import type { ProviderConfig } from "../activities/config/model-target.ts";
 import { WrongSettings } from "../temporal/wrong-settings.ts";
 

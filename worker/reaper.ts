@@ -9,8 +9,7 @@ import { removeUnusedRepositories } from "../activities/git/own-repositories.ts"
 import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
 import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
 import { sandboxOwners, type SandboxOwner } from "../activities/store/sandboxes.ts";
-import { createSessionSandboxes } from "../activities/workspace/session-sandbox.ts";
-import { removeStray } from "../activities/workspace/stray-sandbox.ts";
+import { createSessionSandboxes, removeStray } from "../activities/workspace/session-sandbox.ts";
 import type { Store } from "../activities/store/db.ts";
 import type { Notifier } from "../activities/store/events.ts";
 import { endedSessionIds, quietSessions } from "../activities/store/session-standing.ts";

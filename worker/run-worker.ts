@@ -9,7 +9,7 @@ import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { engineAddress } from "../activities/sandbox/docker/engine-address.ts";
 import { runcOf } from "../activities/sandbox/docker/known-escapes.ts";
 import { createActivities } from "../activities/index.ts";
-import { countNoMoreSaves } from "../activities/workspace/counted-save.ts";
+import { countNoMoreSaves } from "../activities/workspace/background-save.ts";
 import { loadWorkflowBundle } from "./bundle.ts";
 import { holdLease } from "../activities/store/worker-lease.ts";
 import type { WorkerConfig } from "./config.ts";

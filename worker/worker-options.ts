@@ -9,7 +9,7 @@ import type {
 } from "@temporalio/worker";
 import type { Sinks } from "@temporalio/workflow";
 import type { AgentActivities } from "../activities/contract/activities.ts";
-import { FIRST_LOOK_MS } from "../activities/runtime/heartbeats.ts";
+import { FIRST_LOOK_MS } from "../activities/runtime/activity-scope.ts";
 import type { BatchActivities } from "../activities/contract/batch.ts";
 import type { WorkflowBundle } from "./bundle.ts";
 import type { WorkerConfig } from "./config.ts";

@@ -4,28 +4,84 @@
  * affects a running session.
  */
 import { z } from "zod";
-import { containerSchema } from "./container-settings.ts";
-import { MAX_WAIT_MS, timerMs, waitMs } from "./durations.ts";
-import { delegateConfigSchema, sessionDelegateSchema } from "./delegate-settings.ts";
+import { containerSchema, inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
+import { MAX_WAIT_MS, timerMs, waitMs, sizeSchema } from "./setting-values.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { outputSchemaSchema } from "./output-schema.ts";
 import { prioritySchema, tenantSchema } from "./precedence.ts";
-import { permissionsSchema, questionsSchema } from "./question-settings.ts";
 import { mcpServersSchema } from "./mcp-settings.ts";
-import { inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
-import { sizeSchema } from "./sizes.ts";
-import { sessionSkillsSchema, skillsSchema } from "./skill-settings.ts";
+import { sessionSkillsSchema, skillsSchema } from "./skills.ts";
 import { MAX_HEAD_MESSAGES, strategyNames } from "./strategies.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
 
-/** Longest text that the operator may add to the system prompt. Source: ours, some 5,000 tokens. */
+/** Whether and how long people are asked. */
+export const QUESTION_MODES = ["ask", "default", "deny"] as const;
+
+export type QuestionMode = (typeof QUESTION_MODES)[number];
+
+const questionsSchema = z.strictObject({
+  /** `default`: no one is asked, and the model's own default is used; `deny`: the model cannot ask at all. */
+  mode: z.enum(QUESTION_MODES).default("ask"),
+  /** Time in ms after which a question that has a default is answered with it. Default: never. */
+  defaultAfter: waitMs.optional(),
+  /** Time in ms with nothing but open questions after which the sandbox is saved and removed until the answer. */
+  parkAfter: waitMs.default(600_000),
+  /** Most questions per step. Chosen; other agents take one to four. */
+  maxOpen: z.number().int().min(1).max(100).default(8),
+});
+export type QuestionSettings = z.infer<typeof questionsSchema>;
+
+/** Which calls run, wait for a person's approval, or are denied: the last matching rule applies. */
+const permissionsSchema = z
+  .array(
+    z.strictObject({
+      /** A tool's name; `*` matches any characters, here and in `match`. */
+      tool: z.string().min(1).max(100),
+      /** A command of a shell line, or a path in the workspace; default: every call of the tool. */
+      match: z.string().min(1).max(1_000).optional(),
+      action: z.enum(["allow", "ask", "deny"]),
+    }),
+  )
+  .max(200);
+
+/** Sessions older than questions use the defaults. */
+export const questionSettings = (settings: QuestionSettings | undefined): QuestionSettings =>
+  settings ?? questionsSchema.parse({});
+
+const count = z.number().int().positive();
+
+/** Settings of tasks that the agent delegates to separate sessions (`delegate` of longhaul.yaml). */
+export const delegateConfigSchema = z.strictObject({
+  /** False: the agent has no `delegate` tool. */
+  enabled: z.boolean().default(true),
+  /** How many delegates run at once for one session; further ones wait. Chosen: each has its own sandbox. */
+  maxConcurrent: count.max(32).default(4),
+  /** How many delegates a session may have in total. */
+  maxPerSession: count.max(1_000).default(50),
+  /** Most steps of one delegate. */
+  maxSteps: count.default(100),
+  /** The file access that a delegate may get: a copy, or one whose changes come back. */
+  access: z
+    .array(z.enum(["read", "write"]))
+    .min(1)
+    .default(["read", "write"]),
+  /** The delegates' model; `inherit`: the session's own. */
+  model: z.string().min(1).default("inherit"),
+});
+
+/** The delegate settings as stored with a session, with their model resolved. */
+const sessionDelegateSchema = delegateConfigSchema.omit({ model: true }).extend({
+  target: z.object(modelTargetSchema.shape).optional(),
+});
+export type DelegateSettings = z.infer<typeof sessionDelegateSchema>;
+
+/** Longest text that the operator may add to the system prompt. Chosen: some 5,000 tokens. */
 const MAX_OWN_PROMPT_CHARS = 20_000;
 
-/** A shorter deadline is not enough for a step. Source: ours. */
+/** A shorter deadline is not enough for a step. */
 const MIN_DEADLINE_MS = 10_000;
 
 const tokens = z.number().int().positive();
-const count = z.number().int().positive();
 const toolLimitsSchema = z.strictObject({
   maxTimeout: timerMs.optional(),
   maxChars: count.optional(),
@@ -87,7 +143,7 @@ const limitsConfigSchema = z.strictObject({
   /** Most USD that a session may cost; at the limit it ends after a wrap-up step. Default: no limit. */
   maxCostUsd: z.number().positive().optional(),
   /**
-   * Size of a session's saved files in Postgres; beyond it only the newest are kept. Source: ours, sixteen of the
+   * Size of a session's saved files in Postgres; beyond it only the newest are kept. Chosen: sixteen of the
    * largest saves.
    */
   maxSaved: sizeSchema.default("4g"),
@@ -100,7 +156,7 @@ const limitsConfigSchema = z.strictObject({
    * ours, two minutes.
    */
   wrapUp: waitMs.default(120_000),
-  /** How long a fallback model is used before the session's own is asked again, in ms. Source: ours, ten minutes. */
+  /** How long a fallback model is used before the session's own is asked again, in ms. Chosen: ten minutes. */
   returnAfter: waitMs.default(600_000),
 });
 

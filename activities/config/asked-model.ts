@@ -1,4 +1,4 @@
-/** Which of a session's models is asked. Pure. */
+/** Which of a session's models is asked. */
 import type { RunConfig } from "./agent-config.ts";
 import type { ModelStepInput } from "../contract/activities.ts";
 import { modelTargetSchema, type ModelTarget } from "./model-target.ts";

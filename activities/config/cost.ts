@@ -1,4 +1,4 @@
-/** The cost of a call. Pure. */
+/** The cost of a call. */
 import type { ModelTarget, Price } from "./model-target.ts";
 import type { StepUsage } from "../contract/activities.ts";
 

@@ -1,7 +1,6 @@
-/** The domains that `sandbox.network: listed` allows: patterns, groups, and what is wrong with one. Pure. */
+/** The domains that `sandbox.network: listed` allows: patterns, groups, and what is wrong with one. */
 import { isIP } from "node:net";
-import { containedIn, toPrefix } from "./ip-prefix.ts";
-import { isPublicAddress } from "./special-addresses.ts";
+import { containedIn, toPrefix, isPublicAddress } from "./addresses.ts";
 
 /** Hosts that package managers contact by default. */
 const PACKAGES = [

@@ -1,4 +1,4 @@
-/** What a schema found wrong with a value, as people read it: the schema library has words of its own. Pure. */
+/** What a schema found wrong with a value, as people read it: the schema library has words of its own. */
 import type { z } from "zod";
 import { nearest, oneOf } from "../text/lists.ts";
 

@@ -1,8 +1,7 @@
-/** MCP servers as configured in `longhaul.yaml`. Pure. */
+/** MCP servers as configured in `longhaul.yaml`. */
 import { z } from "zod";
-import { timerMs } from "./durations.ts";
-import { headersSchema, httpAddress } from "./http-settings.ts";
-import { fitsPattern } from "./star-pattern.ts";
+import { timerMs, headersSchema, httpAddress } from "./setting-values.ts";
+import { fitsPattern } from "../text/lists.ts";
 
 /** Part of tool names, of a variable's name and of a process's id. Two underscores separate a server from its tool. */
 const NAME = /^(?!.*__)[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;

@@ -1,20 +1,58 @@
-/** What a worker's operator allows sessions to use, whatever their clients request. Pure. */
+/** What a worker's operator allows sessions to use, whatever their clients request; and its providers. */
 import { isIP } from "node:net";
 import { z } from "zod";
 import type { Precedence } from "../contract/run-policy.ts";
 import type { RunConfig } from "./agent-config.ts";
-import { containedIn, isPrefix, toPrefix } from "./ip-prefix.ts";
-import { modelRateSchema, type ModelRate } from "./model-rate.ts";
-import type { ModelTarget } from "./model-target.ts";
-import { operatorProviderSchema } from "./operator-providers.ts";
+import { containedIn, isPrefix, toPrefix } from "./addresses.ts";
+import { modelRateSchema, type ModelRate, type ModelTarget, providerConfigSchema } from "./model-target.ts";
 import { fullModelName, usualAddress } from "./providers.ts";
 import { LAST_PRIORITY, prioritySchema, USUAL_PRIORITY } from "./precedence.ts";
 import { listedRegistries } from "./registry-settings.ts";
 import { workerProgramSchema } from "./mcp-settings.ts";
 import { NETWORKS } from "./sandbox-settings.ts";
-import { above, outside, type PolicyRefusal } from "./policy-limits.ts";
-import { sizeSchema } from "./sizes.ts";
-import { fitsPattern } from "./star-pattern.ts";
+import { sizeSchema, megabytes } from "./setting-values.ts";
+import { fitsPattern } from "../text/lists.ts";
+import { lackingFields } from "./presets.ts";
+
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000 } as const;
+/** `90s`, `10m` or `1h`, in ms. */
+const life = z
+  .string()
+  .regex(/^[1-9]\d{0,5}[smh]$/, "a time such as 90s, 10m or 1h")
+  .transform((text) => Number(text.slice(0, -1)) * UNIT_MS[text.slice(-1) as keyof typeof UNIT_MS]);
+
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "the name of a variable");
+
+const authSchema = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("aws-bedrock"), profile: z.string().min(1).optional() }),
+  z.strictObject({ kind: z.literal("google") }),
+  z.strictObject({ kind: z.literal("azure"), scope: z.string().min(1).optional() }),
+  z.strictObject({
+    kind: z.literal("command"),
+    /** A program and its arguments; no shell reads them. */
+    command: z.array(z.string()).min(1),
+    /** How long a token is good for if the command does not print it. */
+    for: life.default(600_000),
+    /** Variables of the worker that the command gets besides PATH, HOME and the like. */
+    pass: z.array(variable).default([]),
+  }),
+]);
+export type Auth = z.infer<typeof authSchema>;
+
+/** `providers.<name>` of the policy file. */
+export const operatorProviderSchema = providerConfigSchema
+  .extend({ auth: authSchema.optional() })
+  .superRefine((provider, context) => {
+    const issue = (message: string) => context.addIssue({ code: "custom", message });
+    const { baseUrl, auth, keyEnv, region } = provider;
+    if (provider.preset !== undefined && baseUrl === undefined)
+      for (const field of lackingFields(provider)) issue(`the preset ${provider.preset} needs ${field}`);
+    if (provider.preset === undefined && auth !== undefined && baseUrl === undefined)
+      issue("set a preset or baseUrl: a token is sent to that address only");
+    if (auth !== undefined && keyEnv !== undefined) issue("set auth or keyEnv, not both");
+    if (auth?.kind === "aws-bedrock" && region === undefined) issue("a token of aws-bedrock needs region");
+  });
+export type OperatorProvider = z.infer<typeof operatorProviderSchema>;
 
 const names = z.array(z.string().min(1));
 const days = z.number().positive();
@@ -283,3 +321,42 @@ function addressRefusal(
     ? undefined
     : outside({ rule: "allow", setting: "a registry of sandbox.registries" }, registry, allowed);
 }
+
+/** How one rule of the operator's policy compares with what a session asks for. */
+export interface PolicyRefusal {
+  /** The rule's name in the file, such as `max.memory`. */
+  readonly rule: string;
+  /** What was requested, and what is allowed. */
+  readonly why: string;
+  /** Only the session's own model is refused, which a person can change. */
+  readonly isOwnModel?: true;
+}
+
+/** A rule's name in the policy file, and the setting that it limits. */
+interface Limited {
+  readonly rule: string;
+  readonly setting: string;
+}
+
+/** Whether what is asked for fits none of what is allowed; an absent rule allows all. */
+function outside(
+  { rule, setting }: Limited,
+  asked: string,
+  allowed: readonly string[] | undefined,
+  fits: (pattern: string, asked: string) => boolean = (name, text) => name === text,
+): PolicyRefusal | undefined {
+  if (allowed === undefined || allowed.some((pattern) => fits(pattern, asked))) return undefined;
+  return { rule, why: `${setting} is ${asked}, and may be: ${allowed.join(", ") || "nothing"}` };
+}
+
+/** Whether it is more than the rule has. @param asked a number, or a size such as `2g` */
+function above<Amount extends string | number>(
+  { rule, setting }: Limited,
+  asked: Amount,
+  most: Amount | undefined,
+): PolicyRefusal | undefined {
+  if (most === undefined || amountOf(asked) <= amountOf(most)) return undefined;
+  return { rule, why: `${setting} is ${asked === Infinity ? "not set" : asked}, and may be ${most} at most` };
+}
+
+const amountOf = (value: string | number) => (typeof value === "number" ? value : megabytes(value));

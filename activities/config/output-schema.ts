@@ -1,19 +1,19 @@
 /** Sessions whose last answer must be JSON matching a schema: the schema, and how an answer is checked against it. */
 import { z } from "zod";
 import { shorten } from "../text/cut.ts";
-import { inTime } from "../process/in-time.ts";
 import { loadPart } from "../process/load-part.ts";
 import { reasonOf } from "../contract/errors.ts";
+import { runInNewContext } from "node:vm";
 
 /** A JSON Schema: 2020-12 unless it names 2019-09, draft 7 or 6. */
 export const outputSchemaSchema = z.record(z.string(), z.unknown());
 export type OutputSchema = z.infer<typeof outputSchemaSchema>;
 
-/** Maximum length of a schema as JSON: it is part of the system prompt. Source: ours, some 8,000 tokens. */
+/** Maximum length of a schema as JSON: it is part of the system prompt. Chosen: some 8,000 tokens. */
 export const MAX_SCHEMA_CHARS = 32_768;
-/** Most nested levels: readers of the schema recurse into each. Source: ours; providers accept five to ten. */
+/** Most nested levels: readers of the schema recurse into each. Chosen; providers accept five to ten. */
 const MAX_SCHEMA_LEVELS = 100;
-/** Longest description of what is wrong with an answer: it passes through the workflow. Source: ours, some ten errors. */
+/** Longest description of what is wrong with an answer: it passes through the workflow. Chosen: some ten errors. */
 const MAX_WHY_CHARS = 600;
 
 export type CheckedAnswer =
@@ -91,3 +91,13 @@ export const outputPrompt = (schema: OutputSchema, hasTools = true): string =>
   `The last answer
 - A program reads your last answer${hasTools ? ", the one without tool calls" : ""}. It must be one JSON value that matches the JSON Schema below, and nothing else: no text around it, no code fence.
 ${JSON.stringify(schema)}`;
+
+/** The most time of the worker's single thread. Chosen: real answers and patterns take a few ms. */
+const MAX_MS = 1_000;
+
+/**
+ * Runs synchronous work that may never end, such as a pattern from a schema or a model, which would block the whole worker.
+ * @throws Error if it takes more than a second
+ */
+const inTime = <Result>(compute: () => Result): Result =>
+  runInNewContext("compute()", { compute }, { timeout: MAX_MS }) as Result;

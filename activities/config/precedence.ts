@@ -1,4 +1,4 @@
-/** Which work goes first if the workers are at capacity. Pure. */
+/** Which work goes first if the workers are at capacity. */
 import { z } from "zod";
 import type { Precedence } from "../contract/run-policy.ts";
 

@@ -1,4 +1,4 @@
-/** Clouds' addresses for models, as data: a preset gives a provider its address and API. Pure. */
+/** Clouds' addresses for models, as data: a preset gives a provider its address and API. */
 import { z } from "zod";
 
 /** OpenAI's Responses and chat completions, Anthropic's messages, Google's generateContent. */

@@ -1,4 +1,4 @@
-/** Services that Longhaul knows by name, as data, and which of them serves a model. Pure. */
+/** Services that Longhaul knows by name, as data, and which of them serves a model. */
 import type { Api, Provider, ProviderConfig, WireOptions } from "./model-target.ts";
 import { apiOfPreset, isPreset, presetAddress, type PresetName } from "./presets.ts";
 

@@ -1,4 +1,4 @@
-/** Package registry settings for the sandbox's tools, and the registries' hosts. Pure. */
+/** Package registry settings for the sandbox's tools, and the registries' hosts. */
 import type { RunConfig } from "./agent-config.ts";
 import type { Registries } from "./sandbox-settings.ts";
 import { PUBLIC_REGISTRIES } from "./public-registries.ts";

@@ -1,9 +1,9 @@
-/** Which repository an address names, on which server, and whether the person named it. Pure. */
+/** Which repository an address names, on which server, and whether the person named it. */
 import { dirname } from "node:path/posix";
 import { expandDomains } from "./egress-domains.ts";
 import { repositoryAddress, usualHost, type GitConfig } from "./git-settings.ts";
 import type { RunConfig } from "./agent-config.ts";
-import { fitsPattern } from "./star-pattern.ts";
+import { fitsPattern } from "../text/lists.ts";
 
 /** What a person named: a repository, and patterns of others that a session on it may use too. */
 export interface Named {

@@ -1,4 +1,4 @@
-/** The settings of a session's run with all models resolved. Pure. */
+/** The settings of a session's run with all models resolved. */
 import type { AgentConfig, RunConfig } from "./agent-config.ts";
 import { costUsd } from "./cost.ts";
 import type { ModelTarget } from "./model-target.ts";

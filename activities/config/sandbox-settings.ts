@@ -1,11 +1,110 @@
-/** The sandbox's settings: its image, its resources and its network. */
+/** The sandbox's settings: its image or container, its set-up, its resources and its network. */
 import { z } from "zod";
-import { buildSettingsSchema } from "./build-settings.ts";
-import { DEFAULT_IMAGE } from "./default-image.ts";
 import { domainProblem } from "./egress-domains.ts";
-import { isPrefix } from "./ip-prefix.ts";
-import { setupSettingsSchema } from "./setup-settings.ts";
-import { megabytes, sizeSchema } from "./sizes.ts";
+import { isPrefix } from "./addresses.ts";
+import { megabytes, sizeSchema, timerMs } from "./setting-values.ts";
+
+/**
+ * The default image of sandboxes, and of the container that sets up their firewall. Its number increases with its
+ * contents, so that an image built from an older list is not mistaken for it.
+ */
+export const DEFAULT_IMAGE = "longhaul-sandbox:4";
+/** The default image plus Go, Rust and a JDK: built only if it is named. */
+export const FULL_IMAGE = `${DEFAULT_IMAGE}-full`;
+/** The full image's name as a person types it, whatever its number. */
+const FULL_NAME = "longhaul-sandbox:full";
+
+/** The image that a person means by `name`; without one, the default. */
+export const imageNamed = (name: string = DEFAULT_IMAGE): string => (name === FULL_NAME ? FULL_IMAGE : name);
+
+/** Another person's container in which a session works. Never from a configuration file: a person names it. */
+export const containerSchema = z.object({
+  name: z
+    .string()
+    .max(200)
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]*$/, "the name or id of a container"),
+  /** The engine's id of the intended container, if the client could see it: another container of the same name is refused. */
+  id: z.string().optional(),
+  /** The folder to work in, absolute. */
+  folder: z.string().regex(/^\/(?!$)[^\0]*[^\0/]$|^\/[^\0/]$/, "an absolute folder below /"),
+});
+export type AttachedContainer = z.infer<typeof containerSchema>;
+
+/** The name of the working folder in the tools and their descriptions. */
+export const WORKSPACE = "/workspace";
+
+/** A text about the workspace, adapted to a session that works elsewhere. */
+export const inFolder = (text: string, folder: string): string => text.replaceAll(WORKSPACE, folder);
+
+/** Chosen: a cold installation of a large project with a build. */
+const DEFAULT_TIMEOUT_MS = 1_200_000;
+const MAX_COMMANDS = 50;
+const MAX_COMMAND_CHARS = 10_000;
+
+const commands = z.array(z.string().min(1).max(MAX_COMMAND_CHARS)).max(MAX_COMMANDS);
+
+const setupSchema = z.strictObject({
+  /** Run by `bash -c` in /workspace, one after the other; the first failure ends the set-up. */
+  commands: commands.default([]),
+  /** A failed command ends the run; with `optional` the model gets a notice and continues without it. */
+  optional: z.boolean().default(false),
+  /** Whether the result is kept on the host, for the person's next sessions on this project. */
+  keep: z.boolean().default(true),
+  /** Timeout of each command, in ms. */
+  timeout: timerMs.default(DEFAULT_TIMEOUT_MS),
+});
+
+/** The two written forms: only the commands, or an object with further settings. */
+export const setupSettingsSchema = z.union([
+  commands.transform((given) => setupSchema.parse({ commands: given })),
+  setupSchema,
+]);
+
+export type Setup = z.infer<typeof setupSchema>;
+
+/** Another person's container is used unchanged: no image is built. */
+export const buildOf = (sandbox: {
+  readonly build?: ImageBuild | undefined;
+  readonly container?: unknown;
+}): ImageBuild | undefined => (sandbox.container === undefined ? sandbox.build : undefined);
+
+/** Undefined if there is nothing to set up, also for sessions older than set-ups. */
+export function setupOf(sandbox: {
+  readonly setup?: Setup;
+  readonly build?: ImageBuild | undefined;
+  readonly container?: unknown;
+}): Setup | undefined {
+  const { setup } = sandbox;
+  const build = buildOf(sandbox);
+  return setup === undefined || (setup.commands.length === 0 && build === undefined) ? undefined : setup;
+}
+
+/** Longest that all commands and the image's build may take, in ms. */
+export const setupTimeoutOf = (
+  { commands, timeout }: Setup,
+  { build }: { readonly build?: ImageBuild | undefined },
+): number => (commands.length + (build === undefined ? 0 : 1)) * timeout;
+
+/** A path below the workspace: without `..`, and not absolute. */
+const workspacePath = z
+  .string()
+  .max(500)
+  .regex(/^(?!\/)(?!(.*\/)?\.\.(\/|$)).+$/, "a path of the workspace such as .devcontainer/Dockerfile");
+
+export const buildSettingsSchema = z.strictObject({
+  dockerfile: workspacePath,
+  /** The folder that COPY and ADD read from. */
+  context: workspacePath.default("."),
+  /** Values of the Dockerfile's ARGs. */
+  args: z.record(z.string().regex(/^[A-Za-z_]\w*$/, "the name of an ARG"), z.string()).default({}),
+  /** The stage to build; default: the last. */
+  target: z.string().min(1).max(200).optional(),
+});
+export type ImageBuild = z.infer<typeof buildSettingsSchema>;
+
+/** The build as a person would type it; shown in events. */
+export const buildCommand = ({ dockerfile, context, target }: ImageBuild): string =>
+  `docker build -f ${dockerfile}${target === undefined ? "" : ` --target ${target}`} ${context}`;
 
 export const NETWORKS = ["bridge", "none", "listed"] as const;
 
@@ -63,7 +162,7 @@ export const sandboxConfigSchema = z.strictObject({
   cpus: z.number().min(MIN_CPUS).default(2),
   /** Source: survey of reliability, S6 (256–512). */
   pids: z.number().int().min(16).max(MAX_PIDS).default(512),
-  /** Workspace, home and everything else that tools can write to, combined. Source: ours, ten times the largest checkpoint. */
+  /** Workspace, home and everything else that tools can write to, combined. Chosen: ten times the largest checkpoint. */
   disk: sizeSchema.default("10g"),
   /** This much of the host's disk stays free, whatever fills the disk. */
   diskFree: sizeSchema.default("1g"),

@@ -1,9 +1,15 @@
-/** The model's instructions. Constant within a session, so that providers can reuse the prefix. */
-import { inFolder, type AttachedContainer } from "./container-settings.ts";
-import { DEFAULT_IMAGE, FULL_IMAGE } from "./default-image.ts";
+/** The model's instructions, and the project's files that they quote. Constant within a session, so that providers can reuse the prefix. */
+import { inFolder, type AttachedContainer, DEFAULT_IMAGE, FULL_IMAGE } from "./sandbox-settings.ts";
 import { outputPrompt, type OutputSchema } from "./output-schema.ts";
-import type { SessionSkills } from "./skill-settings.ts";
-import { sharedSkills, skillsPrompt, type Skill } from "./skills.ts";
+import {
+  type SessionSkills,
+  sharedSkills,
+  skillsPrompt,
+  type Skill,
+  isSkillFile,
+  skillOf,
+} from "./skills.ts";
+import type { RunConfig } from "./agent-config.ts";
 
 /** The properties of a session that determine its prompt. */
 export interface Prompted {
@@ -26,7 +32,7 @@ export interface Prompted {
   };
 }
 
-/** Share of the window for names and descriptions of skills. Source: ours, so that many skills cost little. */
+/** Share of the window for names and descriptions of skills. Chosen: so that many skills cost little. */
 const SKILLS_SHARE = 0.02;
 
 const PROMPT = `You are a coding agent. You work in /workspace, inside a Linux container, with the tools you are given, until the task is done.
@@ -122,3 +128,56 @@ export function quoteNotes(path: string, text: string): string {
 /** Whether a prompt quotes the instructions of the workspace's own folder. */
 export const quotesRootNotes = (prompt: string): boolean =>
   prompt.includes(`<workspace_notes file="${ROOT_NOTES}">`);
+
+/** A file from a folder or a repository. */
+interface ProjectFile {
+  readonly path: string;
+  readonly kind: string;
+  readonly bytes?: Uint8Array;
+}
+
+type Settings = Pick<RunConfig, "instructions" | "skills">;
+
+export interface ProjectFiles {
+  /** Text of the folder's AGENTS.md, bounded. */
+  readonly instructions: string | undefined;
+  readonly skills: readonly Skill[];
+}
+
+/** For a session whose configuration is older than the setting. */
+const MAX_INSTRUCTION_BYTES = 32 * 1024;
+/** Front matter is short and at the beginning of a file. */
+const MAX_SKILL_BYTES = 16 * 1024;
+
+/** @param files with paths relative to the workspace */
+export function projectFiles(files: readonly ProjectFile[], settings: Settings): ProjectFiles {
+  return { instructions: instructionsOf(files, settings), skills: projectSkills(files, settings) };
+}
+
+function instructionsOf(files: readonly ProjectFile[], { instructions }: Settings): string | undefined {
+  const { files: names = ["AGENTS.md"], maxBytes = MAX_INSTRUCTION_BYTES } = instructions ?? {};
+  for (const name of names) {
+    const file = files.find((entry) => entry.path === name);
+    const text = file?.kind === "file" ? textOf(file.bytes, maxBytes) : "";
+    if (text !== "") return text;
+  }
+  return undefined;
+}
+
+/** Sorted by path, so that a prompt does not depend on directory order. */
+function projectSkills(files: readonly ProjectFile[], { skills }: Settings): Skill[] {
+  const found: Skill[] = [];
+  for (const file of files) {
+    if (file.kind !== "file" || !isSkillFile(file.path, skills)) continue;
+    found.push(skillOf(file.path, textOf(file.bytes, MAX_SKILL_BYTES)));
+  }
+  return found.toSorted((left, right) => (left.path < right.path ? -1 : 1));
+}
+
+/** A cut inside a character leaves a replacement character at the end, which is removed. */
+function textOf(bytes: Uint8Array = new Uint8Array(), maxBytes: number): string {
+  return new TextDecoder()
+    .decode(bytes.subarray(0, maxBytes))
+    .replace(/\uFFFD+$/, "")
+    .replaceAll("\0", "");
+}

@@ -109,7 +109,7 @@ function isStoredText(part: UserPart): part is FilePart {
   );
 }
 
-/** This many unreadable parts are named one by one; further ones are only counted. Source: ours. */
+/** This many unreadable parts are named one by one; further ones are only counted. */
 const MAX_NOTES = 20;
 /** Size limit of one item as JSON: an activity's input that carries it stays far below the 64 KB guard. */
 export const MAX_ITEM_BYTES = 16_000;

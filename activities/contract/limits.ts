@@ -64,7 +64,7 @@ export function budgetOptions(limit: BudgetLimit, offer: number, most: number): 
   return amount < least ? undefined : [`another ${amountText(limit, amount)}`, STOP];
 }
 
-/** Smaller amounts are not distinguished in text. Source: ours. */
+/** Smaller amounts are not distinguished in text. */
 const LEAST_USD = 0.0001;
 
 const MORE = { cost: /^(?:another )?\$ ?(\d+(?:\.\d+)?)$/i, steps: /^(?:another )?(\d+) steps?$/i } as const;

@@ -113,7 +113,7 @@ export function estimatedNextInput(next: NextInput): NextInputEstimate {
 
 /**
  * Reported usage of more than MAX_BILL_FACTOR times our count, or less than MIN_BILL_FACTOR times it, does not belong
- * to this request: it is a sum over several, another unit, or another request. Source: ours, with room for legitimate
+ * to this request: it is a sum over several, another unit, or another request. Chosen: with room for legitimate
  * differences: a tokenizer's ratio (up to 2), images that are counted at one size, a prompt that a compatible server
  * prepends. Usage of ten times the request was seen. So was usage that stays the same while the request grows: Ollama
  * and LM Studio silently cut a request to their own window and report only what is left, so by their figures no

@@ -11,15 +11,14 @@ import { limitOf } from "../contract/limits.ts";
 import { withFallback } from "../config/asked-model.ts";
 import { sessionCostUsd } from "../config/cost.ts";
 import { toolLimitsOf } from "../config/run-policy.ts";
-import { changedFiles, type Changes } from "./changed-files.ts";
+import { changedFiles, type Changes, applyFiles } from "./delegate-files.ts";
 import {
   delegateResult,
   outcomeOfDelegate,
   type EndedDelegate,
   type ReturnedFiles,
+  storeDelegateResult,
 } from "./delegate-result.ts";
-import { storeDelegateResult } from "./store-result.ts";
-import { applyFiles } from "./apply-files.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingEnd } from "../runtime/interrupt-open-calls.ts";

@@ -1,5 +1,5 @@
 /** Requests to forges and stores, through the environment's proxies as git's own: a forge's answers, and which failures may pass. */
-import type { ForgePlace } from "../config/forge-place.ts";
+import type { ForgePlace } from "../config/git-settings.ts";
 import { isNetworkTrouble, passes, innermostReason } from "../contract/errors.ts";
 import { readJson, readText } from "../process/bounded-body.ts";
 import { createOutgoing, type BoundedFetch, type Outgoing } from "../process/outgoing-fetch.ts";

@@ -4,8 +4,13 @@
  */
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { forgeOf, type ForgePlace } from "../config/forge-place.ts";
-import { repositoryAddress, tokenVariable, usualHost } from "../config/git-settings.ts";
+import {
+  forgeOf,
+  type ForgePlace,
+  repositoryAddress,
+  tokenVariable,
+  usualHost,
+} from "../config/git-settings.ts";
 import { askForge, ForgeRefusal } from "./git-http.ts";
 import { CredentialUnavailable } from "./trouble.ts";
 

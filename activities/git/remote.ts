@@ -3,7 +3,7 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { repositoryAddress, tokenVariable, type RepositoryAddress } from "../config/git-settings.ts";
 import { howToName, isBeside, isNamed, isSameServer, type Named } from "../config/repository-place.ts";
-import { isPublicAddress } from "../config/special-addresses.ts";
+import { isPublicAddress } from "../config/addresses.ts";
 import type { GitAccess } from "./git-access.ts";
 import { gitReason, kindOfTrouble } from "./git-words.ts";
 import { runGit, type GitCall, type GitResult } from "./run-git.ts";

@@ -3,8 +3,8 @@
  * of its window, and cut off the beginning of longer requests without an error; so the window is asked along with answers.
  */
 import { isIP } from "node:net";
-import { isPublicAddress } from "../config/special-addresses.ts";
-import { moreRoom, type Runner } from "../config/window-notes.ts";
+import { isPublicAddress } from "../config/addresses.ts";
+import { moreRoom, type Runner } from "../config/models.ts";
 import { readJson } from "../process/bounded-body.ts";
 import type { Fetch } from "../process/outgoing-fetch.ts";
 import type { Endpoint } from "./endpoint.ts";

@@ -5,11 +5,11 @@
 import { pipeline, Readable, type Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
 
-/** Of an answer, or of one event of a stream, without compression. Source: ours; what is used of them is cut far below it. */
+/** Of an answer, or of one event of a stream, without compression. Chosen; what is used of them is cut far below it. */
 const MAX_ANSWER_BYTES = 32 << 20;
-/** Of an answer that reports an error: only its first words are shown. Source: ours. */
+/** Of an answer that reports an error: only its first words are shown. */
 const MAX_ERROR_BYTES = 1 << 20;
-/** Lists and objects in one another. Source: ours; no API comes near it, and what walks a value may be recursive. */
+/** Lists and objects in one another. Chosen; no API comes near it, and what walks a value may be recursive. */
 const MAX_NESTING = 200;
 
 const LINE_FEED = 0x0a;
@@ -128,7 +128,7 @@ export async function readJson(response: Response, bounds?: Bounds): Promise<unk
   return JSON.parse(text);
 }
 
-/** Pure. One pass, before anything is made of the text. */
+/** One pass, before anything is made of the text. */
 function isDeeperThan(json: string, most: number): boolean {
   let depth = 0;
   let isText = false;

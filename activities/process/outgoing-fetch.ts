@@ -48,7 +48,7 @@ export interface Outgoing {
 
 /** As fetch. Source: its standard, "HTTP-redirect fetch". */
 const MAX_REDIRECTS = 20;
-/** Of a model's whole answer. The longest (128,000 tokens, each an event of some 400 bytes) has 50 MB. Source: ours. */
+/** Of a model's whole answer. The longest (128,000 tokens, each an event of some 400 bytes) has 50 MB. */
 const MAX_MODEL_STREAM_BYTES = 256 << 20;
 
 /**

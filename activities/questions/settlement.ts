@@ -1,4 +1,4 @@
-/** How a question ended, in words for the model, for its row and for watchers. Pure. */
+/** How a question ended, in words for the model, for its row and for watchers. */
 import { shorten } from "../text/cut.ts";
 import type { ToolOutcome } from "../contract/message.ts";
 import { wantsWords, type Settlement } from "../contract/questions.ts";

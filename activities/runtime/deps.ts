@@ -13,7 +13,7 @@ import type { Store } from "../store/db.ts";
 import type { Telemetry } from "./telemetry/telemetry.ts";
 import type { OwnTools } from "../tools/own/own-tools.ts";
 import type { ToolRegistry } from "../tools/index.ts";
-import type { SendNotice } from "./notices.ts";
+import type { NotifyInput } from "../contract/questions.ts";
 
 export interface AgentDeps {
   readonly store: Store;
@@ -65,3 +65,22 @@ export interface AgentDeps {
 
 /** What a session's workspace is opened, saved and restored with. */
 export type WorkspaceDeps = Pick<AgentDeps, "store" | "notifier" | "sandboxHost" | "taskQueues">;
+
+/** What is posted as JSON. Texts are left out unless the operator wants them. */
+interface Notice {
+  /** Each copy of a notice has the same id. */
+  readonly id: string;
+  readonly event: NotifyInput["event"];
+  readonly session: string;
+  readonly question: string | null;
+  readonly kind: string | null;
+  /** Of a session that has ended. */
+  readonly status: string | null;
+  /** The command that a person types to answer. */
+  readonly command: string;
+  readonly text?: string;
+  readonly options?: readonly string[] | null;
+}
+
+/** Sends a notice. @throws Error if the address does not take it */
+export type SendNotice = (notice: Notice, signal: AbortSignal) => Promise<void>;

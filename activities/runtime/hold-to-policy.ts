@@ -1,8 +1,7 @@
 /** Checks a session against the operator's policy: when a run opens it, and at each request to a model. */
 import type { Precedence } from "../contract/run-policy.ts";
 import { fatal } from "../contract/failures.ts";
-import { modelRefusal, policyRefusal } from "../config/operator-policy.ts";
-import type { PolicyRefusal } from "../config/policy-limits.ts";
+import { modelRefusal, policyRefusal, type PolicyRefusal } from "../config/operator-policy.ts";
 import { sandboxSpec } from "../sandbox/sandbox-host.ts";
 import { othersOfOwner, type Session } from "../store/sessions.ts";
 import type { AgentDeps } from "./deps.ts";

@@ -6,6 +6,9 @@
  * on, each records in its heartbeats that it runs and for how long, and at last that it ended in good order.
  */
 import { fatal } from "../contract/failures.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Context } from "@temporalio/activity";
+import { defaultPayloadConverter } from "@temporalio/common";
 
 /** What a second or later attempt of an activity leaves to the next attempt. */
 export interface AttemptMark {
@@ -33,16 +36,16 @@ export interface Losses {
 export const NO_LOSSES: Losses = { quick: 0, total: 0 };
 
 /**
- * An attempt that is lost within this counts against the work, in ms. Source: ours: work that kills its worker does so within
+ * An attempt that is lost within this counts against the work, in ms. Chosen: work that kills its worker does so within
  * moments when it is retried, since the model's answer and the tool's output are there already; a worker that is killed from
  * outside while it follows a long command lives longer (the soak kills one every 50 s, a deploy drains for 10 s).
  */
 const QUICK_LOSS_MS = 5_000;
 /** For this long a later attempt often reports how long it has run. Source: a heartbeat after QUICK_LOSS_MS is sure to come. */
-export const TRIAL_MS = QUICK_LOSS_MS * 2;
+const TRIAL_MS = QUICK_LOSS_MS * 2;
 /** Source: one lost worker is an accident; two more, each within moments of starting the same work, are the work's fault. */
 const MAX_QUICK_LOSSES = 2;
-/** However long each attempt ran. Source: ours: more than any chaos test kills under one command, a sixth of a tool call's attempts. */
+/** However long each attempt ran. Chosen: more than any chaos test kills under one command, a sixth of a tool call's attempts. */
 const MAX_LOSSES = 10;
 
 /** The losses among earlier attempts. @param details of the last heartbeat that the server has */
@@ -54,17 +57,17 @@ export function lossesBefore(attempt: number, details: unknown): Losses {
 }
 
 /** How many attempts before this one were deferred. @param details of the last heartbeat that the server has */
-export function waitsBefore(attempt: number, details: unknown): number {
+function waitsBefore(attempt: number, details: unknown): number {
   return Math.min(attempt - 1, asMark(details)?.waits ?? 0);
 }
 
 /** Whether an attempt before this one claimed its call. @param details of the last heartbeat that the server has */
-export function claimedBefore(details: unknown): boolean {
+function claimedBefore(details: unknown): boolean {
   return typeof details === "object" && details !== null && "claimed" in details && details.claimed === true;
 }
 
 /** @throws PoisonedSession (fatal) if too many workers were lost with this very activity */
-export function refuseWhatKillsWorkers({ quick, total }: Losses, activity: string): void {
+function refuseWhatKillsWorkers({ quick, total }: Losses, activity: string): void {
   if (quick < MAX_QUICK_LOSSES && total < MAX_LOSSES) return;
   throw fatal(
     "PoisonedSession",
@@ -83,7 +86,7 @@ function asMark(details: unknown): AttemptMark | undefined {
 }
 
 /**
- * How many saves of a session's files in a row may be lost with their worker; how long each ran is not known. Source: ours: with
+ * How many saves of a session's files in a row may be lost with their worker; how long each ran is not known. Chosen: with
  * 50 sessions on two workers that were killed again and again, three in a row were an accident (measured 2026-11).
  */
 export const MAX_LOST_SAVES = 5;
@@ -130,3 +133,94 @@ export class Suspects {
 
 /** The suspects of this process. */
 export const suspects = new Suspects();
+
+/** The current attempt's heartbeats, and the mark that they leave to the next attempt. */
+export function markedAttempt(context: Context) {
+  const { info, heartbeat, cancelled } = context;
+  const startedAt = performance.now();
+  const elapsedMs = () => performance.now() - startedAt;
+  const losses = lossesBefore(info.attempt, info.heartbeatDetails);
+  let runsSince = startedAt;
+  let state: AttemptMark["state"] = "running";
+  let waits = waitsBefore(info.attempt, info.heartbeatDetails);
+  let awaitsTurn = false;
+  let note: string | undefined;
+  const hadClaim = claimedBefore(info.heartbeatDetails);
+  let hasClaim = hadClaim;
+  let endTurn: (() => void) | undefined;
+  const mark = (): AttemptMark => {
+    const lifeMs = Math.round(performance.now() - runsSince);
+    return { attempt: info.attempt, lifeMs, losses, state, ...(waits === 0 ? {} : { waits }), ...said() };
+  };
+  const said = () => ({
+    ...(note === undefined ? {} : { note }),
+    ...(hasClaim ? { claimed: true as const } : {}),
+  });
+  const beat = () => {
+    if (info.attempt === 1 && waits === 0) heartbeat(hasClaim ? said() : note);
+    // This attempt has begun nothing, so the last attempt's mark still holds.
+    else heartbeat(awaitsTurn ? info.heartbeatDetails : mark());
+  };
+  return {
+    elapsedMs,
+    lost: losses.total,
+    waits: () => waits,
+    /** The attempt did nothing and will be retried later. */
+    waited: () => void (waits += 1),
+    heartbeat: beat,
+    /** Whether the attempt's lifetime says something about the work. */
+    isOnTrial: () => info.attempt > 1 && performance.now() - runsSince < TRIAL_MS,
+    note: (text: string) => (note = text),
+    hadClaim,
+    async claimed(isOutside: boolean) {
+      hasClaim = true;
+      if (isOutside) await leave(context, info.attempt === 1 && waits === 0 ? said() : mark());
+    },
+    /** @throws PoisonedSession (fatal), or the cancellation while it waits */
+    async begin() {
+      if (info.attempt === 1) return;
+      refuseWhatKillsWorkers(losses, info.activityType);
+      if (losses.quick > 0) {
+        awaitsTurn = true;
+        endTurn = await suspects.turn(() => cancelled);
+        awaitsTurn = false;
+        runsSince = performance.now();
+      }
+      await leave(context, mark());
+    },
+    /** The attempt ended in good order, whatever it throws: Temporal's SDK sends this before the failure. */
+    ended() {
+      state = "ended";
+      if ((info.attempt > 1 || waits > 0 || hasClaim) && !awaitsTurn) beat();
+    },
+    close: () => endTurn?.(),
+  };
+}
+
+/** How long a mark may take to arrive, in ms: work does not wait while Temporal is unreachable. */
+const MARK_MS = 1_000;
+
+/**
+ * Leaves a mark before the work begins, which may end this process or stop its thread at once. A heartbeat of the SDK takes
+ * some ms to arrive, and the SDK does not report when it has; so this one is sent by the client.
+ */
+async function leave(context: Context, mark: object): Promise<void> {
+  const client = clientOf(context);
+  if (client === undefined) return context.heartbeat(mark);
+  const { namespace, taskToken } = context.info;
+  const details = { payloads: [defaultPayloadConverter.toPayload(mark)] };
+  const sent = client.workflowService.recordActivityTaskHeartbeat({ namespace, taskToken, details }).then(
+    () => undefined,
+    () => context.heartbeat(mark),
+  );
+  await Promise.race([sent, sleep(MARK_MS, undefined, { ref: false })]);
+}
+
+/** Undefined in a test's own environment, where asking for it throws. */
+function clientOf(context: Context): Context["client"] | undefined {
+  try {
+    return context.client;
+  } catch {
+    return undefined;
+  }
+}

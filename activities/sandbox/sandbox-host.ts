@@ -1,9 +1,9 @@
 /** The port to a host of sandboxes, and what a session asks of it. Two adapters: Docker (docker/docker.ts) and the tests' in-process one. */
 import { createHash } from "node:crypto";
 import type { RunConfig } from "../config/agent-config.ts";
-import type { AttachedContainer } from "../config/container-settings.ts";
+import type { AttachedContainer } from "../config/sandbox-settings.ts";
 import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
-import { sharedSkillFiles } from "../config/skill-settings.ts";
+import { sharedSkillFiles } from "../config/skills.ts";
 import type { Sandbox } from "./sandbox.ts";
 
 export interface SandboxHost {

@@ -6,7 +6,7 @@
  * ended; the next attempt begins with an empty workspace.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import { projectFiles, type ProjectFiles } from "../config/project-files.ts";
+import { projectFiles, type ProjectFiles } from "../config/system-prompt.ts";
 import { branchOf } from "../config/git-settings.ts";
 import type { FetchedRepository } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";

@@ -278,7 +278,7 @@ function workerFacts(deps: AgentDeps) {
   };
 }
 
-/** How often a session checks whether a delegate has ended, in ms. Source: ours; Temporal nearly always reports the end itself. */
+/** How often a session checks whether a delegate has ended, in ms. Chosen; Temporal nearly always reports the end itself. */
 const LOOK_MS = 300_000;
 
 function delegatesOf({ delegateLookMs: lookMs = LOOK_MS }: AgentDeps, { config: { delegate } }: Session) {

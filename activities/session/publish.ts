@@ -6,12 +6,11 @@
  * events. Heartbeat: by timer. Retry class: remote, engine, database; what is refused is a result. Cancel: git is ended.
  */
 import { inScope } from "../runtime/activity-scope.ts";
-import { bytesOf } from "../config/sizes.ts";
+import { bytesOf } from "../config/setting-values.ts";
 import { listLeftOut, type Publication, type PublishInput } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
 import { accessOf } from "./fetch-repository.ts";
-import { deliverPullRequest } from "./deliver-pull-request.ts";
-import { announce, pushesOf, record, refuse, type Delivery } from "./publication.ts";
+import { deliverPullRequest, announce, pushesOf, record, refuse, type Delivery } from "./publication.ts";
 import { pushLfs } from "../git/lfs.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
 import { updateMirror } from "../git/mirror.ts";

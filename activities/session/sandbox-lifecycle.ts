@@ -15,7 +15,7 @@ import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "../contrac
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession, enterToClose } from "../runtime/enter-session.ts";
 import { fatal, type FailureType } from "../contract/failures.ts";
-import { enterWaiting } from "./mark-waiting.ts";
+import { enterWaiting } from "./waiting.ts";
 import { takeSandboxTools } from "../step/server-tools.ts";
 import type { OpenBudget } from "../contract/limits.ts";
 import { SandboxLost } from "../sandbox/sandbox.ts";

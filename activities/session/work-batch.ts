@@ -33,7 +33,7 @@ import {
 import type { Queryable } from "../store/db.ts";
 
 const ABOUT_CHARS = 80;
-/** How late a person sees that a session waits. Source: ours; ends are reported by Temporal. */
+/** How late a person sees that a session waits. Chosen; ends are reported by Temporal. */
 const LOOK_MS = 60_000;
 
 export function createBatchActivities(deps: AgentDeps): BatchActivities {

@@ -1,6 +1,5 @@
 /** Holds requests to the rate limits of their model: a request that does not fit is retried later, and takes no slot until then. */
-import { strictest, rateRefusal, type RateRefusal } from "../config/model-rate.ts";
-import type { ModelTarget } from "../config/model-target.ts";
+import { strictest, rateRefusal, type RateRefusal, type ModelTarget } from "../config/model-target.ts";
 import { rateOf } from "../config/operator-policy.ts";
 import { retryable } from "../contract/failures.ts";
 import type { StepUsage } from "../contract/activities.ts";

@@ -1,6 +1,6 @@
 /** Models' rate limits over all workers: tokens are reserved before a request, and the bill replaces the reservation. */
 import { and, eq, gt, lt, ne, sql } from "drizzle-orm";
-import type { RateUse } from "../config/model-rate.ts";
+import type { RateUse } from "../config/model-target.ts";
 import type { Database, Queryable } from "./db.ts";
 import { openRequests, rateWindows } from "./schema/index.ts";
 

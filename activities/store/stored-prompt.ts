@@ -1,8 +1,7 @@
 /** The stored system prompt: a session's first message, so that an upgrade never changes a running session's prefix. */
 import { and, eq, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
-import type { ProjectFiles } from "../config/project-files.ts";
-import { systemPrompt, type Prompted } from "../config/system-prompt.ts";
+import { type ProjectFiles, systemPrompt, type Prompted } from "../config/system-prompt.ts";
 import { estimateText } from "../text/tokens.ts";
 import type { Queryable } from "./db.ts";
 import { sessions, storedMessages } from "./schema/index.ts";

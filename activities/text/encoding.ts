@@ -135,7 +135,7 @@ function guessed(bytes: Uint8Array, decode: (label: string) => string | undefine
     : { kind: "guessed", text, ...guess };
 }
 
-export interface Encoding {
+interface Encoding {
   readonly name: string;
   /** As decoders know it. */
   readonly label: string;
@@ -246,7 +246,7 @@ const CANDIDATES: readonly Candidate[] = [
 const LEAST_SCORE = 0.6;
 
 /** @param decodes whether the whole text can be read so; undefined: nothing fits */
-export function guessEncoding(bytes: Uint8Array, decodes: (label: string) => boolean): Encoding | undefined {
+function guessEncoding(bytes: Uint8Array, decodes: (label: string) => boolean): Encoding | undefined {
   let best: (Encoding & { readonly points: number }) | undefined;
   for (const { name, label, score } of CANDIDATES) {
     const points = score(bytes);

@@ -1,5 +1,4 @@
-/** Lists of names in a text: joined, cut, and which of them a word may have meant. */
-
+/** Names in a text: in lists, joined or cut; which of them a word may have meant; patterns of them. */
 /** `a`, `a or b`, `a, b or c`. */
 export const oneOf = (names: readonly string[]): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
@@ -45,4 +44,19 @@ export function editDistance(from: string, to: string): number {
     last = row;
   }
   return last[to.length] ?? 0;
+}
+
+/** Whether a pattern matches a whole name. No regular expression: one with many `*` would practically never finish. */
+export function fitsPattern(pattern: string, name: string): boolean {
+  const [start = "", ...rest] = pattern.split("*");
+  const end = rest.pop();
+  if (end === undefined) return name === pattern;
+  if (name.length < start.length + end.length || !name.startsWith(start) || !name.endsWith(end)) return false;
+  let place = start.length;
+  for (const part of rest) {
+    const found = name.indexOf(part, place);
+    if (found === -1) return false;
+    place = found + part.length;
+  }
+  return place <= name.length - end.length;
 }

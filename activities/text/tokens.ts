@@ -31,7 +31,7 @@ const CAPITALS = [0, 1, 1.05, 1.35, 1.6, 1.7, 1.9, 2.1, 2.5, 2.5];
 const SIGNS = [0, 1, 1, 1.17, 1.76, 1.8, 2.1, 2.5];
 
 /** Estimated tokens of a text, unrounded. Linear: some 150 MB/s. */
-export function sketchTokens(text: string): number {
+function sketchTokens(text: string): number {
   const length = text.length;
   let tokens = 0;
   let at = 0;

@@ -1,6 +1,6 @@
 /** Adapts the tools to a session whose workspace is a folder other than /workspace: they refer to that folder. Pure. */
 import path from "node:path/posix";
-import { inFolder, WORKSPACE } from "../config/container-settings.ts";
+import { inFolder, WORKSPACE } from "../config/sandbox-settings.ts";
 import { toolSpec } from "./index.ts";
 import type { Tool, ToolResult } from "./tool.ts";
 

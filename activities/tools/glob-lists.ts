@@ -1,5 +1,5 @@
 /** Patterns for names as models write them: one, or several with commas between them. Pure. */
-import { WORKSPACE } from "../config/container-settings.ts";
+import { WORKSPACE } from "../config/sandbox-settings.ts";
 import { globToRegExp } from "./glob-pattern.ts";
 
 export interface GlobList {

@@ -1,5 +1,5 @@
 /** Runs one tool call, from its name and raw input to a bounded result. Pure orchestration: no engine, no database. */
-import { MAX_RESULT_CHARS } from "../config/tool-limits.ts";
+import { MAX_RESULT_CHARS } from "../config/run-policy.ts";
 import { cutChars, truncateText } from "../text/cut.ts";
 import { editDistance } from "../text/lists.ts";
 import type { FilePart, ToolOutcome } from "../contract/message.ts";

@@ -1,6 +1,6 @@
 /** Paths as the model writes them. Pure: links are resolved inside the sandbox, not here. */
 import path from "node:path/posix";
-import { WORKSPACE } from "../config/container-settings.ts";
+import { WORKSPACE } from "../config/sandbox-settings.ts";
 import { shorten } from "../text/cut.ts";
 import { ToolFailure } from "./failure.ts";
 

@@ -1,6 +1,6 @@
 /** Where a path really leads: two names of one file are compared by this, never as they are written. */
 import path from "node:path/posix";
-import { WORKSPACE } from "../config/container-settings.ts";
+import { WORKSPACE } from "../config/sandbox-settings.ts";
 import type { FileEntry, SandboxFiles } from "../sandbox/sandbox.ts";
 import { accepted, ToolFailure } from "./failure.ts";
 import { showName } from "./paths.ts";

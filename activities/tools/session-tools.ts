@@ -1,6 +1,5 @@
 /** Which of the worker's tools a session has. Pure. */
-import type { RunConfig } from "../config/agent-config.ts";
-import { questionSettings } from "../config/question-settings.ts";
+import { type RunConfig, questionSettings } from "../config/agent-config.ts";
 import type { Session } from "../store/sessions.ts";
 import { askUser } from "./ask-user.ts";
 import { DELEGATE } from "./delegate.ts";

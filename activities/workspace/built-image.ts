@@ -2,9 +2,8 @@
  * Recreates a session's sandbox from an image that is built from its workspace's Dockerfile. Like a set-up's result, the image
  * is cached on the host under a hash of what it depends on; later sandboxes of the session use it as long as it is there.
  */
-import { buildCommand, type ImageBuild } from "../config/build-settings.ts";
+import { buildCommand, type ImageBuild, type Setup } from "../config/sandbox-settings.ts";
 import { imageRefusal } from "../config/operator-policy.ts";
-import type { Setup } from "../config/setup-settings.ts";
 import { cutTail, shorten } from "../text/cut.ts";
 import { retryable } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -22,11 +21,10 @@ import type { EventData } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
 import { watchEgress } from "./egress.ts";
-import { keyOf, openKept, runSetUpProgram } from "./kept-set-up.ts";
+import { keyOf, openKept, runSetUpProgram, MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS } from "./kept-set-up.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
-import { MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS } from "./set-up-words.ts";
 
-/** Limit of a context's tar, which is stored in the sandbox while it is read. Source: ours, the same as for a checkpoint. */
+/** Limit of a context's tar, which is stored in the sandbox while it is read. Chosen: the same as for a checkpoint. */
 const MAX_CONTEXT_BYTES = 256 * 1024 * 1024;
 
 type Failed = Omit<EventData["setup:ended"], "durationMs">;

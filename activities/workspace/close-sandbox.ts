@@ -1,5 +1,5 @@
 /** Closes a session's sandbox: saves its newest files, and only then removes it. */
-import { hasFiles } from "./stray-sandbox.ts";
+import { hasFiles, inCharge, lossIn, withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
 import { andMore, firstOf } from "../text/lists.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
@@ -12,7 +12,6 @@ import { appendEvents } from "../store/events.ts";
 import { clearContainer, type Session } from "../store/sessions.ts";
 import { withSandboxLock } from "../store/session-locks.ts";
 import { NOTHING_SAVED, saveFiles } from "./save-files.ts";
-import { inCharge, lossIn, withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 
 const MAX_NAMED = 20;

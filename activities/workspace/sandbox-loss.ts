@@ -1,4 +1,4 @@
-/** What is lost when a session's sandbox is restarted or replaced, and the notice for the model. Pure. */
+/** What is lost when a session's sandbox is restarted or replaced, and the notice for the model. */
 import { andMore, firstOf } from "../text/lists.ts";
 import type { SandboxIdentity } from "../store/sandboxes.ts";
 

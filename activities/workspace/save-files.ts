@@ -1,12 +1,10 @@
-/** Stores a session's files as a checkpoint: the difference to the last one. */
-import { countedSave } from "./counted-save.ts";
-import { MAX_IN_EVENT, skippedFilesNotice } from "./skipped-files.ts";
+/** Stores a session's files as a checkpoint: the difference to the last one, or, beyond `limits.maxSaved`, its replacement. */
+import { countedSave } from "./background-save.ts";
+import { MAX_IN_EVENT, skippedFilesNotice, keepWorkspace, type WorkspaceSave } from "./workspace.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { retryable } from "../contract/failures.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { keepWorkspace, type WorkspaceSave } from "./workspace.ts";
-import { roomFor, settleRoom, type Room } from "./saved-room.ts";
 import { withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
 import {
   addNotice,
@@ -28,6 +26,8 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { lockSession } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
+import { bytesOf } from "../config/setting-values.ts";
+import { besidesNewest, removeSave, savedBytes } from "../store/saved-bytes.ts";
 
 export const NOTHING_SAVED: WorkspaceFacts = { changed: 0, bytes: 0 };
 
@@ -137,4 +137,49 @@ async function reportSkipped(
   const count = news.length + skippedCount - skipped.length;
   await addNotice(tx, sessionId, skippedFilesNotice(news, count));
   return [{ type: "sandbox:left-out", step, data: { count, files: news.slice(0, MAX_IN_EVENT) } }];
+}
+
+/**
+ * How much a session's saves may take in Postgres (`limits.maxSaved`). From then on each save replaces the one before: the
+ * newest files are always kept, but a reset can no longer restore some of the steps in between.
+ */
+interface Room {
+  /** The checkpoint that the save is the difference to. */
+  readonly base: Checkpoint | undefined;
+  /** The save that this one replaces. */
+  readonly replaced: Checkpoint | undefined;
+  readonly savedBytes: number;
+  readonly maxBytes: number;
+}
+
+/** Whether there is room for one more save, which may be larger than what is left. */
+async function roomFor(
+  db: Queryable,
+  { id, config }: Pick<Session, "id" | "config">,
+  found: { readonly latest: Checkpoint | undefined; readonly base: Checkpoint | undefined },
+): Promise<Room> {
+  const { latest, base } = found;
+  const maxBytes = bytesOf(config.limits.maxSaved);
+  const room = { base, replaced: undefined, savedBytes: await savedBytes(db, id), maxBytes };
+  // A step that is saved again replaces its own row anyway.
+  if (room.savedBytes < maxBytes || latest === undefined || latest !== base) return room;
+  const before = await besidesNewest(db, latest);
+  return before === undefined ? room : { ...room, base: before.base, replaced: latest };
+}
+
+/** Removes what the save replaces; once, when the room runs out, informs the model and watchers. */
+async function settleRoom(
+  tx: Queryable,
+  save: { readonly sessionId: string; readonly step: number; readonly id: number; readonly bytes: number },
+  { replaced, savedBytes: before, maxBytes }: Room,
+): Promise<NewEvent[]> {
+  if (replaced !== undefined) await removeSave(tx, replaced, save.id);
+  const bytes = before + save.bytes;
+  if (replaced !== undefined || before >= maxBytes || bytes < maxBytes) return [];
+  await addNotice(tx, save.sessionId, fullNotice(maxBytes));
+  return [{ type: "sandbox:saves-full", step: save.step, data: { bytes, maxBytes } }];
+}
+
+function fullNotice(maxBytes: number): string {
+  return `[The saves of this workspace take ${Math.round(maxBytes / 2 ** 20)} MiB, which is the limit of a session. From now on only the newest files are saved, and single steps can no longer be restored. Put files that can be made again, such as build output and downloads, into /tmp.]`;
 }

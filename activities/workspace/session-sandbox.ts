@@ -1,17 +1,14 @@
-/** The sandbox of a session: opened on first use, with its files restored, once for all callers. */
+/** The sandbox of a session: opened on first use, with its files restored, once for all callers. A stray one has its name, but not its files. */
 import { ApplicationFailure } from "@temporalio/common";
-import { refuseLostSaves } from "./counted-save.ts";
+import { refuseLostSaves } from "./background-save.ts";
 import { lossOf, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { fatal, rowsGone } from "../contract/failures.ts";
 import { type Sandbox, SandboxLost } from "../sandbox/sandbox.ts";
 import { allowListed } from "./egress.ts";
-import { sandboxSpec } from "../sandbox/sandbox-host.ts";
-import { reportNotRestored } from "./skipped-files.ts";
-import { hasFiles, removeStray } from "./stray-sandbox.ts";
-import { restoreWorkspace } from "./workspace.ts";
+import { sandboxSpec, type SandboxHost } from "../sandbox/sandbox-host.ts";
+import { reportNotRestored, restoreWorkspace, endingWith } from "./workspace.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
-import { endingWith } from "./workspace-program.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import { abortable, shareWork, type SharedWork } from "../sandbox/shared-work.ts";
 import {
@@ -297,3 +294,19 @@ async function restoreFrom(tx: Queryable, sandbox: CommandSandbox, checkpointId:
 }
 
 const imageOf = ({ identity: { image } }: Sandbox) => (image === undefined ? {} : { image });
+
+/** Whether this host has the session's newest files, some of which may be in no save. */
+export async function hasFiles(row: SandboxRow | undefined, host: SandboxHost): Promise<boolean> {
+  return row !== undefined && row.closedRun === null && row.volume === (await host.volume(row.sessionId));
+}
+
+/**
+ * Removes a sandbox that has the session's name but not its files: from before the session moved to another host, or one whose
+ * opening failed. Call it under the session's lock, under which sandboxes are created and recorded.
+ */
+export async function removeStray(tx: Queryable, host: SandboxHost, sessionId: string): Promise<boolean> {
+  const volume = await host.volume(sessionId);
+  if (volume === undefined || volume === (await findSandbox(tx, sessionId))?.volume) return false;
+  await host.remove(sessionId);
+  return true;
+}

@@ -2,7 +2,7 @@
  * Sets a project up in each new sandbox of its session: the commands of `sandbox.setup`, once per container. They run under
  * the sandbox's supervisor by fixed ids, so that the attempt after a lost one finds what was started.
  */
-import { buildOf, setupOf, type Setup } from "../config/setup-settings.ts";
+import { buildOf, setupOf, type Setup, buildCommand } from "../config/sandbox-settings.ts";
 import { fatal, superseded } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { type Sandbox, SandboxLost } from "../sandbox/sandbox.ts";
@@ -15,13 +15,18 @@ import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { outputOf } from "../sandbox/command-output.ts";
 import { cutTail, shorten } from "../text/cut.ts";
-import { buildCommand } from "../config/build-settings.ts";
 import { openBuilt } from "./built-image.ts";
 import { watchEgress } from "./egress.ts";
-import { keptSetUp } from "./kept-set-up.ts";
+import {
+  keptSetUp,
+  failureText,
+  howItEnded,
+  MAX_COMMAND_CHARS,
+  MAX_OUTPUT_CHARS,
+  readyNotice,
+} from "./kept-set-up.ts";
 import type { SessionSandboxes } from "./session-sandbox.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
-import { failureText, howItEnded, MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS, readyNotice } from "./set-up-words.ts";
 
 /** The sandbox ends a command at its time; we look again this much later. */
 const MARGIN_MS = 5_000;

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { type CatalogueModel, isServed } from "../../activities/config/catalogue/catalogue.ts";
-import type { ModelFacts } from "../../activities/config/models.ts";
+import { type ModelFacts, DEFAULT_MODEL } from "../../activities/config/models.ts";
 import type { Price } from "../../activities/config/model-target.ts";
 import {
   type Environment,
@@ -10,7 +10,6 @@ import {
   fullModelName,
   missingVariables,
 } from "../../activities/config/providers.ts";
-import { DEFAULT_MODEL } from "../../activities/config/default-model.ts";
 import { readSettings } from "../config/config.ts";
 import { withoutPassword } from "../../temporal/probe.ts";
 import { tokens, table } from "../console/format.ts";

@@ -13,7 +13,7 @@ import {
   type SettingPath,
 } from "./config-file.ts";
 import type { Environment } from "../../activities/config/providers.ts";
-import { megabytes } from "../../activities/config/sizes.ts";
+import { megabytes } from "../../activities/config/setting-values.ts";
 
 export const CONFIG_NAME = "longhaul.yaml";
 

@@ -2,17 +2,20 @@
  * Resolves a session's configuration from the person's own file, the project's file, the environment and the flags; later
  * ones take precedence. The client's only reader of the environment. Nothing is ever read from a workspace.
  */
-import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
-import type { QuestionMode } from "../../activities/config/question-settings.ts";
-import { defaultModel, REHEARSAL_MODEL } from "../../activities/config/default-model.ts";
+import {
+  agentConfigSchema,
+  type AgentConfig,
+  type RunConfig,
+  type QuestionMode,
+} from "../../activities/config/agent-config.ts";
+import { defaultModel, REHEARSAL_MODEL, type ModelFacts } from "../../activities/config/models.ts";
 import { issueText } from "../../activities/config/issue-text.ts";
-import { imageNamed } from "../../activities/config/default-image.ts";
+import { imageNamed } from "../../activities/config/sandbox-settings.ts";
 import { isInRunner } from "../console/runner-commands.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
 import { currentModelFacts } from "../../activities/config/catalogue/load-catalogue.ts";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
-import type { ModelFacts } from "../../activities/config/models.ts";
 import { resolveRun, type RunResolution } from "../../activities/config/resolve-run.ts";
 import { keyNotes, missingVariables, type Environment } from "../../activities/config/providers.ts";
 import { layered, type ConfigFile } from "./config-file.ts";
@@ -26,7 +29,7 @@ import { given } from "../console/given.ts";
 import { readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readBoundedText } from "../console/read-bounded-text.ts";
-import type { SessionSkills } from "../../activities/config/skill-settings.ts";
+import type { SessionSkills } from "../../activities/config/skills.ts";
 import { bytes } from "../console/format.ts";
 
 export type { Environment };

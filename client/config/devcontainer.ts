@@ -2,12 +2,15 @@
 import { join, posix } from "node:path";
 import { z } from "zod";
 import { readBoundedText } from "../console/read-bounded-text.ts";
-import { buildSettingsSchema, type ImageBuild } from "../../activities/config/build-settings.ts";
+import {
+  buildSettingsSchema,
+  type ImageBuild,
+  setupSettingsSchema,
+} from "../../activities/config/sandbox-settings.ts";
 import { issueTexts } from "../../activities/config/issue-text.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 import { present } from "../console/format.ts";
 import { closedAddress, domainProblem } from "../../activities/config/egress-domains.ts";
-import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
 import type { ConfigFile } from "./config-file.ts";
 import { given } from "../console/given.ts";
 

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { readBoundedText } from "../console/read-bounded-text.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { setupOf } from "../../activities/config/setup-settings.ts";
+import { setupOf } from "../../activities/config/sandbox-settings.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 import { onlyCertificates, withoutCredentials, registriesOfMachine } from "./machine-registries.ts";
 import type { Environment } from "../../activities/config/providers.ts";

@@ -14,7 +14,7 @@ import { type OutputSchema, schemaTrouble } from "../../activities/config/output
 import { parseSessionId } from "./session-id.ts";
 import type { Start } from "./start-session.ts";
 import { processStdin, readTask, type Stdin } from "./task-input.ts";
-import { projectFiles } from "../../activities/config/project-files.ts";
+import { projectFiles } from "../../activities/config/system-prompt.ts";
 import { withInstructionsAbove } from "../workspace/instructions-above.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 import { given } from "../console/given.ts";

@@ -1,7 +1,8 @@
 /** The flags of a new session: those of `run` and `start`, about a repository, and about another person's container. */
 import { type Command, Option } from "commander";
-import { forgeOf, noForge } from "../../activities/config/forge-place.ts";
 import {
+  forgeOf,
+  noForge,
   branchName,
   refName,
   repositoryPattern,
@@ -12,13 +13,11 @@ import {
 import { usageError } from "../console/errors.ts";
 import { given } from "../console/given.ts";
 import { collect, checked, parseDeadline, positiveAmount, positiveInteger } from "./flag-values.ts";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
-import type { AttachedContainer } from "../../activities/config/container-settings.ts";
+import { type RunConfig, QUESTION_MODES, type QuestionMode } from "../../activities/config/agent-config.ts";
+import { setupSettingsSchema, type AttachedContainer } from "../../activities/config/sandbox-settings.ts";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { NETWORKS, type SandboxFlags } from "../config/devcontainer.ts";
 import type { AttachmentSource } from "./attachments.ts";
-import { QUESTION_MODES, type QuestionMode } from "../../activities/config/question-settings.ts";
 import type { OutputSchema } from "../../activities/config/output-schema.ts";
 
 export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {

@@ -22,7 +22,7 @@ import { notPossible, type ClientError } from "../console/errors.ts";
 import { attachedText, cleanAttachment, type Attachment } from "./attachments.ts";
 import { createSessionId } from "./session-id.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
-import type { ProjectFiles } from "../../activities/config/project-files.ts";
+import type { ProjectFiles } from "../../activities/config/system-prompt.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
 import { given } from "../console/given.ts";
 import { cutChars } from "../../activities/text/cut.ts";

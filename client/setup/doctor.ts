@@ -5,7 +5,7 @@ import { type AgentConfig, agentConfigSchema } from "../../activities/config/age
 import type { ModelChoice } from "../config/config.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { engineAddress } from "../../activities/sandbox/docker/engine-address.ts";
-import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE } from "../../activities/config/sandbox-settings.ts";
 import { withoutPassword } from "../../temporal/probe.ts";
 import { describeDifference, isDifferent, environmentOf, runningWorker } from "./worker-process.ts";
 import { modelFinding } from "./model-check.ts";

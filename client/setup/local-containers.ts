@@ -1,5 +1,5 @@
 /** Containers of this machine's Docker engine that a person names: that of `--container`, and a session's sandbox. */
-import { type AttachedContainer, containerSchema } from "../../activities/config/container-settings.ts";
+import { type AttachedContainer, containerSchema } from "../../activities/config/sandbox-settings.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { lacksPython, usableContainer } from "../../activities/sandbox/docker/attached.ts";

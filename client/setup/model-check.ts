@@ -1,7 +1,6 @@
 /** What `doctor` reports about the model's server: whether it has the model, and the actual size of its window. */
 import type { ModelTarget, Provider } from "../../activities/config/model-target.ts";
-import type { ModelFacts } from "../../activities/config/models.ts";
-import { moreRoom, type ServedWindow, tooLittle } from "../../activities/config/window-notes.ts";
+import { type ModelFacts, moreRoom, type ServedWindow, tooLittle } from "../../activities/config/models.ts";
 import { type Environment, missingVariables } from "../../activities/config/providers.ts";
 import { withoutPassword } from "../../temporal/probe.ts";
 import type { ModelChoice } from "../config/config.ts";

@@ -6,7 +6,7 @@ import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts
 import { listNames } from "../console/format.ts";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE } from "../../activities/config/sandbox-settings.ts";
 import { runcOf, type Runc } from "../../activities/sandbox/docker/known-escapes.ts";
 import { withTimeout } from "../../temporal/with-timeout.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";

@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import type Dockerode from "dockerode";
 import { cutChars } from "../../activities/text/cut.ts";
-import { DEFAULT_IMAGE, FULL_IMAGE } from "../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE, FULL_IMAGE } from "../../activities/config/sandbox-settings.ts";
 import { type Say, slowly } from "./progress.ts";
 import { registriesOfMachine } from "../registries/machine-registries.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";

@@ -1,7 +1,7 @@
 /** Starts missing services and finds running ones: everything a worker needs, in one call. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { DEFAULT_IMAGE, imageNamed } from "../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE, imageNamed } from "../../activities/config/sandbox-settings.ts";
 import { probePostgres } from "../../temporal/probe-postgres.ts";
 import { dockerHasImage } from "../../temporal/probe.ts";
 import { PostgresAddressWrong, readPostgresAddress } from "../../activities/store/postgres-address.ts";

@@ -18,7 +18,7 @@ import {
 import { findServices, type LocalServices, projectHome, settingOf, projectFolder } from "./services.ts";
 import { startService, logOf } from "./start-service.ts";
 import { createHash } from "node:crypto";
-import { imageNamed } from "../../activities/config/default-image.ts";
+import { imageNamed } from "../../activities/config/sandbox-settings.ts";
 import { inWords } from "../console/format.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,6 +1,6 @@
 /** Delivers after the session's end: starts its workflow only for that, because the worker has the credentials. */
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
-import { forgeOf, noForge } from "../../activities/config/forge-place.ts";
+import { forgeOf, noForge } from "../../activities/config/git-settings.ts";
 import { limitOf } from "../../activities/contract/limits.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import type { Store } from "../../activities/store/db.ts";

@@ -2,7 +2,7 @@
 import { lstatSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { projectFiles } from "../../activities/config/project-files.ts";
+import { projectFiles } from "../../activities/config/system-prompt.ts";
 import { repositoryTop } from "./git-rules.ts";
 
 type Settings = Pick<RunConfig, "instructions" | "skills">;

@@ -1,7 +1,7 @@
 /** What a delegate's saves say that it changed. */
 import { gzipSync } from "node:zlib";
 import { expect, it } from "vitest";
-import { changedFiles } from "../../activities/delegates/changed-files.ts";
+import { changedFiles } from "../../activities/delegates/delegate-files.ts";
 import { latestCheckpoint, saveCheckpoint } from "../../activities/store/checkpoints.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";

@@ -4,7 +4,7 @@ import { DefaultLogger, type LogEntry } from "@temporalio/worker";
 import { expect, it, onTestFinished } from "vitest";
 import { openStore } from "../../activities/store/db.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
-import { countNoMoreSaves } from "../../activities/workspace/counted-save.ts";
+import { countNoMoreSaves } from "../../activities/workspace/background-save.ts";
 import { type DirectAgent, startDirectAgent } from "../support/direct-agent.ts";
 import { bash, close, newEngine, otherWorker, resume, saved, startOn } from "../support/engine-session.ts";
 import { eventually } from "../support/eventually.ts";

@@ -5,7 +5,7 @@ import { eq, sql } from "drizzle-orm";
 import pg from "pg";
 import { beforeAll, afterAll, describe, expect, it } from "vitest";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
-import { childIdOf } from "../../activities/delegates/child-session.ts";
+import { childIdOf } from "../../activities/delegates/open-delegate.ts";
 import { makeOrAdopt } from "../../activities/store/adopt-session.ts";
 import { beginItem, isTakenId, openBatch, saveItem } from "../../activities/store/batches.ts";
 import { grantClient, revokeClient } from "../../activities/store/client-roles.ts";

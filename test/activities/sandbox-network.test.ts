@@ -6,7 +6,7 @@ import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { sandboxName } from "../../activities/sandbox/docker/profile.ts";
 import { Firewall, readHostAddresses } from "../../activities/sandbox/docker/firewall.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE } from "../../activities/config/sandbox-settings.ts";
 import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-sandboxes.ts";
 
 let sandboxes: TestSandboxes;

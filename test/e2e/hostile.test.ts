@@ -8,7 +8,7 @@ import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { findSession, readWhole } from "../../activities/store/reading.ts";
 import { resolveConfig } from "../../client/config/config.ts";
 import { exportDocument } from "../../client/sessions/session-export.ts";
-import { projectFiles } from "../../activities/config/project-files.ts";
+import { projectFiles } from "../../activities/config/system-prompt.ts";
 import { readFolder } from "../../client/workspace/workspace-folder.ts";
 import { createLogger } from "../../worker/logger.ts";
 import { chainOf } from "../support/chain-of.ts";

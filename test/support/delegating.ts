@@ -1,8 +1,7 @@
 /** Sessions that delegate, and the tasks that matter for their delegates where one is reset. */
 import type { WorkflowHandle } from "@temporalio/client";
 import { eq } from "drizzle-orm";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { delegateConfigSchema } from "../../activities/config/delegate-settings.ts";
+import { type RunConfig, delegateConfigSchema } from "../../activities/config/agent-config.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { delegations } from "../../activities/store/schema/index.ts";
 import { checkSession } from "./checker/check-session.ts";

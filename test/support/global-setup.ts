@@ -1,6 +1,6 @@
 /** Runs once for each project that needs services; the projects of one run share them. */
 import type { TestProject } from "vitest/node";
-import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE } from "../../activities/config/sandbox-settings.ts";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
 import type { LocalServices, Need } from "../../client/setup/services.ts";
 import {

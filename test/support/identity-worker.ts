@@ -1,6 +1,6 @@
 /** A worker's model port with the operator's providers, whose addresses lead to a cloud of the test. */
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
-import { operatorProviderSchema } from "../../activities/config/operator-providers.ts";
+import { operatorProviderSchema } from "../../activities/config/operator-policy.ts";
 import { presetAddress } from "../../activities/config/presets.ts";
 import { resolveModel } from "../../activities/config/models.ts";
 import type { ModelTarget } from "../../activities/config/model-target.ts";

@@ -4,7 +4,7 @@ import path from "node:path";
 import { pageOf } from "../../activities/text/cut.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { invokeTool, type InvokedTool, type InvokeOptions } from "../../activities/tools/invoke.ts";
-import { defaultLimits } from "../../activities/config/tool-limits.ts";
+import { defaultLimits } from "../../activities/config/run-policy.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import type { ToolContext } from "../../activities/tools/tool.ts";
 import type { HistorySearch, SessionMemory } from "../../activities/contract/tools.ts";

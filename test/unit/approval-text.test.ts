@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MAX_SHOWN_CHARS } from "../../activities/contract/questions.ts";
-import { approvalText, shownQuestion } from "../../activities/questions/approval-text.ts";
+import { approvalText, shownQuestion } from "../../activities/questions/ask-person.ts";
 import { verdictOf } from "../../activities/tools/permissions/permissions.ts";
 
 const rules = [

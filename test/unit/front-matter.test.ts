@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { stringify } from "yaml";
-import { readFrontMatter } from "../../activities/config/front-matter.ts";
-import { projectFiles } from "../../activities/config/project-files.ts";
-import { skillsPrompt } from "../../activities/config/skills.ts";
+import { readFrontMatter, skillsPrompt } from "../../activities/config/skills.ts";
+import { projectFiles } from "../../activities/config/system-prompt.ts";
 
 const settings = { skills: { enabled: true, paths: [".agents/skills"] } };
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { startHeartbeats } from "../../activities/runtime/heartbeats.ts";
+import { startHeartbeats } from "../../activities/runtime/activity-scope.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

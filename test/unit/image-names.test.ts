@@ -1,7 +1,10 @@
 import { expect, it } from "vitest";
-import { containerSchema } from "../../activities/config/container-settings.ts";
-import { DEFAULT_IMAGE, FULL_IMAGE } from "../../activities/config/default-image.ts";
-import { sandboxConfigSchema } from "../../activities/config/sandbox-settings.ts";
+import {
+  containerSchema,
+  sandboxConfigSchema,
+  DEFAULT_IMAGE,
+  FULL_IMAGE,
+} from "../../activities/config/sandbox-settings.ts";
 
 const takes = (image: string): boolean => sandboxConfigSchema.safeParse({ image }).success;
 const HASH = "0123456789abcdef".repeat(4);

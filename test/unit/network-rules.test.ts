@@ -5,7 +5,7 @@ import {
   measuredReach,
   networkRules,
 } from "../../activities/sandbox/docker/firewall-rules.ts";
-import { containedIn, isPrefix, prefixText, toPrefix } from "../../activities/config/ip-prefix.ts";
+import { containedIn, isPrefix, prefixText, toPrefix } from "../../activities/config/addresses.ts";
 
 const rules = (changes: Partial<Parameters<typeof networkRules>[0]> = {}) =>
   networkRules({ host: ["172.17.0.1"], subnets: ["172.17.0.4/16"], allow: [], ...changes });

@@ -1,9 +1,8 @@
 /** A cancelled restore ends at once, whatever it waits for in the sandbox. */
 import { expect, it } from "vitest";
 import type { CommandState } from "../../activities/sandbox/sandbox.ts";
-import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
+import { restoreWorkspace, endingWith } from "../../activities/workspace/workspace.ts";
 import type { CommandSandbox } from "../../activities/sandbox/own-command.ts";
-import { endingWith } from "../../activities/workspace/workspace-program.ts";
 
 const ENDED: CommandState = {
   id: "ws-1",

@@ -1,7 +1,7 @@
 /** Limits that the engine or the kernel takes for none, or does not take. */
 import { expect, it } from "vitest";
 import { sandboxConfigSchema } from "../../activities/config/sandbox-settings.ts";
-import { sessionSkillsSchema } from "../../activities/config/skill-settings.ts";
+import { sessionSkillsSchema } from "../../activities/config/skills.ts";
 
 it.each([
   ["no memory, which means all of it", { memory: "0g" }],

@@ -1,7 +1,7 @@
 /** No id that anyone may choose is the name of something that we derive from another id. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { childIdOf } from "../../activities/delegates/child-session.ts";
+import { childIdOf } from "../../activities/delegates/open-delegate.ts";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { probeId, unlikeChosenId } from "../../activities/contract/session-ids.ts";
 import { sandboxName, DEFAULT_EGRESS_NAME, cacheName } from "../../activities/sandbox/docker/profile.ts";

@@ -4,9 +4,8 @@ import { expect, it } from "vitest";
 import { resolveConfig } from "../../client/config/config.ts";
 import { sandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import { parseSkill, skillsPrompt, type Skill } from "../../activities/config/skills.ts";
-import { systemPrompt } from "../../activities/config/system-prompt.ts";
+import { systemPrompt, projectFiles } from "../../activities/config/system-prompt.ts";
 import { estimateText } from "../../activities/text/tokens.ts";
-import { projectFiles } from "../../activities/config/project-files.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { emptyFolder } from "../support/empty-folder.ts";
 

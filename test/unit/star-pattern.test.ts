@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { isListed } from "../../activities/config/mcp-settings.ts";
-import { fitsPattern } from "../../activities/config/star-pattern.ts";
+import { fitsPattern } from "../../activities/text/lists.ts";
 
 it.each([
   ["a", "a"],

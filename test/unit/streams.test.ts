@@ -4,7 +4,7 @@ import { changeRuns, cutStreams, type Run, textsApart } from "../../activities/t
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { outputOf } from "../../activities/sandbox/command-output.ts";
 import type { CommandState, OutputStream } from "../../activities/sandbox/sandbox.ts";
-import { defaultLimits } from "../../activities/config/tool-limits.ts";
+import { defaultLimits } from "../../activities/config/run-policy.ts";
 import { bashResult } from "../../activities/tools/bash-result.ts";
 import { createToolRegistry } from "../../activities/tools/index.ts";
 import { invokeTool } from "../../activities/tools/invoke.ts";

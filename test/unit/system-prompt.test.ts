@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { DEFAULT_IMAGE, FULL_IMAGE, imageNamed } from "../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE, FULL_IMAGE, imageNamed } from "../../activities/config/sandbox-settings.ts";
 import { systemPrompt } from "../../activities/config/system-prompt.ts";
 
 const promptOf = (instructions: string | undefined, image = DEFAULT_IMAGE) =>

@@ -2,9 +2,13 @@ import { spawnSync } from "node:child_process";
 import { lstat, mkdir, readFile, readlink, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { MAX_CHAIN, restoreWorkspace } from "../../activities/workspace/workspace.ts";
+import {
+  MAX_CHAIN,
+  restoreWorkspace,
+  LIMITS,
+  runWorkspaceProgram,
+} from "../../activities/workspace/workspace.ts";
 import { unpackManifest } from "../../activities/store/workspace-manifest.ts";
-import { LIMITS, runWorkspaceProgram } from "../../activities/workspace/workspace-program.ts";
 import { packWorkspace, readChain, type StoredPack } from "../../activities/store/workspace-pack.ts";
 import { chainOf } from "../support/chain-of.ts";
 import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";

@@ -1,7 +1,7 @@
 /** Programs of the full image's languages, built and tested in it without a network. The image takes ten minutes to make. */
 import Dockerode from "dockerode";
 import { afterAll, expect, test } from "vitest";
-import { FULL_IMAGE } from "../../activities/config/default-image.ts";
+import { FULL_IMAGE } from "../../activities/config/sandbox-settings.ts";
 import { bash, createTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = createTestSandboxes();

@@ -2,7 +2,7 @@
 import { lookup } from "node:dns/promises";
 import { readFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
-import { FULL_IMAGE } from "../../activities/config/default-image.ts";
+import { FULL_IMAGE } from "../../activities/config/sandbox-settings.ts";
 import { expandDomains } from "../../activities/config/egress-domains.ts";
 import { bash, createTestSandboxes } from "../support/test-sandboxes.ts";
 

@@ -1,4 +1,4 @@
-/** Public facts about models: a dated file made by scripts/catalogue.ts, and the lookup of a model in it. Pure. */
+/** Public facts about models: a dated file made by scripts/catalogue.ts, and the lookup of a model in it. */
 import { z } from "zod";
 import { efforts, priceSchema } from "../model-target.ts";
 import published from "./models.json" with { type: "json" };

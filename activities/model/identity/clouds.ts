@@ -4,7 +4,7 @@
  * Source: docs.aws.amazon.com/bedrock/latest/userguide/api-keys.html; compared with the official generator in the tests.
  */
 import { createHash, createHmac } from "node:crypto";
-import type { Auth } from "../../config/operator-providers.ts";
+import type { Auth } from "../../config/operator-policy.ts";
 import type { Environment } from "../../config/providers.ts";
 import { isJsonObject, type JsonObject } from "../../text/json.ts";
 import { readText } from "../../process/bounded-body.ts";

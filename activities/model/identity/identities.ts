@@ -1,6 +1,6 @@
 /** The providers that this worker reaches in its operator's way: their addresses, and the tokens for them. */
 import type { ModelTarget } from "../../config/model-target.ts";
-import type { Auth, OperatorProvider } from "../../config/operator-providers.ts";
+import type { Auth, OperatorProvider } from "../../config/operator-policy.ts";
 import { apiOfPreset } from "../../config/presets.ts";
 import { describedProvider, type Environment } from "../../config/providers.ts";
 import { describeIdentity, bedrockTokens, googleTokens, entraTokens } from "./clouds.ts";

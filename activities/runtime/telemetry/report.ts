@@ -11,7 +11,6 @@ import type { Store } from "../../store/db.ts";
 import type { ModelCallRow } from "../../store/model-calls.ts";
 import type { Session } from "../../store/sessions.ts";
 import { traceOf, tracedEvents, tracedRun } from "../../store/traces.ts";
-import { logCall } from "./log-call.ts";
 import {
   chatSpan,
   runSpan,
@@ -23,6 +22,7 @@ import {
   type ToolFactsOfSpan,
 } from "./spans.ts";
 import type { Span, Telemetry } from "./telemetry.ts";
+import { estimateError } from "../../contract/request-size.ts";
 
 /** Who reports: an activity's own dependencies and scope fit as they are. */
 export interface Reporter {
@@ -186,4 +186,37 @@ function send(telemetry: Telemetry, span: Span, texts: Texts, { clean }: Sanitiz
 function beside({ deps: { telemetry } }: Reporter, report: (telemetry: Telemetry) => Promise<void>): void {
   if (telemetry === undefined) return;
   report(telemetry).catch((error: unknown) => log.debug("a span was not made", { reason: reasonOf(error) }));
+}
+
+/** Writes the line. It has no text of the request or the answer. */
+function logCall(call: ModelCallRow): void {
+  log.info("model call", callFacts(call));
+}
+
+/** The line's fields; tokens, ms, and the estimate's error in percent of the bill. */
+function callFacts(call: ModelCallRow): Record<string, string | number | boolean> {
+  const { usage, firstTokenMs, durationMs, finish } = call;
+  const error = estimateError(call.estimatedInput, usage?.input);
+  return {
+    session: call.sessionId,
+    step: call.step,
+    attempt: call.attempt,
+    purpose: call.purpose,
+    model: call.model,
+    status: call.status,
+    ...(finish === undefined ? {} : { finish }),
+    estimatedInput: call.estimatedInput,
+    estimatePure: call.estimatePure,
+    ...(usage === undefined
+      ? { billed: false }
+      : {
+          input: usage.input,
+          cached: usage.cached,
+          output: usage.output,
+          reasoning: usage.reasoning,
+        }),
+    ...(error === undefined ? {} : { errorPercent: Math.round(1_000 * error) / 10 }),
+    ...(firstTokenMs === undefined ? {} : { firstTokenMs: Math.round(firstTokenMs) }),
+    ...(durationMs === undefined ? {} : { durationMs: Math.round(durationMs) }),
+  };
 }

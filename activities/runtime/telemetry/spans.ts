@@ -1,6 +1,6 @@
 /**
  * The names and attributes of spans. Only this file has names of the semantic conventions for generative AI, which are all in
- * development; only those that are settled enough are used. Pure.
+ * development; only those that are settled enough are used.
  */
 import type { ModelTarget } from "../../config/model-target.ts";
 import { cutChars } from "../../text/cut.ts";

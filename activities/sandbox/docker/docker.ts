@@ -1,7 +1,7 @@
 /** The Docker adapter of the sandbox port: one container and one volume for each session. */
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
-import { DEFAULT_IMAGE } from "../../config/default-image.ts";
+import { DEFAULT_IMAGE } from "../../config/sandbox-settings.ts";
 import type { KeptSetUps, SandboxHost } from "../sandbox-host.ts";
 import { cachedFor } from "../shared-work.ts";
 import { buildImage } from "./build-image.ts";

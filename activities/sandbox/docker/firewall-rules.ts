@@ -1,7 +1,15 @@
 /** Which addresses a sandbox on a network may not reach, as data, how probes of them are judged, and what the firewall's containers print. */
 import { isIP } from "node:net";
-import { containedIn, isSingle, nat64, type Prefix, prefixText, toPrefix } from "../../config/ip-prefix.ts";
-import { METADATA, SPECIAL } from "../../config/special-addresses.ts";
+import {
+  containedIn,
+  isSingle,
+  nat64,
+  type Prefix,
+  prefixText,
+  toPrefix,
+  METADATA,
+  SPECIAL,
+} from "../../config/addresses.ts";
 import { networkTemplate } from "../agent/sources.ts";
 import type { Sandbox } from "../sandbox.ts";
 

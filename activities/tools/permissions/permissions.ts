@@ -4,7 +4,7 @@
  * pattern. Pure.
  */
 import type { Grant } from "../../store/questions.ts";
-import { fitsPattern } from "../../config/star-pattern.ts";
+import { fitsPattern } from "../../text/lists.ts";
 import { relative, textField, touchedFiles } from "../touched-folders.ts";
 import { shellCommands, UNKNOWN } from "./shell-commands.ts";
 

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { prefixWith } from "../../../activities/context/request.ts";
-import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE } from "../../../activities/config/sandbox-settings.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
 import { pruneFirstFor } from "../../../activities/config/budget.ts";

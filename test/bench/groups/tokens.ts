@@ -5,7 +5,7 @@ import { viewSize } from "../../../activities/transcript/size.ts";
 import { learnRatio, type TokenRatio } from "../../../activities/contract/request-size.ts";
 import { estimateText } from "../../../activities/text/tokens.ts";
 import { prefixWith } from "../../../activities/context/request.ts";
-import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE } from "../../../activities/config/sandbox-settings.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { toolRegistry, toolSpecs } from "../../../activities/tools/index.ts";
 import { Biller } from "../../support/model-server/bill.ts";

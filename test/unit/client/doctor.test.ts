@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { DEFAULT_MODEL } from "../../../activities/config/default-model.ts";
+import { DEFAULT_MODEL } from "../../../activities/config/models.ts";
 import { doctorText } from "../../../client/commands/doctor.ts";
 import { describeSettings } from "../../../client/config/config.ts";
 import { modelFinding } from "../../../client/setup/model-check.ts";

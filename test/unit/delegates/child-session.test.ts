@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { agentConfigSchema, runConfigSchema } from "../../../activities/config/agent-config.ts";
 import { resolveRun } from "../../../activities/config/resolve-run.ts";
-import { childConfig, childIdOf } from "../../../activities/delegates/child-session.ts";
+import { childConfig, childIdOf } from "../../../activities/delegates/open-delegate.ts";
 import {
   delegateResult,
   outcomeOfDelegate,

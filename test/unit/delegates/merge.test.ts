@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changedPaths, mergeFile, type FileState } from "../../../activities/delegates/merge.ts";
+import { changedPaths, mergeFile, type FileState } from "../../../activities/delegates/delegate-files.ts";
 import type { ManifestEntry } from "../../../activities/store/workspace-manifest.ts";
 
 const state = (hash: string, mode: number | undefined = 0o644): FileState => ({ hash, mode });

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { branchName, branchOf, repositoryAddress } from "../../../activities/config/git-settings.ts";
-import { forgeOf } from "../../../activities/config/forge-place.ts";
+import { branchName, branchOf, repositoryAddress, forgeOf } from "../../../activities/config/git-settings.ts";
 import { isNamed, isSameServer } from "../../../activities/config/repository-place.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { troubleOf } from "../../../activities/git/remote.ts";

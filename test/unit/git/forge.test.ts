@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
 import { openPullRequest } from "../../../activities/git/forge.ts";
-import { forgeOf } from "../../../activities/config/forge-place.ts";
+import { forgeOf } from "../../../activities/config/git-settings.ts";
 import { ForgeRefusal } from "../../../activities/git/git-http.ts";
 import { readPorcelain } from "../../../activities/git/push.ts";
 import { createFakeForge, type FakeForge } from "../../support/fake-forge.ts";

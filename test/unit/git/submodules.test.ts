@@ -7,7 +7,7 @@ import { refusedRemote } from "../../../activities/git/remote.ts";
 import { isNamed, type Named } from "../../../activities/config/repository-place.ts";
 import { isSafePath, readEntries, resolveUrl } from "../../../activities/git/submodules.ts";
 import { makeRemote, serveGit } from "../../support/remotes.ts";
-import { isPublicAddress } from "../../../activities/config/special-addresses.ts";
+import { isPublicAddress } from "../../../activities/config/addresses.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { listen } from "../../support/listen.ts";
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Identities } from "../../../activities/model/identity/identities.ts";
-import { operatorProviderSchema } from "../../../activities/config/operator-providers.ts";
+import { operatorProviderSchema } from "../../../activities/config/operator-policy.ts";
 import { commandTokens } from "../../../activities/model/identity/token-source.ts";
 
 const NOW = 1_764_000_000_000;

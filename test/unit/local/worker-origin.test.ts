@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE } from "../../../activities/config/sandbox-settings.ts";
 import {
   describeDifference,
   differenceOf,

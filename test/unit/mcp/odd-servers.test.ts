@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, it } from "vitest";
 import { mcpServersSchema } from "../../../activities/config/mcp-settings.ts";
-import { defaultLimits } from "../../../activities/config/tool-limits.ts";
+import { defaultLimits } from "../../../activities/config/run-policy.ts";
 import { createLoadedMcp } from "../../../activities/mcp/create-mcp.ts";
 import type { Mcp, McpCall, ServerOf } from "../../../activities/mcp/mcp.ts";
 import type { ToolContext } from "../../../activities/tools/tool.ts";

@@ -10,8 +10,7 @@ import {
 } from "../../../activities/config/catalogue/catalogue.ts";
 import { loadCatalogue } from "../../../activities/config/catalogue/load-catalogue.ts";
 import { costUsd } from "../../../activities/config/cost.ts";
-import { resolveModel } from "../../../activities/config/models.ts";
-import { DEFAULT_MODEL } from "../../../activities/config/default-model.ts";
+import { resolveModel, DEFAULT_MODEL } from "../../../activities/config/models.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 const file = new URL("../../../activities/config/catalogue/models.json", import.meta.url);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rateRefusal, strictest, type RateUse } from "../../../activities/config/model-rate.ts";
+import { rateRefusal, strictest, type RateUse } from "../../../activities/config/model-target.ts";
 import { operatorPolicySchema, rateOf } from "../../../activities/config/operator-policy.ts";
 
 const unused: RateUse = { requests: 0, tokens: 0, open: 0, openTokens: 0, msToNextMinute: 42_000 };

@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
 import { publishedCatalogue } from "../../../activities/config/catalogue/catalogue.ts";
-import { resolveModel as resolve } from "../../../activities/config/models.ts";
+import { resolveModel as resolve, type tooLittle, USUAL_PREFIX } from "../../../activities/config/models.ts";
 import { resolveRun } from "../../../activities/config/resolve-run.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
-import { type tooLittle, USUAL_PREFIX } from "../../../activities/config/window-notes.ts";
 import { prefixOf } from "../../../activities/context/request.ts";
 
 describe("a model that is in no table, with a window from its server", () => {

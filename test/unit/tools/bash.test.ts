@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { LeaveRunning } from "../../../activities/tools/failure.ts";
-import { defaultLimits } from "../../../activities/config/tool-limits.ts";
+import { defaultLimits } from "../../../activities/config/run-policy.ts";
 import { callTool, useFakeSandbox } from "../../support/tool-context.ts";
 
 const sandbox = useFakeSandbox();

@@ -1,6 +1,6 @@
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
 import { expect, it } from "vitest";
-import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE } from "../../../activities/config/sandbox-settings.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { prefixWith } from "../../../activities/context/request.ts";
 import { createToolRegistry, toolRegistry, toolSpecs } from "../../../activities/tools/index.ts";

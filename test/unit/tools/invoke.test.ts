@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { toolsConfigSchema } from "../../../activities/config/agent-config.ts";
-import { defaultLimits } from "../../../activities/config/tool-limits.ts";
+import { defaultLimits } from "../../../activities/config/run-policy.ts";
 import { SandboxLost } from "../../../activities/sandbox/sandbox.ts";
 import { ToolFailure } from "../../../activities/tools/failure.ts";
 import { createToolRegistry, findTool, toolRegistry, toolSpecs } from "../../../activities/tools/index.ts";

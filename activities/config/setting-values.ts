@@ -1,5 +1,27 @@
-/** Addresses and headers valid in requests: fetch throws for others, at each attempt. */
+/** Values that settings have in common: times in ms, sizes in MiB or GiB, addresses and headers that requests accept. */
 import { z } from "zod";
+
+/**
+ * 24 days: Node fires a timer of more than 2³¹ − 1 ms (20 hours more) at once, and a timer behind another waits
+ * somewhat longer. Source: Node's documentation of `setTimeout`.
+ */
+const MAX_TIMER_MS = 24 * 86_400_000;
+/** Chosen: a year. */
+export const MAX_WAIT_MS = 365 * 86_400_000;
+
+const ms = z.number().int().positive();
+
+/** For times that a process waits with its own timer. */
+export const timerMs = ms.max(MAX_TIMER_MS, `at most ${MAX_TIMER_MS} ms, 24 days`);
+/** For times that a workflow waits. */
+export const waitMs = ms.max(MAX_WAIT_MS, `at most ${MAX_WAIT_MS} ms, a year`);
+
+/** More digits would not fit into the 64 bits of the engine and the kernel. */
+export const sizeSchema = z.string().regex(/^\d{1,7}(m|g)$/, "a number with m or g, such as 2g");
+
+export const megabytes = (size: string): number => Number.parseInt(size) * (size.endsWith("g") ? 1_024 : 1);
+
+export const bytesOf = (size: string): number => megabytes(size) * 2 ** 20;
 
 /** Ports of mail, terminals and the like: no request is sent to them. Source: the Fetch Standard, port blocking. */
 const BLOCKED_PORTS = new Set(

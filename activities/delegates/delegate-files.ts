@@ -1,0 +1,192 @@
+/**
+ * What a delegate changed in its files, with their content: from its first save to its last; which
+ * of it comes back, file by file; and how that is applied to the parent's sandbox.
+ */
+import { createHash } from "node:crypto";
+import { checkpointChain, latestCheckpoint } from "../store/checkpoints.ts";
+import type { Database } from "../store/db.ts";
+import { unpackManifest, unpackMissing, type ManifestEntry } from "../store/workspace-manifest.ts";
+import { readFiles } from "../store/workspace-pack.ts";
+import type { Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
+
+export interface ChangedFile {
+  readonly path: string;
+  readonly base: FileState;
+  readonly child: FileState;
+  /** As the delegate left it; undefined if it removed it. */
+  readonly bytes: Uint8Array | undefined;
+}
+
+export interface Changes {
+  readonly files: readonly ChangedFile[];
+  readonly left: readonly { readonly path: string; readonly reason: string }[];
+}
+
+/** @param base the save that it began with; undefined if it began with no files */
+export async function changedFiles(
+  db: Database,
+  childId: string,
+  base: number | undefined,
+): Promise<Changes> {
+  return db.transaction(
+    async (tx) => {
+      const latest = await latestCheckpoint(tx, childId);
+      if (latest === undefined || latest.id === base) return { files: [], left: [] };
+      const read = async (
+        id: number | undefined,
+        entries: readonly ManifestEntry[],
+        paths: readonly string[],
+      ) => {
+        const has = new Set(entries.flatMap(({ kind, path }) => (kind === "file" ? [path] : [])));
+        const wanted = new Set(paths.filter((path) => has.has(path)));
+        if (id === undefined || wanted.size === 0) return new Map<string, Uint8Array>();
+        return readFiles((await checkpointChain(tx, id)).packs, wanted);
+      };
+      const before = base === undefined ? [] : unpackManifest((await checkpointChain(tx, base)).manifest);
+      const after = unpackManifest(latest.manifest);
+      const { files: differing, left } = changedPaths(before, after);
+      // What the last save could not hold was not removed.
+      const missing = unpackMissing(latest.manifest);
+      const held = new Set(after.map(({ path }) => path));
+      const files = differing.filter((path) => held.has(path) || missing.reasonOf(path) === undefined);
+      const [old, now] = [await read(base, before, files), await read(latest.id, after, files)];
+      const changed = files.map((path): ChangedFile => {
+        const bytes = now.get(path);
+        return {
+          path,
+          base: stateOf(before, path, old.get(path)),
+          child: stateOf(after, path, bytes),
+          bytes,
+        };
+      });
+      return { files: changed.filter(differs), left };
+    },
+    { isolationLevel: "repeatable read" },
+  );
+}
+
+function stateOf(entries: readonly ManifestEntry[], path: string, bytes: Uint8Array | undefined): FileState {
+  if (bytes === undefined) return undefined;
+  const hash = createHash("sha256").update(bytes).digest("hex");
+  return { hash, mode: entries.find((entry) => entry.path === path)?.mode };
+}
+
+const differs = ({ base, child }: ChangedFile): boolean =>
+  base?.hash !== child?.hash || base?.mode !== child?.mode;
+
+/** A file at one moment, by its content and permission bits; undefined if there was none. */
+export type FileState = { readonly hash: string; readonly mode: number | undefined } | undefined;
+
+export type Verdict =
+  /** The parent has the same file already, perhaps by an attempt whose answer was lost. */
+  { readonly kind: "same" } | { readonly kind: "take" } | { readonly kind: "leave"; readonly reason: string };
+
+/** @param base as the delegate got it @param child as the delegate left it @param parent as the parent has it now */
+export function mergeFile(base: FileState, child: FileState, parent: FileState): Verdict {
+  if (isSame(child, parent)) return { kind: "same" };
+  if (isSame(base, parent)) return { kind: "take" };
+  if (base === undefined) return { kind: "leave", reason: "a file of that name was made here meanwhile" };
+  if (parent === undefined) return { kind: "leave", reason: "it was removed here meanwhile" };
+  return { kind: "leave", reason: "it was changed here meanwhile" };
+}
+
+/** Bits that are not known count as equal. */
+function isSame(one: FileState, other: FileState): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return one.hash === other.hash && (one.mode ?? other.mode) === (other.mode ?? one.mode);
+}
+
+export interface Candidates {
+  /** Files that one of the two lists has in another state, or not at all. */
+  readonly files: readonly string[];
+  /** Changes that cannot be merged. */
+  readonly left: readonly { readonly path: string; readonly reason: string }[];
+}
+
+/**
+ * What may differ between two saves: by the times in their lists, so that only these files' content is read. Folders come and
+ * go with their files.
+ */
+export function changedPaths(before: readonly ManifestEntry[], after: readonly ManifestEntry[]): Candidates {
+  const old = new Map(before.map((entry) => [entry.path, entry]));
+  const now = new Map(after.map((entry) => [entry.path, entry]));
+  const files: string[] = [];
+  const left: { path: string; reason: string }[] = [];
+  for (const path of [...new Set([...old.keys(), ...now.keys()])].toSorted()) {
+    const [was, is] = [old.get(path), now.get(path)];
+    if (was !== undefined && is !== undefined && isAlike(was, is)) continue;
+    const kinds = new Set([was?.kind, is?.kind]);
+    if (!path.isWellFormed()) left.push({ path: path.toWellFormed(), reason: "its name is not UTF-8" });
+    else if (kinds.has("link")) left.push({ path, reason: "it is a link, or was one" });
+    else if (kinds.has("file") && kinds.has("folder"))
+      left.push({ path, reason: "it was a folder and is a file, or the other way round" });
+    else if (kinds.has("file")) files.push(path);
+  }
+  return { files, left };
+}
+
+function isAlike(one: ManifestEntry, other: ManifestEntry): boolean {
+  if (one.kind !== other.kind) return false;
+  if (one.kind === "folder") return true;
+  if (one.kind === "link") return one.target === other.target;
+  return (
+    one.size === other.size &&
+    one.mode === other.mode &&
+    one.mtime === other.mtime &&
+    one.ctime === other.ctime &&
+    // It may have changed since it was looked at.
+    one.ctime !== "?"
+  );
+}
+
+/** Applies a delegate's changes to its parent's sandbox, file by file. Idempotent: a change that is already there is skipped. */
+export interface AppliedFiles {
+  readonly applied: readonly string[];
+  readonly notApplied: readonly NotApplied[];
+}
+
+export interface NotApplied {
+  readonly path: string;
+  readonly reason: string;
+}
+
+export async function applyFiles(
+  sandbox: Pick<Sandbox, "files">,
+  changed: readonly ChangedFile[],
+  signal: AbortSignal,
+): Promise<AppliedFiles> {
+  const applied: string[] = [];
+  const notApplied: NotApplied[] = [];
+  for (const file of changed) {
+    signal.throwIfAborted();
+    const reason = await applyFile(sandbox.files, file);
+    if (reason === undefined) applied.push(file.path);
+    else notApplied.push({ path: file.path, reason });
+  }
+  return { applied, notApplied };
+}
+
+/** @returns why it was not merged */
+async function applyFile(
+  files: SandboxFiles,
+  { path, base, child, bytes }: ChangedFile,
+): Promise<string | undefined> {
+  const found = await files.read(path, { maxBytes: 1 });
+  // A folder above it may be missing, or be a file by now: the write reports that.
+  if (!found.ok && found.reason !== "not-found") return found.message;
+  const parent: FileState = found.ok ? { hash: found.hash, mode: found.mode } : undefined;
+  const verdict = mergeFile(base, child, parent);
+  if (verdict.kind === "same") return undefined;
+  if (verdict.kind === "leave") return verdict.reason;
+  // The sandbox would take a write of the same content for a repeated one, and change nothing.
+  if (parent !== undefined && parent.hash === child?.hash) return "only its permissions were changed";
+  // Another call may change it meanwhile: the sandbox compares once more.
+  const done =
+    bytes === undefined
+      ? await files.remove(path, parent === undefined ? {} : { ifHash: parent.hash })
+      : await files.write(path, bytes, {
+          ifHash: parent?.hash ?? null,
+          ...(child?.mode === undefined ? {} : { mode: child.mode }),
+        });
+  return done.ok ? undefined : done.message;
+}

@@ -1,0 +1,103 @@
+/** The question whether a session may exceed a limit. */
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { type AskBudgetInput, moreOf, raisedLimit } from "../contract/limits.ts";
+import { superseded } from "../contract/failures.ts";
+import type { AskedBudget, SettleBudgetInput, Settlement } from "../contract/questions.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { budgetAsked, openBudget, roomFor } from "../step/budget.ts";
+import { appendEvents } from "../store/events.ts";
+import { spentUsd } from "../store/model-calls.ts";
+import { questionsBefore, closeQuestion, setWaiting } from "../store/questions.ts";
+import { lockRunAlone } from "../store/session-locks.ts";
+import { cleanDeep } from "../redaction/clean-deep.ts";
+import { closingOf, settledEvent } from "./settlement.ts";
+import { setMaxCost } from "../store/session-settings.ts";
+
+/**
+ * Asks a person whether a session may exceed a limit. The workflow waits for the answer.
+ *
+ * Idempotency key: (session, epoch, the step that waits, the limit) as long as the question is open. Side effects: the
+ * question's row, an event. Heartbeat: by timer. Retry class: Postgres. Cancel: none needed, it is short.
+ */
+export function createAskBudget(deps: AgentDeps) {
+  return (input: AskBudgetInput): Promise<AskedBudget> =>
+    inScope(deps, (scope) => askBudget(deps, scope, input));
+}
+
+async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudgetInput): Promise<AskedBudget> {
+  const { step, round, limit } = input;
+  const { db } = deps.store;
+  const session = await enterSession(deps, scope, { step, phase: "model", round });
+  const isCost = limit === "cost";
+  const used = isCost ? await spentUsd(db, session.id) : input.used;
+  const of = isCost ? (session.config.limits.maxCostUsd ?? input.of) : input.of;
+  // Never for a limit that the run already has: the question would return at once.
+  if (used < of && of > input.of) return { kind: "raised", of };
+  const reached = { ...input, used, of };
+  const most = roomFor(deps.policy, reached);
+  const asked = await db.transaction(async (tx) => {
+    if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the question was not asked");
+    // An earlier run may have asked here, and ended without an answer: that question stays as it ended.
+    const before = await questionsBefore(tx, {
+      sessionId: session.id,
+      epoch: session.epoch,
+      step,
+      name: limit,
+    });
+    const id = `s${step}${limit}${before === 0 ? "" : before + 1}`;
+    const opened = await openBudget(tx, session, { ...reached, id }, most);
+    if (opened?.isNew === true)
+      await appendEvents(tx, session.id, session.epoch, [budgetAsked(opened.row, scope.attempt)]);
+    return opened;
+  });
+  if (asked === undefined) return { kind: "passed" };
+  deps.notifier.wake(session.id);
+  const { row, options } = asked;
+  const bound = most === Infinity ? {} : { most };
+  return {
+    kind: "asked",
+    question: { id: row.id, kind: "budget", text: row.text, options, ...bound },
+    used,
+    of,
+  };
+}
+
+/**
+ * Writes how a question about a limit ended. A higher cost limit applies to the whole session, with its
+ * delegates and later runs; a higher step limit applies to the run.
+ *
+ * Idempotency key: the question's row, which ends once; the new limit follows from the input. Side effects: rows, an event.
+ * Heartbeat: by timer. Retry class: Postgres. Cancel: none needed, it is short.
+ */
+export function createSettleBudget(deps: AgentDeps) {
+  return (input: SettleBudgetInput): Promise<{ readonly of?: number }> =>
+    inScope(deps, (scope) => settleBudget(deps, scope, input));
+}
+
+async function settleBudget(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  input: SettleBudgetInput,
+): Promise<{ readonly of?: number }> {
+  const { step, round, limit, id } = input;
+  const session = await enterSession(deps, scope, { step, phase: "model", round });
+  const settlement = cleanDeep(input.settlement, deps.sanitizer.clean) as Settlement;
+  const asked = settlement.how === "answered" ? moreOf(limit, settlement.text) : undefined;
+  // The operator's policy may have become stricter while the question was open.
+  const amount = asked === undefined ? undefined : Math.min(asked, roomFor(deps.policy, input));
+  const of = amount === undefined || amount <= 0 ? undefined : raisedLimit(input, amount);
+  await deps.store.db.transaction(async (tx) => {
+    if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the answer was dropped");
+    const question = (await openBudget(tx, session, input))?.row;
+    const key = { sessionId: session.id, epoch: session.epoch, id };
+    if (question !== undefined && (await closeQuestion(tx, key, closingOf(question, settlement))))
+      await appendEvents(tx, session.id, session.epoch, [
+        { ...settledEvent(question, settlement), step: question.step, attempt: scope.attempt },
+      ]);
+    if (of !== undefined && limit === "cost") await setMaxCost(tx, session.id, of);
+    await setWaiting(tx, session.id, false);
+  });
+  deps.notifier.wake(session.id);
+  return of === undefined ? {} : { of };
+}
