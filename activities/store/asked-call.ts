@@ -4,7 +4,7 @@ import { fatal } from "../contract/failures.ts";
 import type { AssistantPart, ToolCallPart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { isLive } from "./live-line.ts";
-import { prepared } from "./prepared.ts";
+import { prepared } from "./statements.ts";
 import { storedMessages, toolCalls } from "./schema/index.ts";
 import { isCall, type LedgerRow } from "./tool-calls.ts";
 import { callsOf } from "./transcript.ts";

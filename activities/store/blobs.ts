@@ -3,10 +3,12 @@
  * find them by that hash only.
  */
 import { inflateSync } from "node:zlib";
-import { sql } from "drizzle-orm";
+import { and, asc, eq, inArray, notExists, sql } from "drizzle-orm";
 import { MAX_STREAM_BYTES, mediaSize, type MediaSize } from "./media.ts";
 import type { FilePart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
+import { blobs, blobUses } from "./schema/index.ts";
+import { ANY, part as query } from "./statements.ts";
 
 const PREFIX = "@blob:";
 
@@ -30,10 +32,10 @@ export async function saveBlob(
   mediaType: string,
   filename?: string,
 ): Promise<FilePart> {
-  const { rows } = await db.execute<{ sha256: string }>(
-    sql`select longhaul_save_blob(${mediaType}, ${asBuffer(bytes)}) as sha256`,
+  const { rows } = await db.execute<{ saved: string }>(
+    sql`select longhaul_save_blob(${mediaType}, ${asBuffer(bytes)}) as saved`,
   );
-  return partOf(rows[0]?.sha256, { bytes, mediaType, filename });
+  return partOf(rows[0]?.saved, { bytes, mediaType, filename });
 }
 
 /**
@@ -41,17 +43,19 @@ export async function saveBlob(
  * not exist yet, keeps the bytes from now on until it is deleted, whatever happens to other sessions that have the same ones.
  */
 export async function saveBlobFor(db: Queryable, sessionId: string, file: BlobFile): Promise<FilePart> {
-  const { rows } = await db.execute<{ sha256: string }>(
-    sql`select longhaul_keep_blob(${sessionId}, ${file.mediaType}, ${asBuffer(file.bytes)}) as sha256`,
+  const { rows } = await db.execute<{ saved: string }>(
+    sql`select longhaul_keep_blob(${sessionId}, ${file.mediaType}, ${asBuffer(file.bytes)}) as saved`,
   );
-  return partOf(rows[0]?.sha256, file);
+  return partOf(rows[0]?.saved, file);
 }
 
 /** Ids of the blobs that these sessions use: in their messages, and in those that are still on their way. */
 export async function blobsOf(tx: Queryable, sessionIds: readonly string[]): Promise<string[]> {
-  const { rows } = await tx.execute<{ sha256: string }>(
-    sql`select distinct sha256 from blob_uses where session_id in ${[...sessionIds]} order by sha256`,
-  );
+  const rows = await tx
+    .selectDistinct({ sha256: blobUses.sha256 })
+    .from(blobUses)
+    .where(inArray(blobUses.sessionId, [...sessionIds]))
+    .orderBy(asc(blobUses.sha256));
   return rows.map(({ sha256 }) => sha256);
 }
 
@@ -59,10 +63,15 @@ export async function blobsOf(tx: Queryable, sessionIds: readonly string[]): Pro
 export async function dropBlobs(tx: Queryable, candidates: readonly string[]): Promise<void> {
   if (candidates.length === 0) return;
   // Who saves the same bytes meanwhile waits for us, or we for them: the second statement sees their use.
-  await tx.execute(sql`select 1 from blobs where sha256 in ${[...candidates]} order by sha256 for update`);
-  await tx.execute(sql`
-    delete from blobs b where sha256 in ${[...candidates]}
-    and not exists (select 1 from blob_uses u where u.sha256 = b.sha256)`);
+  const isCandidate = inArray(blobs.sha256, [...candidates]);
+  await tx
+    .select({ id: blobs.sha256 })
+    .from(blobs)
+    .where(isCandidate)
+    .orderBy(asc(blobs.sha256))
+    .for("update");
+  const uses = query.select(ANY).from(blobUses).where(eq(blobUses.sha256, blobs.sha256));
+  await tx.delete(blobs).where(and(isCandidate, notExists(uses)));
 }
 
 function partOf(sha256 = "", { bytes, mediaType, filename }: BlobFile): FilePart {
@@ -104,7 +113,7 @@ export async function loadBlobs(
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   if (ids.length === 0) return new Map();
   const { rows } = await db.execute<{ sha256: string; bytes: Buffer }>(
-    sql`select sha256, bytes from longhaul_blobs(${sql.param([...ids])}::text[])`,
+    sql`select * from longhaul_blobs(${sql.param([...ids])}::text[])`,
   );
   return new Map(rows.map((row) => [row.sha256, row.bytes]));
 }

@@ -1,6 +1,7 @@
 /** The workspace's files after each step that changed them: a chain of packs that starts with a whole one. */
 import { fatal, rowsGone } from "../contract/failures.ts";
 import { and, desc, eq, lte, sql, type SQL } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { isLive } from "./live-line.ts";
 import {
   readChain,
@@ -12,6 +13,7 @@ import {
 import type { Database, Queryable } from "./db.ts";
 import { unpackMissing, type MissingPaths } from "./workspace-manifest.ts";
 import { checkpoints } from "./schema/index.ts";
+import { excluded } from "./statements.ts";
 
 /** How much of a pack is sent or read at a time: bounds memory, and how long everything else waits. */
 const SLICE_BYTES = 4 * 1024 * 1024;
@@ -40,6 +42,8 @@ export interface NewCheckpoint extends StoredPack {
   readonly base?: Checkpoint | undefined;
 }
 
+const child = alias(checkpoints, "child");
+
 /**
  * Stores a checkpoint: one row for (session, epoch, step). Saving the step again replaces its content, as long as no
  * later checkpoint builds on it: then the row stays as it is.
@@ -56,9 +60,9 @@ export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): 
     .values({ sessionId, epoch, step, ...content })
     .onConflictDoUpdate({
       target: [checkpoints.sessionId, checkpoints.epoch, checkpoints.step],
-      set: { ...content, pack: sql`excluded.pack` },
+      set: { ...content, pack: excluded(checkpoints.pack) },
       // A late attempt must not change a checkpoint that a newer one builds on.
-      setWhere: sql`not exists (select 1 from ${checkpoints} child where child.parent_id = ${checkpoints.id})`,
+      setWhere: sql`not exists (select 1 from ${checkpoints} ${child} where ${child.parentId} = ${checkpoints.id})`,
     })
     .returning({ id: checkpoints.id });
   if (written !== undefined) return written.id;
@@ -259,18 +263,19 @@ export async function* packPieces(db: Queryable, id: number): AsyncGenerator<Uin
 }
 
 async function chainOf(db: Queryable, id: number): Promise<Link[]> {
-  const { rows } = await db.execute<{ id: string; parent_id: string | null }>(sql`
-    with recursive chain as (
-      select id, parent_id, 0 as back from checkpoints where id = ${id}
+  const { rows } = await db.execute<{ link: string; base: string | null }>(sql`
+    with recursive links(link, base, back) as (
+      select ${checkpoints.id}, ${checkpoints.parentId}, 0 from ${checkpoints} where ${checkpoints.id} = ${id}
       union all
-      select c.id, c.parent_id, chain.back + 1 from checkpoints c join chain on c.id = chain.parent_id
+      select ${checkpoints.id}, ${checkpoints.parentId}, links.back + 1
+      from ${checkpoints} join links on ${checkpoints.id} = links.base
       -- Longer than MAX_CHAIN if a file that cannot be read keeps a save from being whole.
-      where chain.back < 1000000
+      where links.back < 1000000
     )
-    select id, parent_id from chain order by back desc`);
-  return rows.map((row) => ({
-    id: Number(row.id),
-    parentId: row.parent_id === null ? null : Number(row.parent_id),
+    select link, base from links order by back desc`);
+  return rows.map(({ link, base }) => ({
+    id: Number(link),
+    parentId: base === null ? null : Number(base),
   }));
 }
 

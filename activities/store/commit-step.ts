@@ -4,12 +4,24 @@
  *
  * Both first take a shared lock on the run's row: a run that was superseded meanwhile writes nothing.
  */
+import { sql, type SQL, type SQLWrapper } from "drizzle-orm";
 import type pg from "pg";
 import { cutChars } from "../text/cut.ts";
 import type { AssistantPart, ToolCallPart, ToolOutcome, ToolResultPart } from "../contract/message.ts";
 import type { Streams } from "../text/streams.ts";
 import type { NewEvent } from "./event.ts";
 import type { Store } from "./db.ts";
+import { isLive } from "./live-line.ts";
+import {
+  cursors,
+  events,
+  modelCalls,
+  sessions,
+  storedMessages,
+  streamChunks,
+  toolCalls,
+} from "./schema/index.ts";
+import { assigned, insertFrom, named } from "./statements.ts";
 import { claimCall, findCall, type LedgerRow } from "./tool-calls.ts";
 import type { MessageMeta } from "./transcript.ts";
 import type { ModelCallRow } from "./model-calls.ts";
@@ -28,35 +40,99 @@ export interface StoredAnswer {
   readonly events: readonly NewEvent[];
 }
 
-const COMMIT_ANSWER = `
+const given = (name: string) => sql.placeholder(name);
+
+/** Events with the numbers that follow those that were counted before. */
+const logFrom = (counted: SQL, step: SQLWrapper) =>
+  insertFrom(
+    events,
+    {
+      sessionId: given("sessionId"),
+      seq: sql`seq_before + t.place`,
+      epoch: given("eventEpoch"),
+      step,
+      attempt: given("attempt"),
+      type: sql`t.event->>'type'`,
+      data: sql`t.event->'data'`,
+    },
+    sql`from ${counted}, json_array_elements(${given("events")}::json) with ordinality as t(event, place)`,
+  );
+
+const calls = sql`json_array_length(${given("calls")}::json)`;
+const newEvents = sql`json_array_length(${given("events")}::json)`;
+const { messageSequence, eventSeq } = cursors;
+const isRun = sql`${sessions.id} = ${given("sessionId")} and ${sessions.runId} = ${given("runId")}`;
+const ofStep = { sessionId: given("sessionId"), epoch: given("epoch"), step: given("step") };
+
+const sendAnswer = named(
+  "commit_answer",
+  sql`
 with run as (
-  select 1 from sessions where id = $1 and run_id = $2
-    and exists (select 1 from stored_messages where session_id = $1 and sequence = $23) for share
+  select 1 from ${sessions} where ${isRun} and exists (select 1 from ${storedMessages}
+    where ${storedMessages.sessionId} = ${given("sessionId")} and ${storedMessages.sequence} = ${given("after")}) for share
 ), c as (
-  update cursors set message_sequence = message_sequence + 1 + json_array_length($3::json),
-    event_seq = event_seq + json_array_length($4::json)
-  where session_id = $1 and exists (select 1 from run)
-  returning message_sequence - json_array_length($3::json) as first, event_seq - json_array_length($4::json) as seq
-), answer as (
-  insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, meta, token_count)
-  select $1, c.first, c.first, $5, $6, 'assistant', 'assistant', 'answer', $7::json, $8::json, $9 from c
-), ledger as (
-  insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, mcp_server)
-  select $1, $5, $6, t.place - 1, t.call->>'id', t.call->>'name', c.first + t.place,
-    t.call->>'server'
-  from c, json_array_elements($3::json) with ordinality as t(call, place)
-), bill as (
-  insert into model_calls (session_id, epoch, step, attempt, purpose, model, status, finish, estimated_input, estimate_pure,
-    input_tokens, cached_tokens, output_tokens, reasoning_tokens, first_token_ms, duration_ms, cache_write_tokens, cost_usd)
-  select $1, $5, $6, $10, 'step', $11, 'kept', $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22 from c
+  update ${cursors} set ${assigned(
+    [messageSequence, sql`${messageSequence} + 1 + ${calls}`],
+    [eventSeq, sql`${eventSeq} + ${newEvents}`],
+  )}
+  where ${cursors.sessionId} = ${given("sessionId")} and exists (select 1 from run)
+  returning ${messageSequence} - ${calls} as first, ${eventSeq} - ${newEvents} as seq_before
+), message as (${insertFrom(
+    storedMessages,
+    {
+      ...ofStep,
+      sequence: sql`c.first`,
+      position: sql`c.first`,
+      slot: sql`'assistant'`,
+      role: sql`'assistant'`,
+      kind: sql`'answer'`,
+      content: sql`${given("content")}::json`,
+      meta: sql`${given("meta")}::json`,
+      tokenCount: given("tokens"),
+    },
+    sql`from c`,
+  )}
+), ledger as (${insertFrom(
+    toolCalls,
+    {
+      ...ofStep,
+      index: sql`t.place - 1`,
+      callId: sql`t.call->>'id'`,
+      name: sql`t.call->>'name'`,
+      sequence: sql`c.first + t.place`,
+      mcpServer: sql`t.call->>'server'`,
+    },
+    sql`from c, json_array_elements(${given("calls")}::json) with ordinality as t(call, place)`,
+  )}
+), bill as (${insertFrom(
+    modelCalls,
+    {
+      ...ofStep,
+      attempt: given("attempt"),
+      purpose: sql`'step'`,
+      model: given("model"),
+      status: sql`'kept'`,
+      finish: given("finish"),
+      estimatedInput: given("estimatedInput"),
+      estimatePure: given("estimatePure"),
+      inputTokens: given("input"),
+      cachedTokens: given("cached"),
+      outputTokens: given("output"),
+      reasoningTokens: given("reasoning"),
+      firstTokenMs: given("firstTokenMs"),
+      durationMs: given("durationMs"),
+      cacheWriteTokens: given("cacheWrite"),
+      costUsd: given("costUsd"),
+    },
+    sql`from c`,
+  )}
 ), gone as (
-  delete from stream_chunks where session_id = $1 and step = $6 and exists (select 1 from c)
-), log as (
-  insert into events (session_id, seq, epoch, step, attempt, type, data)
-  select $1, c.seq + t.place, $5, $6, $10, t.event->>'type', t.event->'data'
-  from c, json_array_elements($4::json) with ordinality as t(event, place)
+  delete from ${streamChunks} where ${streamChunks.sessionId} = ${given("sessionId")}
+    and ${streamChunks.step} = ${given("step")} and exists (select 1 from c)
+), log as (${logFrom(sql`c`, given("step"))}
 )
-select first from c`;
+select first from c`,
+);
 
 /**
  * Stores an answer with its calls as pending ledger rows, sequences set aside for their results, its bill and its events;
@@ -66,40 +142,37 @@ select first from c`;
  */
 export async function commitAnswer(pool: pg.Pool, answer: StoredAnswer): Promise<boolean> {
   const { bill } = answer;
-  const { rowCount } = await pool.query({
-    name: "commit_answer",
-    text: COMMIT_ANSWER,
-    values: [
-      bill.sessionId,
-      answer.runId,
-      JSON.stringify(
-        answer.calls.map((call) => ({
-          id: call.toolCallId,
-          name: cutChars(call.toolName, 100),
-          server: answer.servers?.get(call.toolName),
-        })),
-      ),
-      JSON.stringify(answer.events.map(({ type, data }) => ({ type, data }))),
-      bill.epoch,
-      bill.step,
-      JSON.stringify(answer.content),
-      JSON.stringify(answer.meta),
-      answer.tokens,
-      bill.attempt,
-      bill.model,
-      bill.finish ?? null,
-      bill.estimatedInput,
-      bill.estimatePure,
-      bill.usage?.input ?? null,
-      bill.usage?.cached ?? null,
-      bill.usage?.output ?? null,
-      bill.usage?.reasoning ?? null,
-      whole(bill.firstTokenMs),
-      whole(bill.durationMs),
-      bill.usage?.cacheWrite ?? null,
-      bill.costUsd ?? null,
-      answer.after,
-    ],
+  const { rowCount } = await sendAnswer(pool, {
+    sessionId: bill.sessionId,
+    runId: answer.runId,
+    calls: JSON.stringify(
+      answer.calls.map((call) => ({
+        id: call.toolCallId,
+        name: cutChars(call.toolName, 100),
+        server: answer.servers?.get(call.toolName),
+      })),
+    ),
+    events: JSON.stringify(answer.events.map(({ type, data }) => ({ type, data }))),
+    epoch: bill.epoch,
+    eventEpoch: bill.epoch,
+    step: bill.step,
+    content: JSON.stringify(answer.content),
+    meta: JSON.stringify(answer.meta),
+    tokens: answer.tokens,
+    attempt: bill.attempt,
+    model: bill.model,
+    finish: bill.finish ?? null,
+    estimatedInput: bill.estimatedInput,
+    estimatePure: bill.estimatePure,
+    input: bill.usage?.input ?? null,
+    cached: bill.usage?.cached ?? null,
+    output: bill.usage?.output ?? null,
+    reasoning: bill.usage?.reasoning ?? null,
+    firstTokenMs: whole(bill.firstTokenMs),
+    durationMs: whole(bill.durationMs),
+    cacheWrite: bill.usage?.cacheWrite ?? null,
+    costUsd: bill.costUsd ?? null,
+    after: answer.after,
   });
   return rowCount === 1;
 }
@@ -121,27 +194,50 @@ export interface StoredResult {
   readonly events: readonly Pick<NewEvent, "type" | "data">[];
 }
 
-const COMMIT_RESULT = `
+const sendResult = named(
+  "commit_result",
+  sql`
 with run as (
-  select 1 from sessions where id = $1 and run_id = $2 for share
+  select 1 from ${sessions} where ${isRun} for share
 ), ended as (
-  update tool_calls set status = $3, exit_code = $4, truncated = $5, finished_at = now(), streams = $17::json,
-    started_at = coalesce(started_at, now() - $6 * interval '1 ms')
-  where session_id = $1 and epoch = $7 and step = $8 and index = $9 and superseded_epoch is null
-    and fence = $10 and status in ('pending', 'running') and exists (select 1 from run)
-  returning sequence
-), result as (
-  insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count, meta)
-  select $1, sequence, sequence, $7, $8, 'tool:' || $9, 'tool', 'tool', $11::json, $12, $16::json from ended
+  update ${toolCalls} set ${assigned(
+    [toolCalls.status, given("outcome")],
+    [toolCalls.exitCode, given("exitCode")],
+    [toolCalls.truncated, given("truncated")],
+    [toolCalls.finishedAt, sql`now()`],
+    [toolCalls.streams, sql`${given("streams")}::json`],
+    [
+      toolCalls.startedAt,
+      sql`coalesce(${toolCalls.startedAt}, now() - ${given("durationMs")} * interval '1 ms')`,
+    ],
+  )}
+  where ${isLive(toolCalls, sql`${given("sessionId")}`)} and ${toolCalls.epoch} = ${given("epoch")}
+    and ${toolCalls.step} = ${given("step")} and ${toolCalls.index} = ${given("index")}
+    and ${toolCalls.fence} = ${given("fence")} and ${toolCalls.status} in ('pending', 'running') and exists (select 1 from run)
+  returning ${toolCalls.sequence} as place
+), message as (${insertFrom(
+    storedMessages,
+    {
+      ...ofStep,
+      sequence: sql`place`,
+      position: sql`place`,
+      slot: sql`'tool:' || ${given("index")}`,
+      role: sql`'tool'`,
+      kind: sql`'tool'`,
+      content: sql`${given("content")}::json`,
+      tokenCount: given("tokens"),
+      meta: sql`${given("meta")}::json`,
+    },
+    sql`from ended`,
+  )}
 ), c as (
-  update cursors set event_seq = event_seq + json_array_length($15::json)
-  where session_id = $1 and exists (select 1 from ended) returning event_seq - json_array_length($15::json) as seq
-), log as (
-  insert into events (session_id, seq, epoch, step, attempt, type, data)
-  select $1, c.seq + t.place, $13, $8, $14, t.event->>'type', t.event->'data'
-  from c, json_array_elements($15::json) with ordinality as t(event, place)
+  update ${cursors} set ${assigned([eventSeq, sql`${eventSeq} + ${newEvents}`])}
+  where ${cursors.sessionId} = ${given("sessionId")} and exists (select 1 from ended)
+  returning ${eventSeq} - ${newEvents} as seq_before
+), log as (${logFrom(sql`c`, given("step"))}
 )
-select sequence from ended`;
+select place from ended`,
+);
 
 /**
  * Stores how a call ended and its result, once and only by the attempt that holds the fence.
@@ -149,28 +245,24 @@ select sequence from ended`;
  */
 async function commitResult(pool: pg.Pool, result: StoredResult, durationMs: number): Promise<boolean> {
   const { call } = result;
-  const { rowCount } = await pool.query({
-    name: "commit_result",
-    text: COMMIT_RESULT,
-    values: [
-      call.sessionId,
-      result.runId,
-      result.outcome,
-      result.exitCode ?? null,
-      result.truncated,
-      durationMs,
-      call.epoch,
-      call.step,
-      call.index,
-      result.fence,
-      JSON.stringify(result.content),
-      result.tokens,
-      result.epoch,
-      result.attempt,
-      JSON.stringify(result.events.map(({ type, data }) => ({ type, data }))),
-      result.meta === undefined ? null : JSON.stringify(result.meta),
-      result.streams === undefined ? null : JSON.stringify(result.streams),
-    ],
+  const { rowCount } = await sendResult(pool, {
+    sessionId: call.sessionId,
+    runId: result.runId,
+    outcome: result.outcome,
+    exitCode: result.exitCode ?? null,
+    truncated: result.truncated,
+    durationMs,
+    epoch: call.epoch,
+    step: call.step,
+    index: call.index,
+    fence: result.fence,
+    content: JSON.stringify(result.content),
+    tokens: result.tokens,
+    eventEpoch: result.epoch,
+    attempt: result.attempt,
+    events: JSON.stringify(result.events.map(({ type, data }) => ({ type, data }))),
+    meta: result.meta === undefined ? null : JSON.stringify(result.meta),
+    streams: result.streams === undefined ? null : JSON.stringify(result.streams),
   });
   return rowCount === 1;
 }

@@ -49,8 +49,8 @@ export interface RecentRound {
 /** The sequences that the rounds in force have removed from a session's view: a query of one row, a multirange. */
 export function outOfView(sessionId: string | Placeholder | SQL) {
   return new QueryBuilder()
-    .select({ sequences: sql<string>`coalesce(range_agg(part), '{}')`.as("sequences") })
-    .from(sql`${compactionEvents}, unnest(${compactionEvents.replaced}) as part`)
+    .select({ sequences: sql<string>`coalesce(range_agg(range), '{}')`.as("out_of_view") })
+    .from(sql`${compactionEvents}, unnest(${compactionEvents.replaced}) as range`)
     .where(isLive(compactionEvents, sessionId));
 }
 

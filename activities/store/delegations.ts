@@ -1,10 +1,27 @@
 /** Calls of `delegate`: the session of each, and its result. */
-import { and, eq, ne, sql } from "drizzle-orm";
+import {
+  and,
+  eq,
+  exists,
+  gt,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  ne,
+  notExists,
+  or,
+  sql,
+} from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { ModelTarget } from "../config/model-target.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable } from "./db.ts";
-import { checkpoints, delegations, sessions } from "./schema/index.ts";
+import { isIn, isLive, supersededAlso } from "./live-line.ts";
+import { checkpoints, delegations, runs, sessions, toolCalls } from "./schema/index.ts";
 import type { Standpoint } from "./standpoint.ts";
+import { ANY, insertFrom, part } from "./statements.ts";
 import type { LedgerRow } from "./tool-calls.ts";
 
 export type Delegation = typeof delegations.$inferSelect;
@@ -73,15 +90,34 @@ export async function nameDelegate(
  * for it, as a run does that is started before its parent's run has claimed the session; or it was cancelled, its newest run began
  * before the parent's, and either it had ended by then, or the end of its line reached it later.
  */
-export async function endedWithItsLine(db: Queryable, call: LedgerRow, child: string): Promise<boolean> {
-  const { rows } = await db.execute(sql`select 1
-    from sessions c, sessions p join runs r on r.session_id = p.id and r.run_id = p.run_id, delegations d
-    where c.id = ${child} and c.ended_at is not null
-      and p.id = c.parent_id and d.session_id = p.id and d.child_id = c.id
-      and d.epoch = ${call.epoch} and d.step = ${call.step} and d.call_index = ${call.index}
-      and (c.error->>'type' = 'Superseded' or (c.status = 'cancelled'
-        and (c.ended_at < r.started_at or cardinality(coalesce(d.superseded_by, '{}')) > 0)
-        and not exists (select 1 from runs o where o.session_id = c.id and o.started_at > r.started_at)))`);
+export async function endedWithItsLine(db: Queryable, call: LedgerRow, childId: string): Promise<boolean> {
+  const [parent, later] = [alias(sessions, "parent"), alias(runs, "later")];
+  const newer = part
+    .select(ANY)
+    .from(later)
+    .where(and(eq(later.sessionId, sessions.id), gt(later.startedAt, runs.startedAt)));
+  const isLeft = sql`cardinality(coalesce(${delegations.supersededBy}, '{}')) > 0`;
+  const rows = await db
+    .select({ id: sessions.id })
+    .from(sessions)
+    .innerJoin(parent, eq(parent.id, sessions.parentId))
+    .innerJoin(runs, and(eq(runs.sessionId, parent.id), eq(runs.runId, parent.runId)))
+    .innerJoin(delegations, and(ofCall(call), eq(delegations.childId, sessions.id)))
+    .where(
+      and(
+        eq(sessions.id, childId),
+        isNotNull(sessions.endedAt),
+        eq(delegations.sessionId, parent.id),
+        or(
+          eq(sql`${sessions.error}->>'type'`, "Superseded"),
+          and(
+            eq(sessions.status, "cancelled"),
+            or(lt(sessions.endedAt, runs.startedAt), isLeft),
+            notExists(newer),
+          ),
+        ),
+      ),
+    );
   return rows.length > 0;
 }
 
@@ -104,13 +140,18 @@ export async function endDelegation(
 
 /** Fails calls that were closed without their delegates: the results are no longer needed, and no delegate must start. */
 export async function failOpenDelegations(db: Queryable, sessionId: string): Promise<void> {
-  await db.execute(sql`update sessions set status = 'cancelled', ended_at = now(), updated_at = now()
-    where run_id is null and ended_at is null and id in (
-      select child_id from delegations where session_id = ${sessionId} and status = 'open')`);
+  const isOpen = and(eq(delegations.sessionId, sessionId), eq(delegations.status, "open"));
   await db
-    .update(delegations)
-    .set({ status: "failed" })
-    .where(and(eq(delegations.sessionId, sessionId), eq(delegations.status, "open")));
+    .update(sessions)
+    .set({ status: "cancelled", endedAt: sql`now()`, updatedAt: sql`now()` })
+    .where(
+      and(
+        isNull(sessions.runId),
+        isNull(sessions.endedAt),
+        inArray(sessions.id, part.select({ id: delegations.childId }).from(delegations).where(isOpen)),
+      ),
+    );
+  await db.update(delegations).set({ status: "failed" }).where(isOpen);
 }
 
 /**
@@ -129,28 +170,68 @@ export async function supersedeDelegations(
   const done =
     at.fork?.open === undefined
       ? sql`false`
-      : sql`step = ${at.step} and call_index <> all(${sql.param([...at.fork.open])}::int[])`;
+      : sql`${delegations.step} = ${at.step} and not ${isIn(delegations.callIndex, at.fork.open)}`;
   if (at.phase === "tools") {
-    const again = await tx.execute(sql`
-      insert into delegations (session_id, epoch, step, call_index, child_id, access, base_checkpoint)
-      select d.session_id, c.epoch, d.step, d.call_index, d.child_id, d.access, d.base_checkpoint
-      from delegations d join tool_calls c on c.session_id = d.session_id and c.step = d.step and c.index = d.call_index
-        and c.superseded_epoch is null and c.epoch = ${epoch}
-      where d.session_id = ${sessionId} and d.step = ${at.step} and d.status <> 'superseded' and d.epoch < ${epoch}`);
+    const again = await tx.execute(
+      insertFrom(
+        delegations,
+        {
+          sessionId: delegations.sessionId,
+          epoch: toolCalls.epoch,
+          step: delegations.step,
+          callIndex: delegations.callIndex,
+          childId: delegations.childId,
+          access: delegations.access,
+          baseCheckpoint: delegations.baseCheckpoint,
+        },
+        sql`from ${delegations} join ${toolCalls} on ${toolCalls.sessionId} = ${delegations.sessionId}
+          and ${toolCalls.step} = ${delegations.step} and ${toolCalls.index} = ${delegations.callIndex}
+          and ${toolCalls.supersededEpoch} is null and ${toolCalls.epoch} = ${epoch}
+        where ${delegations.sessionId} = ${sessionId} and ${delegations.step} = ${at.step}
+          and ${delegations.status} <> 'superseded' and ${delegations.epoch} < ${epoch}`,
+      ),
+    );
     kept = again.rowCount ?? 0;
   }
-  await tx.execute(sql`update delegations set superseded_from = status, status = 'superseded', superseded_by = array_append(superseded_by, ${epoch})
-    where session_id = ${sessionId} and step >= ${at.step} and epoch < ${epoch} and status <> 'superseded' and not (${done})`);
+  await tx
+    .update(delegations)
+    .set({
+      supersededFrom: sql`${delegations.status}`,
+      status: "superseded",
+      supersededBy: supersededAlso(delegations, epoch),
+    })
+    .where(
+      and(
+        eq(delegations.sessionId, sessionId),
+        gte(delegations.step, at.step),
+        lt(delegations.epoch, epoch),
+        ne(delegations.status, "superseded"),
+        sql`not (${done})`,
+      ),
+    );
   return kept;
 }
 
 /** Whether a session is a delegate that no call of a live line refers to any more. */
-export const isOrphan = sql<boolean>`${sessions.parentId} is not null and not exists (select 1 from delegations as d
-  where d.child_id = ${sessions.id} and d.status <> 'superseded')`;
+export const isOrphan = sql<boolean>`${and(
+  isNotNull(sessions.parentId),
+  notExists(
+    part
+      .select(ANY)
+      .from(delegations)
+      .where(and(eq(delegations.childId, sessions.id), ne(delegations.status, "superseded"))),
+  ),
+)}`;
+
+const child = alias(sessions, "child");
 
 /** If a delegate waits for a person, its parent counts as waiting, too. */
-export const hasWaitingDelegate = sql<boolean>`exists (select 1 from sessions as d
-  where d.parent_id = ${sessions.id} and d.status = 'waiting' and d.ended_at is null)`;
+export const hasWaitingDelegate = sql<boolean>`${exists(
+  part
+    .select(ANY)
+    .from(child)
+    .where(and(eq(child.parentId, sessions.id), eq(child.status, "waiting"), isNull(child.endedAt))),
+)}`;
 
 interface Orphan {
   readonly id: string;
@@ -177,10 +258,14 @@ export async function copyNewestFiles(tx: Queryable, from: string, to: string): 
     .from(checkpoints)
     .where(and(eq(checkpoints.sessionId, to), eq(checkpoints.step, 0)));
   if (done !== undefined) return done.id;
-  const made = await tx.execute<{ id: string }>(sql`
-    insert into checkpoints (session_id, epoch, step, parent_id, manifest, pack)
-    select ${to}, 1, 0, parent_id, manifest, pack from checkpoints
-    where session_id = ${from} and superseded_epoch is null order by step desc, epoch desc limit 1
-    returning id`);
-  return made.rows[0] === undefined ? undefined : Number(made.rows[0].id);
+  const { parentId, manifest, pack } = checkpoints;
+  const made = await tx.execute<{ made: string }>(
+    insertFrom(
+      checkpoints,
+      { sessionId: to, epoch: 1, step: 0, parentId, manifest, pack },
+      sql`from ${checkpoints} where ${isLive(checkpoints, from)}
+        order by ${checkpoints.step} desc, ${checkpoints.epoch} desc limit 1 returning ${checkpoints.id} as made`,
+    ),
+  );
+  return made.rows[0] === undefined ? undefined : Number(made.rows[0].made);
 }

@@ -1,9 +1,11 @@
 /** Deletes a session from the database, with its delegates, all their rows, and everything that only they refer to. */
-import { eq, inArray, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, notExists, notInArray, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { blobsOf, dropBlobs } from "./blobs.ts";
 import type { Database, Queryable } from "./db.ts";
 import * as schema from "./schema/index.ts";
 import { lockSandbox } from "./session-locks.ts";
+import { ANY, assigned, bare, excluded, insertFrom, part } from "./statements.ts";
 import { sessionTables } from "./session-tables.ts";
 
 /** A session with the run that had it when it was read. */
@@ -26,18 +28,19 @@ type Deletion =
 
 /** A session and all that it delegated to, itself first. */
 export async function readFamily(db: Queryable, id: string): Promise<FamilyMember[]> {
-  const { rows } = await db.execute<{ id: string; run_id: string | null; ended_at: string | null }>(sql`
-    with recursive family as (
-      select id, run_id, ended_at, 0 as down from sessions where id = ${id}
-      union all
-      select s.id, s.run_id, s.ended_at, down + 1 from sessions s join family on s.parent_id = family.id
+  const { sessions } = schema;
+  return db
+    .select({ id: sessions.id, runId: sessions.runId, endedAt: sessions.endedAt })
+    .from(sessions)
+    .innerJoin(
+      sql`(with recursive family(member, down) as (
+          select ${id}::text, 0
+          union all
+          select ${sessions.id}, down + 1 from ${sessions} join family on ${sessions.parentId} = member
+        ) select * from family) as family`,
+      sql`family.member = ${sessions.id}`,
     )
-    select id, run_id, to_json(ended_at) #>> '{}' as ended_at from family order by down, id`);
-  return rows.map(({ id: member, run_id: runId, ended_at: endedAt }) => ({
-    id: member,
-    runId,
-    endedAt: endedAt === null ? null : new Date(endedAt),
-  }));
+    .orderBy(sql`family.down`, asc(sessions.id));
 }
 
 /**
@@ -81,10 +84,15 @@ export async function deleteFamily(
       .where(inArray(schema.runs.sessionId, ids));
     await leaveToForks(tx, ids);
     const blobs = await blobsOf(tx, ids);
-    await tx.execute(sql`
-      insert into deleted_sessions (id, owner, deleted_by) select id, owner, ${by ?? null} from sessions
-      where id in ${ids} on conflict (id) do update
-      set owner = excluded.owner, deleted_by = excluded.deleted_by, deleted_at = now()`);
+    const { sessions, deletedSessions: gone } = schema;
+    await tx.execute(
+      insertFrom(
+        gone,
+        { id: sessions.id, owner: sessions.owner, deletedBy: by ?? null },
+        sql`from ${sessions} where ${inArray(sessions.id, ids)} on conflict (${bare(gone.id)}) do update
+          set ${assigned([gone.owner, excluded(gone.owner)], [gone.deletedBy, excluded(gone.deletedBy)], [gone.deletedAt, sql`now()`])}`,
+      ),
+    );
     await tx
       .update(schema.batchItems)
       .set({ sessionId: null })
@@ -104,18 +112,26 @@ const keyOf = (family: readonly FamilyMember[]) =>
  * get step numbers that no step has, and are marked, so that they are only read as the base of other checkpoints.
  */
 async function leaveToForks(tx: Queryable, ids: readonly string[]): Promise<void> {
+  const { checkpoints } = schema;
+  const [base, child] = [alias(checkpoints, "base"), alias(checkpoints, "child")];
+  const isOurs = inArray(base.sessionId, [...ids]);
   await tx.execute(sql`
-    with recursive needed as (
-      select base.id, base.parent_id, child.session_id as heir from checkpoints child
-      join checkpoints base on base.id = child.parent_id
-      where base.session_id in ${ids} and child.session_id not in ${ids}
+    with recursive needed(save, below, heir) as (
+      select ${base.id}, ${base.parentId}, ${child.sessionId} from ${checkpoints} ${child}
+      join ${checkpoints} ${base} on ${base.id} = ${child.parentId}
+      where ${isOurs} and ${notInArray(child.sessionId, [...ids])}
       union
-      select base.id, base.parent_id, needed.heir from needed join checkpoints base on base.id = needed.parent_id
-      where base.session_id in ${ids}
+      select ${base.id}, ${base.parentId}, heir from needed join ${checkpoints} ${base} on ${base.id} = below
+      where ${isOurs}
     )
-    update checkpoints c set session_id = heirs.heir, epoch = 0, superseded_epoch = 0,
-      step = -(c.id % 2000000000)::int
-    from (select id, min(heir) as heir from needed group by id) as heirs where heirs.id = c.id`);
+    update ${checkpoints} set ${assigned(
+      [checkpoints.sessionId, sql`heirs.heir`],
+      [checkpoints.epoch, 0],
+      [checkpoints.supersededEpoch, 0],
+      [checkpoints.supersededBy, sql`array[0]`],
+      [checkpoints.step, sql`-(${checkpoints.id} % 2000000000)::int`],
+    )}
+    from (select save, min(heir) as heir from needed group by save) as heirs where heirs.save = ${checkpoints.id}`);
 }
 
 interface DeletedSession {
@@ -140,9 +156,12 @@ export async function findDeleted(db: Queryable, id: string): Promise<DeletedSes
 /** The hashes among these (first 24 hex digits of an id's SHA-256) of deleted sessions whose id is not in use again. */
 export async function deletedHashes(db: Queryable, hashes: readonly string[]): Promise<string[]> {
   if (hashes.length === 0) return [];
-  const { rows } = await db.execute<{ hash: string }>(sql`
-    select hash from (
-      select id, substr(encode(sha256(convert_to(id, 'UTF8')), 'hex'), 1, 24) as hash from deleted_sessions) as gone
-    where hash in ${[...hashes]} and not exists (select 1 from sessions where sessions.id = gone.id)`);
-  return rows.map(({ hash }) => hash);
+  const { sessions, deletedSessions: gone } = schema;
+  const hash = sql<string>`substr(encode(sha256(convert_to(${gone.id}, 'UTF8')), 'hex'), 1, 24)`;
+  const again = part.select(ANY).from(sessions).where(eq(sessions.id, gone.id));
+  const rows = await db
+    .select({ hash: sql<string>`${hash}` })
+    .from(gone)
+    .where(and(inArray(hash, [...hashes]), notExists(again)));
+  return rows.map((row) => row.hash);
 }

@@ -1,12 +1,13 @@
 /** Host names that a session's sandbox may reach beyond its configuration. */
 import { rowsGone } from "../contract/failures.ts";
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import type { EventData } from "./event.ts";
 import { egressRules, events, questions } from "./schema/index.ts";
 import { lockSession } from "./session-locks.ts";
+import { excluded } from "./statements.ts";
 import { lastStep } from "./sessions.ts";
 
 /** Patterns that were allowed on the live line. */
@@ -72,7 +73,7 @@ export async function addRule(tx: Queryable, { sessionId, domain, by }: DomainRu
     .values({ sessionId, epoch, step, domain, by })
     .onConflictDoUpdate({
       target: [egressRules.sessionId, egressRules.epoch, egressRules.domain],
-      set: { step: sql`excluded.step`, by: sql`excluded.by`, supersededEpoch: null },
+      set: { step: excluded(egressRules.step), by: excluded(egressRules.by), supersededEpoch: null },
     });
   await appendEvents(tx, sessionId, epoch, [{ type: "egress:allowed", step, data: { domain, by } }]);
 }

@@ -1,9 +1,11 @@
 /** The event log: rows in one order per session, and a coalesced wake-up for watchers. */
-import { and, eq, sql } from "drizzle-orm";
+import { and, asc, eq, exists, gt, lte, max, sql } from "drizzle-orm";
+import { unionAll } from "drizzle-orm/pg-core";
 import type { EventData, NewEvent, SessionEvent } from "./event.ts";
 import type { Announcements } from "./announcements.ts";
 import type { Queryable, Store } from "./db.ts";
-import { streamChunks } from "./schema/index.ts";
+import { cursors, events, storedMessages, streamChunks } from "./schema/index.ts";
+import { ANY, assigned, composed, insertFrom, named, part } from "./statements.ts";
 
 /**
  * Wake-ups are collected for this long: NOTIFY takes a lock on the whole database at commit, and inside the writing
@@ -30,14 +32,29 @@ export async function appendEvents(
   const rows = JSON.stringify(
     list.map((e) => ({ step: e.step, attempt: e.attempt ?? 1, type: e.type, data: e.data })),
   );
-  await db.execute(sql`
-    with c as (
-      update cursors set event_seq = event_seq + ${list.length} where session_id = ${sessionId} returning event_seq
-    )
-    insert into events (session_id, seq, epoch, step, attempt, type, data)
-    select ${sessionId}, c.event_seq - ${list.length} + t.place, ${epoch}, (t.e->>'step')::int, (t.e->>'attempt')::int, t.e->>'type', t.e->'data'
-    from c, json_array_elements(${rows}::json) with ordinality as t(e, place)`);
+  await db.execute(append({ sessionId, epoch, rows, count: list.length }));
 }
+
+const given = (name: string) => sql.placeholder(name);
+
+const append = composed(sql`
+  with counted as (
+    update ${cursors} set ${assigned([cursors.eventSeq, sql`${cursors.eventSeq} + ${given("count")}`])}
+    where ${cursors.sessionId} = ${given("sessionId")} returning ${cursors.eventSeq} - ${given("count")} as seq_before
+  )
+  ${insertFrom(
+    events,
+    {
+      sessionId: given("sessionId"),
+      seq: sql`seq_before + t.place`,
+      epoch: given("epoch"),
+      step: sql`(t.e->>'step')::int`,
+      attempt: sql`(t.e->>'attempt')::int`,
+      type: sql`t.e->>'type'`,
+      data: sql`t.e->'data'`,
+    },
+    sql`from counted, json_array_elements(${given("rows")}::json) with ordinality as t(e, place)`,
+  )}`);
 
 /** Live pieces of an answer in flight. */
 export interface Pieces {
@@ -49,21 +66,37 @@ export interface Pieces {
 }
 
 /** Rows are locked in a fixed order: two workers may have the same sessions if one was wrongly considered dead. */
-const APPEND_CHUNKS = `
-with asked as (
-  select * from json_to_recordset($1::json) as t("sessionId" text, epoch int, step int, attempt int, chunks json)
+const sendChunks = named(
+  "append_chunks",
+  sql`
+with asked("of", in_epoch, in_step, try, chunks) as (
+  select p->>'sessionId', (p->>'epoch')::int, (p->>'step')::int, (p->>'attempt')::int, p->'chunks'
+  from json_array_elements(${sql.placeholder("answers")}::json) as p
 ), locked as (
-  select session_id from cursors where session_id in (select "sessionId" from asked) order by session_id for no key update
-), c as (
-  update cursors set event_seq = event_seq + json_array_length(asked.chunks)
-  from asked join locked on session_id = "sessionId"
-  where cursors.session_id = "sessionId" and not exists (select 1 from stored_messages m
-    where m.session_id = "sessionId" and m.epoch = asked.epoch and m.step = asked.step and m.slot = 'assistant')
-  returning asked.*, event_seq - json_array_length(asked.chunks) as before
+  select ${cursors.sessionId} as held from ${cursors} where ${cursors.sessionId} in (select "of" from asked)
+  order by ${cursors.sessionId} for no key update
+), counted as (
+  update ${cursors} set ${assigned([cursors.eventSeq, sql`${cursors.eventSeq} + json_array_length(asked.chunks)`])}
+  from asked join locked on held = asked."of"
+  where ${cursors.sessionId} = asked."of" and not exists (select 1 from ${storedMessages}
+    where ${storedMessages.sessionId} = asked."of" and ${storedMessages.epoch} = in_epoch and ${storedMessages.step} = in_step
+      and ${storedMessages.slot} = 'assistant')
+  returning asked.*, ${cursors.eventSeq} - json_array_length(asked.chunks) as before
 )
-insert into stream_chunks (session_id, seq, epoch, step, attempt, chunk_type, text)
-select "sessionId", before + t.place, epoch, step, attempt, t.chunk->>'chunkType', t.chunk->>'text'
-from c, json_array_elements(c.chunks) with ordinality as t(chunk, place)`;
+${insertFrom(
+  streamChunks,
+  {
+    sessionId: sql`counted."of"`,
+    seq: sql`before + t.place`,
+    epoch: sql`in_epoch`,
+    step: sql`in_step`,
+    attempt: sql`try`,
+    chunkType: sql`t.chunk->>'chunkType'`,
+    text: sql`t.chunk->>'text'`,
+  },
+  sql`from counted, json_array_elements(counted.chunks) with ordinality as t(chunk, place)`,
+)}`,
+);
 
 /**
  * Appends live pieces, which share the events' order. If a step's answer is already stored, its pieces come from a worker
@@ -71,13 +104,22 @@ from c, json_array_elements(c.chunks) with ordinality as t(chunk, place)`;
  * @param answers at most one per session
  */
 export async function appendChunks(store: Pick<Store, "pool">, answers: readonly Pieces[]): Promise<void> {
-  await store.pool.query({ name: "append_chunks", text: APPEND_CHUNKS, values: [JSON.stringify(answers)] });
+  await sendChunks(store.pool, { answers: JSON.stringify(answers) });
 }
 
 /** Drops pieces of steps whose answers are stored: a worker that was considered dead may have sent some later. */
 export async function dropStoredChunks(db: Queryable, sessionId: string): Promise<void> {
-  await db.execute(sql`delete from stream_chunks c where session_id = ${sessionId} and exists (
-    select 1 from stored_messages m where m.session_id = c.session_id and m.step = c.step and m.slot = 'assistant')`);
+  const answer = part
+    .select(ANY)
+    .from(storedMessages)
+    .where(
+      and(
+        eq(storedMessages.sessionId, streamChunks.sessionId),
+        eq(storedMessages.step, streamChunks.step),
+        eq(storedMessages.slot, "assistant"),
+      ),
+    );
+  await db.delete(streamChunks).where(and(eq(streamChunks.sessionId, sessionId), exists(answer)));
 }
 
 /** Deletes the live pieces of a step, once its answer is stored. */
@@ -85,16 +127,6 @@ export async function dropChunks(db: Queryable, sessionId: string, step: number)
   await db
     .delete(streamChunks)
     .where(and(eq(streamChunks.sessionId, sessionId), eq(streamChunks.step, step)));
-}
-
-interface EventRow extends Record<string, unknown> {
-  readonly seq: string;
-  readonly epoch: number;
-  readonly step: number;
-  readonly attempt: number;
-  readonly type: string;
-  readonly data: unknown;
-  readonly at: string;
 }
 
 /**
@@ -107,23 +139,30 @@ export async function readEvents(
   afterSeq: number,
   limit = 1_000,
 ): Promise<SessionEvent[]> {
-  const { rows } = await db.execute<EventRow>(sql`
-    (select seq, epoch, step, attempt, type, data, to_json(at) #>> '{}' as at from events
-      where session_id = ${sessionId} and seq > ${afterSeq} order by seq limit ${limit})
-    union all
-    (select seq, epoch, step, attempt, 'llm:chunk', json_build_object('chunkType', chunk_type, 'text', text),
-      to_json(at) #>> '{}' from stream_chunks
-      where session_id = ${sessionId} and seq > ${afterSeq} order by seq limit ${limit})
-    order by seq limit ${limit}`);
-  return rows.map(
-    (row) =>
-      ({
-        ...row,
-        seq: Number(row.seq),
-        sessionId,
-        at: new Date(row.at).toISOString(),
-      }) as SessionEvent,
-  );
+  const { seq, epoch, step, attempt, type, data, at } = events;
+  const stored = db
+    .select({ seq, epoch, step, attempt, type, data, at })
+    .from(events)
+    .where(and(eq(events.sessionId, sessionId), gt(seq, afterSeq)))
+    .orderBy(asc(seq))
+    .limit(limit);
+  const pieces = db
+    .select({
+      seq: streamChunks.seq,
+      epoch: streamChunks.epoch,
+      step: streamChunks.step,
+      attempt: streamChunks.attempt,
+      type: sql<string>`'llm:chunk'`,
+      data: sql<unknown>`json_build_object('chunkType', ${streamChunks.chunkType}, 'text', ${streamChunks.text})`,
+      at: streamChunks.at,
+    })
+    .from(streamChunks)
+    .where(and(eq(streamChunks.sessionId, sessionId), gt(streamChunks.seq, afterSeq)))
+    .orderBy(asc(streamChunks.seq))
+    .limit(limit);
+  const both = unionAll(stored, pieces).as("both");
+  const rows = await db.select().from(both).orderBy(asc(both.seq)).limit(limit);
+  return rows.map((row) => ({ ...row, sessionId, at: row.at.toISOString() }) as SessionEvent);
 }
 
 /** How far a watcher has seen, and the last event among it that is kept: pieces of answers are not. */
@@ -143,17 +182,27 @@ export async function restoredTo(
   { seq, last }: Seen,
 ): Promise<number | undefined> {
   const at = last?.at ?? null;
-  const { rows } = await db.execute<{ counted: string; isThere: boolean; before: string }>(sql`
-    select c.event_seq as counted,
-      exists(select 1 from events where session_id = ${sessionId} and seq = ${last?.seq ?? 0}
-        and date_trunc('milliseconds', at) = ${at}::timestamptz) as "isThere",
-      (select coalesce(max(seq), 0) from events where session_id = ${sessionId} and seq <= ${last?.seq ?? 0}
-        and date_trunc('milliseconds', at) <= ${at}::timestamptz) as before
-    from cursors c where c.session_id = ${sessionId}`);
-  const [found] = rows;
+  const shownAt = sql`date_trunc('milliseconds', ${events.at})`;
+  const upTo = and(eq(events.sessionId, sessionId), lte(events.seq, last?.seq ?? 0));
+  const same = part
+    .select(ANY)
+    .from(events)
+    .where(and(upTo, eq(events.seq, last?.seq ?? 0), sql`${shownAt} = ${at}::timestamptz`));
+  const before = part
+    .select({ seq: max(events.seq) })
+    .from(events)
+    .where(and(upTo, sql`${shownAt} <= ${at}::timestamptz`));
+  const [found] = await db
+    .select({
+      counted: cursors.eventSeq,
+      isThere: sql<boolean>`${exists(same)}`,
+      before: sql<number>`coalesce(${before}, 0)`.mapWith(Number),
+    })
+    .from(cursors)
+    .where(eq(cursors.sessionId, sessionId));
   if (found === undefined || found.isThere) return undefined;
-  if (last !== undefined) return Number(found.before);
-  return Number(found.counted) < seq ? Number(found.counted) : undefined;
+  if (last !== undefined) return found.before;
+  return found.counted < seq ? found.counted : undefined;
 }
 
 /** Wakes watchers. */

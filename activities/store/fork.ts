@@ -1,8 +1,25 @@
 /** Forks a session: copies its rows up to a step under a new id. The original is not changed. */
-import { sql } from "drizzle-orm";
+import { and, desc, eq, inArray, lt, max, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import { estimateMessage } from "../contract/request-size.ts";
 import type { Message } from "../contract/message.ts";
 import type { Queryable, Store } from "./db.ts";
+import { isLive } from "./live-line.ts";
+import {
+  checkpoints,
+  compactionEvents,
+  cursors,
+  egressRules,
+  guidance,
+  questions,
+  repositories,
+  sessions,
+  storedMessages,
+  toolCalls,
+  toolOutputs,
+  viewMarks,
+} from "./schema/index.ts";
+import { copyRows, insertFrom, part } from "./statements.ts";
 import { filesAsOf } from "./saved-bytes.ts";
 import { outputHandle } from "./tool-calls.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
@@ -33,21 +50,38 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
     async (tx): Promise<Forked> => {
       const step = await unfinishedStep(tx, fork);
       if (step !== null) return { kind: "unfinished", step };
-      const made = await tx.execute(sql`
-        insert into sessions (id, task, config, instructions, epoch, owner)
-        select ${to}, task, config, instructions, epoch, owner from sessions where id = ${from} on conflict do nothing`);
+      const { task, config, instructions, epoch, owner } = sessions;
+      const made = await tx.execute(
+        insertFrom(
+          sessions,
+          { id: to, task, config, instructions, epoch, owner },
+          sql`from ${sessions} where ${sessions.id} = ${from} on conflict do nothing`,
+        ),
+      );
       if (made.rowCount === 0) return { kind: "taken" };
       await copyConversation(tx, fork);
       await copyDecisions(tx, fork);
       await copyFiles(tx, fork);
       // Each session has its own branch; publications belong to the original and are not copied.
-      await tx.execute(sql`
-        insert into repositories (session_id, url, ref, base_commit, branch)
-        select ${to}, url, ref, base_commit, replace(branch, ${from}, ${to}) from repositories where session_id = ${from}`);
-      await tx.execute(sql`
-        insert into cursors (session_id, message_sequence) select ${to}, greatest(
-          coalesce((select max(sequence) from stored_messages where session_id = ${to}), 0),
-          coalesce((select max(sequence) from tool_calls where session_id = ${to}), 0))`);
+      await tx.execute(
+        copyRows(
+          repositories,
+          { sessionId: to, branch: sql`replace(${repositories.branch}, ${from}, ${to})` },
+          sql`where ${repositories.sessionId} = ${from}`,
+        ),
+      );
+      const said = part
+        .select({ last: max(storedMessages.sequence) })
+        .from(storedMessages)
+        .where(eq(storedMessages.sessionId, to));
+      const called = part
+        .select({ last: max(toolCalls.sequence) })
+        .from(toolCalls)
+        .where(eq(toolCalls.sessionId, to));
+      await tx.insert(cursors).values({
+        sessionId: to,
+        messageSequence: sql`greatest(coalesce(${said}, 0), coalesce(${called}, 0))`,
+      });
       await informModel(tx, fork);
       return { kind: "forked" };
     },
@@ -59,61 +93,96 @@ type Transaction = Parameters<Parameters<Store["db"]["transaction"]>[0]>[0];
 
 /** The last step to be copied that has calls which still run; null if there is none. */
 async function unfinishedStep(tx: Transaction, { from, beforeStep }: Fork): Promise<number | null> {
-  const { rows } = await tx.execute<{ step: number | null }>(sql`
-    select max(step) as step from tool_calls where session_id = ${from} and superseded_epoch is null
-    and step < ${beforeStep} and status in ('pending', 'running')`);
-  return rows[0]?.step ?? null;
+  const [row] = await tx
+    .select({ step: max(toolCalls.step) })
+    .from(toolCalls)
+    .where(
+      and(
+        isLive(toolCalls, from),
+        lt(toolCalls.step, beforeStep),
+        inArray(toolCalls.status, ["pending", "running"]),
+      ),
+    );
+  return row?.step ?? null;
 }
 
-async function copyConversation(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
+/** The rows of the live line that belong to earlier steps. */
+const earlier = (
+  table: { readonly sessionId: PgColumn; readonly supersededEpoch: PgColumn; readonly step: PgColumn },
+  { from, beforeStep }: Fork,
+) => sql`where ${isLive(table, from)} and ${table.step} < ${beforeStep}`;
+
+async function copyConversation(tx: Transaction, fork: Fork): Promise<void> {
+  const { from, to, beforeStep } = fork;
+  const live = { sessionId: to, supersededBy: sql`null` };
   // A round made at the first step that is not copied is made again when it is due.
-  await tx.execute(sql`
-    insert into compaction_events (session_id, epoch, step, round, trigger, strategy, status, reason, attempts,
-      tokens_before, tokens_after, from_sequence, to_sequence, summary_content, replaced, duration_ms, created_at)
-    select ${to}, epoch, step, round, trigger, strategy, status, reason, attempts,
-      tokens_before, tokens_after, from_sequence, to_sequence, summary_content, replaced, duration_ms, created_at
-    from compaction_events where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
-  await tx.execute(sql`
-    insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
-      pruned_step, created_at)
-    select ${to}, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
-      case when pruned_step < ${beforeStep} then pruned_step end, created_at
-    from stored_messages where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
+  await tx.execute(
+    copyRows(compactionEvents, live, sql`${earlier(compactionEvents, fork)} order by ${compactionEvents.id}`),
+  );
+  const { prunedStep } = storedMessages;
+  await tx.execute(
+    copyRows(
+      storedMessages,
+      { ...live, prunedStep: sql`case when ${prunedStep} < ${beforeStep} then ${prunedStep} end` },
+      sql`${earlier(storedMessages, fork)} order by ${storedMessages.id}`,
+    ),
+  );
   // Later marks are copied as ones of another line: a round that was undone later is in force again.
-  await tx.execute(sql`
-    insert into view_marks (session_id, epoch, step, kind, round, round_epoch, sequences, request_id, created_at,
-      superseded_epoch, superseded_by)
-    select ${to}, epoch, step, kind, round, round_epoch, sequences, request_id, created_at,
-      case when step >= ${beforeStep} then 0 end, case when step >= ${beforeStep} then array[0] end
-    from view_marks where session_id = ${from} and superseded_epoch is null order by id`);
+  const isLater = sql`${viewMarks.step} >= ${beforeStep}`;
+  await tx.execute(
+    copyRows(
+      viewMarks,
+      {
+        sessionId: to,
+        supersededEpoch: sql`case when ${isLater} then 0 end`,
+        supersededBy: sql`case when ${isLater} then array[0] end`,
+      },
+      sql`where ${isLive(viewMarks, from)} order by ${viewMarks.id}`,
+    ),
+  );
   await applyMarks(tx, to);
-  await tx.execute(sql`
-    insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, status, fence, container,
-      exit_code, streams, truncated, started_at, finished_at)
-    select ${to}, epoch, step, index, call_id, name, sequence, status, fence, container, exit_code, streams, truncated,
-      started_at, finished_at
-    from tool_calls where session_id = ${from} and superseded_epoch is null and step < ${beforeStep}`);
-  await tx.execute(sql`
-    insert into tool_outputs (session_id, handle, part, "offset", content)
-    select ${to}, handle, part, "offset", content from tool_outputs where session_id = ${from} and handle in (
-      select ${outputHandle("c")} from tool_calls c where session_id = ${to})`);
+  await tx.execute(copyRows(toolCalls, live, earlier(toolCalls, fork)));
+  const copied = part.select({ handle: outputHandle }).from(toolCalls).where(eq(toolCalls.sessionId, to));
+  await tx.execute(
+    copyRows(
+      toolOutputs,
+      { sessionId: to },
+      sql`where ${toolOutputs.sessionId} = ${from} and ${inArray(toolOutputs.handle, copied)}`,
+    ),
+  );
   // So that a reset of the new session can deliver the copied messages again.
-  await tx.execute(sql`
-    insert into guidance (session_id, id, parts, queued_at, author, delivered_sequence)
-    select ${to}, id, parts, queued_at, author, delivered_sequence from guidance where session_id = ${from}
-    and delivered_sequence in (select sequence from stored_messages where session_id = ${to}) order by ordinal`);
+  const carrying = part
+    .select({ sequence: storedMessages.sequence })
+    .from(storedMessages)
+    .where(eq(storedMessages.sessionId, to));
+  await tx.execute(
+    copyRows(
+      guidance,
+      { sessionId: to, dropped: false },
+      sql`where ${guidance.sessionId} = ${from} and ${inArray(guidance.deliveredSequence, carrying)}
+        order by ${guidance.ordinal}`,
+    ),
+  );
 }
 
 /** Copies what people had allowed and approved by then. */
-async function copyDecisions(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
-  await tx.execute(sql`
-    insert into egress_rules (session_id, epoch, step, domain, by) select ${to}, epoch, step, domain, by
-    from egress_rules where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
-  await tx.execute(sql`
-    insert into questions (session_id, epoch, id, step, call_index, kind, text, input_hash, asked_at, status, answer,
-      answered_by, answered_at)
-    select ${to}, epoch, id, step, call_index, kind, text, input_hash, asked_at, status, answer, answered_by, answered_at
-    from questions where session_id = ${from} and kind = 'plan' and status = 'answered' and step < ${beforeStep}`);
+async function copyDecisions(tx: Transaction, fork: Fork): Promise<void> {
+  const { from, to, beforeStep } = fork;
+  await tx.execute(
+    copyRows(
+      egressRules,
+      { sessionId: to, supersededBy: sql`null`, at: sql`now()` },
+      sql`${earlier(egressRules, fork)} order by ${egressRules.id}`,
+    ),
+  );
+  await tx.execute(
+    copyRows(
+      questions,
+      { sessionId: to, supersededFrom: sql`null`, supersededBy: sql`null` },
+      sql`where ${questions.sessionId} = ${from} and ${questions.kind} = 'plan' and ${questions.status} = 'answered'
+        and ${questions.step} < ${beforeStep}`,
+    ),
+  );
 }
 
 /**
@@ -122,26 +191,35 @@ async function copyDecisions(tx: Transaction, { from, to, beforeStep }: Fork): P
  */
 async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
   // What others build on comes first.
-  const { rows } = await tx.execute<{ id: string; parent: string | null }>(sql`
-    with recursive live as (
-      select id, step, epoch from checkpoints
-      where session_id = ${from} and superseded_epoch is null and step < ${beforeStep}
-    ), chain as (
-      select id, parent_id from checkpoints where id in (
-        (select id from live order by step desc, epoch desc limit 1)
-        union (select id from live where step = 0 order by epoch desc limit 1))
+  const { id, parentId, step, epoch } = checkpoints;
+  const live = and(isLive(checkpoints, from), lt(step, beforeStep));
+  const newest = part.select({ id }).from(checkpoints).where(live).orderBy(desc(step), desc(epoch)).limit(1);
+  const initial = part
+    .select({ id })
+    .from(checkpoints)
+    .where(and(live, eq(step, 0)))
+    .orderBy(desc(epoch))
+    .limit(1);
+  const { rows } = await tx.execute<{ save: string; base: string | null }>(sql`
+    with recursive links(save, base) as (
+      select ${id}, ${parentId} from ${checkpoints} where ${id} in (${newest} union ${initial})
       union
-      select c.id, c.parent_id from checkpoints c join chain on c.id = chain.parent_id where c.session_id = ${from}
+      select ${id}, ${parentId} from ${checkpoints} join links on ${id} = base where ${checkpoints.sessionId} = ${from}
     )
-    select id, parent_id as parent from chain order by id`);
+    select save, base from links order by save`);
   const copies = new Map<string, string>();
-  for (const { id, parent } of rows) {
-    const below = parent === null ? null : (copies.get(parent) ?? parent);
+  for (const { save, base } of rows) {
+    const below = base === null ? null : (copies.get(base) ?? base);
     // One at a time: a client's role may give no row a number that its sequence has not just given it.
-    const made = await tx.execute<{ id: string }>(sql`
-      insert into checkpoints (session_id, epoch, step, parent_id, manifest, pack)
-      select ${to}, epoch, step, ${below}::bigint, manifest, pack from checkpoints where id = ${id} returning id`);
-    copies.set(id, made.rows[0]?.id ?? id);
+    const { manifest, pack } = checkpoints;
+    const made = await tx.execute<{ made: string }>(
+      insertFrom(
+        checkpoints,
+        { sessionId: to, epoch, step, parentId: sql`${below}::bigint`, manifest, pack },
+        sql`from ${checkpoints} where ${id} = ${save} returning ${id} as made`,
+      ),
+    );
+    copies.set(save, made.rows[0]?.made ?? save);
   }
 }
 
@@ -149,9 +227,18 @@ const originOf = (from: string) => `[This conversation continues from an earlier
 
 /** Whether a session was made by this very order. */
 export async function isFork(db: Queryable, { from, to, beforeStep }: Fork): Promise<boolean> {
-  const { rows } = await db.execute(sql`select 1 from stored_messages
-    where session_id = ${to} and step = ${beforeStep} and slot = 'reset' and kind = 'notice'
-    and starts_with(content->0->>'text', ${originOf(from)})`);
+  const rows = await db
+    .select({ id: storedMessages.id })
+    .from(storedMessages)
+    .where(
+      and(
+        eq(storedMessages.sessionId, to),
+        eq(storedMessages.step, beforeStep),
+        eq(storedMessages.slot, "reset"),
+        eq(storedMessages.kind, "notice"),
+        sql`starts_with(${storedMessages.content}->0->>'text', ${originOf(from)})`,
+      ),
+    );
   return rows.length > 0;
 }
 
@@ -159,9 +246,9 @@ async function informModel(tx: Transaction, { from, to, beforeStep }: Fork): Pro
   const filesAre = await filesAsOf(tx, from, beforeStep);
   const text = `${originOf(from)}The files in /workspace are ${filesAre}; processes that were started are not there.]`;
   const message: Message = { role: "user", content: [{ type: "text", text }] };
-  const { rows } = await tx.execute<{ epoch: number }>(sql`select epoch from sessions where id = ${to}`);
+  const [row] = await tx.select({ epoch: sessions.epoch }).from(sessions).where(eq(sessions.id, to));
   await insertMessage(tx, to, await takeSequences(tx, to, 1), {
-    epoch: rows[0]?.epoch ?? 1,
+    epoch: row?.epoch ?? 1,
     step: beforeStep,
     slot: "reset",
     kind: "notice",

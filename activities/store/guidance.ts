@@ -3,7 +3,9 @@ import { and, asc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { UserPart } from "../contract/message.ts";
 import type { Guidance } from "../contract/guidance.ts";
 import type { Queryable } from "./db.ts";
+import { isLive } from "./live-line.ts";
 import { guidance, storedMessages } from "./schema/index.ts";
+import { anyOf, excluded } from "./statements.ts";
 import type { MessageMeta } from "./transcript.ts";
 
 /** Condition for the messages that no run has delivered and no one has withdrawn. */
@@ -67,11 +69,13 @@ export async function deliveredGuidance(
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   if (ids.length === 0) return new Map();
-  const { rows } = await db.execute<{ id: string; sequence: string }>(sql`
-    select carried.id, sequence from stored_messages, json_array_elements_text(meta->'ids') as carried(id)
-    where session_id = ${sessionId} and superseded_epoch is null and kind = 'guidance'
-    and carried.id in (select json_array_elements_text(${JSON.stringify(ids)}::json))`);
-  return new Map(rows.map((row) => [row.id, Number(row.sequence)]));
+  const carried = sql<string>`carried.value`;
+  const rows = await db
+    .select({ id: carried, sequence: storedMessages.sequence })
+    .from(storedMessages)
+    .crossJoinLateral(sql`json_array_elements_text(${storedMessages.meta}->'ids') as carried(value)`)
+    .where(and(isLive(storedMessages, sessionId), eq(storedMessages.kind, "guidance"), anyOf(carried, ids)));
+  return new Map(rows.map(({ id, sequence }) => [id, sequence]));
 }
 
 export interface StepSoFar {
@@ -125,7 +129,7 @@ export async function keepDelivered(
     .onConflictDoUpdate({
       target: [guidance.sessionId, guidance.id],
       // Store the text that the worker has sanitized: the sender may not know all of the worker's secrets.
-      set: { deliveredSequence: sequence, parts: sql`excluded.parts` },
+      set: { deliveredSequence: sequence, parts: excluded(guidance.parts) },
     });
 }
 

@@ -2,10 +2,24 @@
  * The lines of a session. Each epoch but the first left an older one at some place, so epochs form a tree, and a line is the path
  * from its epoch to the root. A row belongs to a line if its epoch is on that path and no epoch on it began before the row.
  */
-import { asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { Place, ResetOrigin, SessionRuns } from "../contract/session-runs.ts";
 import type { Queryable } from "./db.ts";
-import { runs } from "./schema/index.ts";
+import { isLive } from "./live-line.ts";
+import {
+  checkpoints,
+  compactionEvents,
+  delegations,
+  egressRules,
+  guidance,
+  permissionGrants,
+  questions,
+  runs,
+  storedMessages,
+  toolCalls,
+  viewMarks,
+} from "./schema/index.ts";
+import { assigned, part } from "./statements.ts";
 
 type RunRow = typeof runs.$inferSelect;
 
@@ -91,15 +105,15 @@ async function pathOf(tx: Queryable, sessionId: string, epoch: number): Promise<
 }
 
 const MARKED = [
-  "stored_messages",
-  "compaction_events",
-  "tool_calls",
-  "checkpoints",
-  "egress_rules",
-  "permission_grants",
-  "view_marks",
+  storedMessages,
+  compactionEvents,
+  toolCalls,
+  checkpoints,
+  egressRules,
+  permissionGrants,
+  viewMarks,
 ];
-const WITH_STATUS = ["questions", "delegations"];
+const WITH_STATUS = [questions, delegations];
 
 /**
  * Brings the line of an epoch back, and marks the rows of all others.
@@ -114,36 +128,51 @@ export async function bringBack(
   const path = sql`${sql.param(await pathOf(tx, id, epoch))}::int[]`;
   let changed = 0;
   for (const table of MARKED) {
-    const name = sql.identifier(table);
-    // A row that an older version marked has one mark, which is that of the epoch that began before it.
-    const by = sql`coalesce(superseded_by, array[superseded_epoch])`;
-    const back = await tx.execute(sql`update ${name} set superseded_by = ${by}, superseded_epoch = null
-      where session_id = ${id} and superseded_epoch is not null and epoch = any(${path}) and not ${by} && ${path}`);
-    const gone =
-      await tx.execute(sql`update ${name} set superseded_by = coalesce(superseded_by, '{}'), superseded_epoch = ${next}
-      where session_id = ${id} and superseded_epoch is null
-      and (epoch <> all(${path}) or coalesce(superseded_by && ${path}, false))`);
+    const { epoch: of, sessionId, supersededBy: by, supersededEpoch } = table;
+    const back = await tx.execute(sql`update ${table} set ${assigned([supersededEpoch, null])}
+      where ${sessionId} = ${id} and ${supersededEpoch} is not null and ${of} = any(${path})
+      and not coalesce(${by}, '{}') && ${path}`);
+    const gone = await tx.execute(sql`update ${table}
+      set ${assigned([by, sql`coalesce(${by}, '{}')`], [supersededEpoch, next])}
+      where ${isLive(table, id)} and (${of} <> all(${path}) or coalesce(${by} && ${path}, false))`);
     changed += (back.rowCount ?? 0) + (gone.rowCount ?? 0);
   }
   for (const table of WITH_STATUS) {
-    const name = sql.identifier(table);
-    await tx.execute(sql`update ${name} set status = superseded_from, superseded_from = null
-      where session_id = ${id} and status = 'superseded' and superseded_from is not null
-      and epoch = any(${path}) and not coalesce(superseded_by, '{}') && ${path}`);
-    await tx.execute(sql`update ${name} set superseded_from = status, status = 'superseded'
-      where session_id = ${id} and status <> 'superseded'
-      and (epoch <> all(${path}) or coalesce(superseded_by && ${path}, false))`);
+    const { epoch: of, sessionId, status, supersededBy: by, supersededFrom: before } = table;
+    await tx.execute(sql`update ${table} set ${assigned([status, before], [before, null])}
+      where ${sessionId} = ${id} and ${status} = 'superseded' and ${before} is not null
+      and ${of} = any(${path}) and not coalesce(${by}, '{}') && ${path}`);
+    await tx.execute(sql`update ${table} set ${assigned([before, status], [status, "superseded"])}
+      where ${sessionId} = ${id} and ${status} <> 'superseded'
+      and (${of} <> all(${path}) or coalesce(${by} && ${path}, false))`);
   }
   return changed > 0;
 }
 
 /** Messages of people wait again unless the live line has them. */
 export async function settleDelivered(tx: Queryable, id: string): Promise<void> {
-  await tx.execute(sql`update guidance set delivered_sequence = null where session_id = ${id}
-    and delivered_sequence in (
-      select sequence from stored_messages where session_id = ${id} and superseded_epoch is not null)`);
-  await tx.execute(sql`update guidance g set delivered_sequence = m.sequence
-    from stored_messages m, json_array_elements_text(m.meta->'ids') as carried(id)
-    where g.session_id = ${id} and g.delivered_sequence is null and not g.dropped and g.id = carried.id
-    and m.session_id = ${id} and m.superseded_epoch is null and m.kind = 'guidance'`);
+  const isMine = eq(guidance.sessionId, id);
+  const gone = part
+    .select({ sequence: storedMessages.sequence })
+    .from(storedMessages)
+    .where(and(eq(storedMessages.sessionId, id), isNotNull(storedMessages.supersededEpoch)));
+  await tx
+    .update(guidance)
+    .set({ deliveredSequence: null })
+    .where(and(isMine, inArray(guidance.deliveredSequence, gone)));
+  await tx
+    .update(guidance)
+    .set({ deliveredSequence: sql`${storedMessages.sequence}` })
+    .from(storedMessages)
+    .innerJoin(sql`json_array_elements_text(${storedMessages.meta}->'ids') as carried(value)`, sql`true`)
+    .where(
+      and(
+        isMine,
+        isNull(guidance.deliveredSequence),
+        eq(guidance.dropped, false),
+        eq(guidance.id, sql`carried.value`),
+        isLive(storedMessages, id),
+        eq(storedMessages.kind, "guidance"),
+      ),
+    );
 }

@@ -6,7 +6,7 @@ import type { StoredMessage } from "../contract/message.ts";
 import { outOfView } from "./compactions.ts";
 import type { Queryable } from "./db.ts";
 import { isLive } from "./live-line.ts";
-import { prepared } from "./prepared.ts";
+import { prepared } from "./statements.ts";
 import { storedMessages } from "./schema/index.ts";
 import { toStoredMessage } from "./transcript.ts";
 
@@ -44,10 +44,10 @@ export async function loadViewSizes(
   const isCut = sql`${role} = 'user' and ${prunedStep} is not null`;
   const empty = sql`case when ${role} = 'tool' then '[{"type":"tool-result","text":""}]' else '[]' end`;
   const contents = sql`case when ${isCut} then ${content} else (${empty})::json end`;
-  const view = viewOf(db, contents, sql`asked.id`).as("view");
+  const view = viewOf(db, contents, sql`asked.session`).as("view");
   const rows = await db
-    .select({ asked: sql<string>`asked.id`, ...view._.selectedFields })
-    .from(sql`unnest(${sql.param([...ids])}::text[]) as asked(id)`)
+    .select({ asked: sql<string>`asked.session`, ...view._.selectedFields })
+    .from(sql`unnest(${sql.param([...ids])}::text[]) as asked(session)`)
     .crossJoinLateral(view)
     .orderBy(view.position);
   const found = new Map<string, StoredMessage[]>();
@@ -67,7 +67,7 @@ function viewOf(db: Queryable, contents: SQL, sessionId: SQL | Placeholder) {
   // The system prompt is not part of the view.
   const live = and(isLive(storedMessages, sessionId), ne(role, "system"));
   const gone = db.$with("gone").as(outOfView(sessionId));
-  const inView = and(live, sql`not ${sequence} <@ (select sequences from gone)`);
+  const inView = and(live, sql`not ${sequence} <@ (select out_of_view from gone)`);
   const edge = db.$with("edge").as(
     db
       .select({ summary: sql`coalesce(max(${position}), 0)`.as("summary") })

@@ -2,7 +2,8 @@
  * Steps that a run has finished and whose rows are gone: Postgres was restored from a backup that is older than Temporal. A notice
  * to the model, in the place of the missing rows, is also the record of what is missing.
  */
-import { and, eq, sql } from "drizzle-orm";
+import { and, desc, eq, max, sql, type SQLWrapper } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { estimateMessage } from "../contract/request-size.ts";
 import type { Guidance } from "../contract/guidance.ts";
 import type { Message } from "../contract/message.ts";
@@ -11,28 +12,47 @@ import type { EventData } from "./event.ts";
 import { appendEvents } from "./events.ts";
 import { parkGuidance } from "./guidance.ts";
 import { isLive } from "./live-line.ts";
-import { events, sessions, storedMessages } from "./schema/index.ts";
+import { checkpoints, events, modelCalls, sessions, storedMessages } from "./schema/index.ts";
+import { part } from "./statements.ts";
 import { insertMessage, takeSequences, type MessageMeta } from "./transcript.ts";
 
 export type MissingRows = EventData["record:missing"];
 
 const SLOT = "missing";
 
+const reached = alias(storedMessages, "reached");
+
 /** The last step of the live line that its newest answer, result or notice of missing steps belongs to; one row of an index. */
-export const reachedStep = sql<number>`coalesce((select m.step - (m.slot = 'missing')::int from stored_messages as m
-  where m.session_id = ${sessions.id} and m.superseded_epoch is null and (m.slot in ('assistant', 'missing') or m.role = 'tool')
-  order by m.position desc limit 1), 0)`;
+export const reachedStep = sql<number>`coalesce(${part
+  .select({ step: sql`${reached.step} - (${reached.slot} = 'missing')::int` })
+  .from(reached)
+  .where(
+    and(
+      isLive(reached, sql`${sessions.id}`),
+      sql`(${reached.slot} in ('assistant', 'missing') or ${reached.role} = 'tool')`,
+    ),
+  )
+  .orderBy(desc(reached.position))
+  .limit(1)}, 0)`;
 
 /**
  * The last step of the live line that anything is known of: its answer, or that it is missing. Of steps that a person interrupted before
  * the model said anything only bills are left. Checkpoints do not count: files are saved in the background, also after a restore.
  */
 export async function knownStep(db: Queryable, sessionId: string): Promise<number> {
-  const { rows } = await db.execute<{ step: number }>(sql`
-    select greatest(0, ${toldStep(sessionId)},
-      (select max(step) from model_calls
-        where session_id = ${sessionId} and status = 'wasted' and finish = 'interrupted')) as step`);
-  return rows[0]?.step ?? 0;
+  const isInterrupted = and(
+    eq(modelCalls.sessionId, sessionId),
+    eq(modelCalls.status, "wasted"),
+    eq(modelCalls.finish, "interrupted"),
+  );
+  return highestOf(
+    db,
+    toldStep(sessionId),
+    part
+      .select({ highest: max(modelCalls.step) })
+      .from(modelCalls)
+      .where(isInterrupted),
+  );
 }
 
 /**
@@ -40,15 +60,31 @@ export async function knownStep(db: Queryable, sessionId: string): Promise<numbe
  * was interrupted before the model said anything has no answer, and may have a checkpoint.
  */
 export async function lastUsedStep(db: Queryable, sessionId: string): Promise<number> {
-  const { rows } = await db.execute<{ step: number }>(sql`
-    select greatest(0, ${toldStep(sessionId)},
-      (select max(step) from checkpoints where session_id = ${sessionId} and superseded_epoch is null)) as step`);
-  return rows[0]?.step ?? 0;
+  return highestOf(
+    db,
+    toldStep(sessionId),
+    part
+      .select({ highest: max(checkpoints.step) })
+      .from(checkpoints)
+      .where(isLive(checkpoints, sessionId)),
+  );
 }
 
-const toldStep = (sessionId: string) => sql`
-  (select max(step - (slot = 'missing')::int) from stored_messages
-    where session_id = ${sessionId} and slot in ('assistant', 'missing') and superseded_epoch is null)`;
+const toldStep = (sessionId: string) =>
+  part
+    .select({
+      highest: sql<number | null>`max(${storedMessages.step} - (${storedMessages.slot} = 'missing')::int)`,
+    })
+    .from(storedMessages)
+    .where(and(isLive(storedMessages, sessionId), sql`${storedMessages.slot} in ('assistant', 'missing')`));
+
+/** By one statement, and so one snapshot. */
+async function highestOf(db: Queryable, one: SQLWrapper, other: SQLWrapper): Promise<number> {
+  const { rows } = await db.execute<{ highest: number }>(
+    sql`select greatest(0, ${one}, ${other}) as highest`,
+  );
+  return rows[0]?.highest ?? 0;
+}
 
 /** Whether the rows of this step are among those that are missing. */
 export async function isStepMissing(db: Queryable, sessionId: string, step: number): Promise<boolean> {

@@ -1,11 +1,12 @@
 /** Usage and cost: one row per request to a provider, kept or wasted, and how accurate the estimates were. */
-import { and, eq, gt, lt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, lt, sql } from "drizzle-orm";
+import { alias, type AnyPgColumn } from "drizzle-orm/pg-core";
 import { learnRatio, type TokenRatio } from "../contract/request-size.ts";
-import type { AnyPgColumn } from "drizzle-orm/pg-core";
 import type { SessionBill } from "../config/cost.ts";
 import type { StepUsage } from "../contract/activities.ts";
 import type { Queryable } from "./db.ts";
-import { modelCalls, tokenRatios } from "./schema/index.ts";
+import { events, modelCalls, sessions, tokenRatios } from "./schema/index.ts";
+import { insertFrom, part } from "./statements.ts";
 
 export interface ModelCallRow {
   readonly sessionId: string;
@@ -129,31 +130,56 @@ export async function recordLostCalls(
   const usd = JSON.stringify(
     Object.fromEntries(rates.toReversed().map(({ model, usdPerToken }) => [model, usdPerToken ?? null])),
   );
+  const [begun, thinking] = [alias(events, "begun"), alias(events, "thinking")];
+  const announced = part
+    .select({ name: sql`${thinking.data}->>'model'` })
+    .from(thinking)
+    .where(
+      and(
+        eq(thinking.sessionId, sessionId),
+        eq(thinking.type, "llm:thinking"),
+        gt(thinking.seq, begun.seq),
+        eq(thinking.epoch, begun.epoch),
+        eq(thinking.step, begun.step),
+        eq(thinking.attempt, begun.attempt),
+      ),
+    )
+    .orderBy(asc(thinking.seq))
+    .limit(1);
+  const [{ model: own }] = rates;
+  const isAsked = sql`in_epoch = asked_epoch and in_step = asked_step`;
   await db.execute(sql`
-    with started as (
-      select epoch, step, attempt, seq, coalesce((data->>'estimatedInput')::int, 0) as input,
-        coalesce((data->>'estimated')::boolean, true) as pure,
-        coalesce((select thinking.data->>'model' from events thinking where thinking.session_id = ${sessionId}
-          and thinking.type = 'llm:thinking' and thinking.seq > announced.seq and thinking.epoch = announced.epoch
-          and thinking.step = announced.step and thinking.attempt = announced.attempt
-          order by thinking.seq limit 1), ${rates[0].model}) as model
-      from events announced where session_id = ${sessionId} and type = 'step:started'),
-    billed as (
-      select epoch, step, attempt, model from model_calls where session_id = ${sessionId} and purpose = 'step'),
+    with started(asked_epoch, asked_step, try, place, input, pure, asked_model) as (
+      select ${begun.epoch}, ${begun.step}, ${begun.attempt}, ${begun.seq}, coalesce((${begun.data}->>'estimatedInput')::int, 0),
+        coalesce((${begun.data}->>'estimated')::boolean, true), coalesce(${announced}, ${own})
+      from ${events} ${begun} where ${begun.sessionId} = ${sessionId} and ${begun.type} = 'step:started'),
+    billed(in_epoch, in_step, in_try, by_model) as (
+      select ${modelCalls.epoch}, ${modelCalls.step}, ${modelCalls.attempt}, ${modelCalls.model} from ${modelCalls}
+      where ${modelCalls.sessionId} = ${sessionId} and ${modelCalls.purpose} = 'step'),
     lost as (
-      select *, row_number() over (partition by epoch, step order by seq desc) as place from (
-        select *, row_number() over (partition by epoch, step, attempt, model order by seq desc) as back,
-          count(*) over (partition by epoch, step, attempt, model) as asked,
-          count(*) over (partition by epoch, step) as asked_in_step
+      select *, row_number() over (partition by asked_epoch, asked_step order by place desc) as rank from (
+        select *, row_number() over (partition by asked_epoch, asked_step, try, asked_model order by place desc) as back,
+          count(*) over (partition by asked_epoch, asked_step, try, asked_model) as asked,
+          count(*) over (partition by asked_epoch, asked_step) as asked_in_step
         from started) counted
-      where back <= asked - (select count(*) from billed where billed.epoch = counted.epoch and billed.step = counted.step
-        and billed.attempt = counted.attempt and billed.model = counted.model))
-    insert into model_calls (session_id, epoch, step, attempt, purpose, model, status, error, estimated_input, estimate_pure, cost_usd)
-    select ${sessionId}, epoch, step, attempt, 'step', model, 'wasted',
-      'Nothing of the answer was kept: its worker ended before it was stored.', input, pure,
-      input * (${usd}::jsonb->>(case when ${usd}::jsonb ? model then model else ${rates[0].model} end))::float8
-    from lost
-    where place <= asked_in_step - (select count(*) from billed where billed.epoch = lost.epoch and billed.step = lost.step)`);
+      where back <= asked - (select count(*) from billed where ${isAsked} and in_try = try and by_model = asked_model))
+    ${insertFrom(
+      modelCalls,
+      {
+        sessionId,
+        epoch: sql`asked_epoch`,
+        step: sql`asked_step`,
+        attempt: sql`try`,
+        purpose: sql`'step'`,
+        model: sql`asked_model`,
+        status: sql`'wasted'`,
+        error: "Nothing of the answer was kept: its worker ended before it was stored.",
+        estimatedInput: sql`input`,
+        estimatePure: sql`pure`,
+        costUsd: sql`input * (${usd}::jsonb->>(case when ${usd}::jsonb ? asked_model then asked_model else ${own} end))::float8`,
+      },
+      sql`from lost where rank <= asked_in_step - (select count(*) from billed where ${isAsked})`,
+    )}`);
 }
 
 const isUncosted = sql`${modelCalls.costUsd} is null and ${modelCalls.inputTokens} is not null`;
@@ -209,12 +235,19 @@ export async function totalUsage(db: Queryable, sessionId: string): Promise<Step
 
 /** USD of all calls whose cost is known, of a session with its delegates or of a delegate with its siblings. */
 export async function spentUsd(db: Queryable, sessionId: string): Promise<number> {
+  const [member, own] = [alias(sessions, "member"), alias(sessions, "own")];
   const [row] = await db
     .select({ spent: sql<number>`coalesce(sum(${modelCalls.costUsd}), 0)::float8` })
     .from(modelCalls)
     .where(
-      sql`${modelCalls.sessionId} in (select t.id from sessions as t, sessions as s where s.id = ${sessionId}
-        and coalesce(s.parent_id, s.id) in (t.id, t.parent_id))`,
+      inArray(
+        modelCalls.sessionId,
+        part
+          .select({ id: member.id })
+          .from(member)
+          .innerJoin(own, sql`coalesce(${own.parentId}, ${own.id}) in (${member.id}, ${member.parentId})`)
+          .where(eq(own.id, sessionId)),
+      ),
     );
   return row?.spent ?? 0;
 }

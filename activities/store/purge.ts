@@ -2,7 +2,7 @@
 import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
-import { getTableColumns, inArray, sql, type Column } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, inArray, sql, type Column } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
 import { cleanDeep } from "../redaction/clean-deep.ts";
 import { createMasker } from "../redaction/secret-mask.ts";
@@ -11,7 +11,16 @@ import { packPieces } from "./checkpoints.ts";
 import type { Database, Queryable } from "./db.ts";
 import { lockFamily, type FamilyMember } from "./delete-session.ts";
 import { sessionTables } from "./session-tables.ts";
-import { blobs, blobUses, checkpoints, sessions, toolOutputs } from "./schema/index.ts";
+import {
+  blobs,
+  blobUses,
+  checkpoints,
+  guidance,
+  sessions,
+  storedMessages,
+  toolOutputs,
+} from "./schema/index.ts";
+import { assigned } from "./statements.ts";
 
 const PURGED = "[purged]";
 /** Rows that are read and written at once. */
@@ -113,13 +122,19 @@ const holdsWords = (column: Column) =>
 /** Whole outputs are read by offset: the replacement has the same length, also across two pieces. */
 async function purgeOutputs(tx: Queryable, ids: readonly string[], text: string): Promise<number> {
   const finder = finderOf(text);
-  const { rows: outputs } = await tx.execute<{ id: string; handle: string }>(
-    sql`select distinct session_id as id, handle from tool_outputs where session_id in ${[...ids]}`,
-  );
+  const outputs = await tx
+    .selectDistinct({ id: toolOutputs.sessionId, handle: toolOutputs.handle })
+    .from(toolOutputs)
+    .where(inArray(toolOutputs.sessionId, [...ids]));
   let changed = 0;
   for (const { id, handle } of outputs) {
-    const { rows: parts } = await tx.execute<{ part: number; content: string }>(sql`
-      select part, content from tool_outputs where session_id = ${id} and handle = ${handle} order by part for update`);
+    const isMine = and(eq(toolOutputs.sessionId, id), eq(toolOutputs.handle, handle));
+    const parts = await tx
+      .select({ part: toolOutputs.part, content: toolOutputs.content })
+      .from(toolOutputs)
+      .where(isMine)
+      .orderBy(asc(toolOutputs.part))
+      .for("update");
     const clean = finder.replace(parts.map(({ content }) => content).join(""), (chars) => "*".repeat(chars));
     let end = 0;
     for (const { part, content } of parts) {
@@ -128,8 +143,10 @@ async function purgeOutputs(tx: Queryable, ids: readonly string[], text: string)
       const now = clean.slice(begin, end);
       if (now === content) continue;
       changed += 1;
-      await tx.execute(sql`
-        update tool_outputs set content = ${now} where session_id = ${id} and handle = ${handle} and part = ${part}`);
+      await tx
+        .update(toolOutputs)
+        .set({ content: now })
+        .where(and(isMine, eq(toolOutputs.part, part)));
     }
   }
   return changed;
@@ -156,14 +173,14 @@ async function purgeBlobs(tx: Queryable, ids: readonly string[], text: string) {
     const clean = Buffer.from(purged(Buffer.from(bytes).toString()));
     const { data } = await saveBlob(tx, clean, row.mediaType);
     for (const [table, column] of [
-      ["stored_messages", "content"],
-      ["guidance", "parts"],
-    ] as const)
-      await tx.execute(sql`
-        update ${sql.identifier(table)} set ${sql.identifier(column)} =
-          replace(${sql.identifier(column)}::text, ${`@blob:${sha256}`}, ${data})::json
-        where session_id in ${[...ids]} and strpos(${sql.identifier(column)}::text, ${sha256}) > 0`);
-    await tx.execute(sql`delete from blob_uses where session_id in ${[...ids]} and sha256 = ${sha256}`);
+      [storedMessages, storedMessages.content],
+      [guidance, guidance.parts],
+    ] as const) {
+      const without = sql`replace(${column}::text, ${`@blob:${sha256}`}, ${data})::json`;
+      await tx.execute(sql`update ${table} set ${assigned([column, without])}
+        where ${inArray(table.sessionId, [...ids])} and strpos(${column}::text, ${sha256}) > 0`);
+    }
+    await tx.delete(blobUses).where(and(inArray(blobUses.sessionId, [...ids]), eq(blobUses.sha256, sha256)));
   }
   await dropBlobs(tx, cleaned);
   return { files: found.length - cleaned.length };

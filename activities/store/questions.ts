@@ -1,6 +1,7 @@
 /** Questions to people and how they ended. A row is marked, never deleted; the workflow decides which answer counts. */
 import { rowsGone } from "../contract/failures.ts";
 import { and, asc, eq, isNull, like, ne, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { QuestionKind } from "../contract/questions.ts";
 import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
@@ -248,10 +249,11 @@ export async function listQuestions(
   db: Queryable,
   { of, all = false }: { readonly of?: string | undefined; readonly all?: boolean | undefined },
 ): Promise<ListedQuestion[]> {
-  const family = sql`with recursive family as (
-      select id from sessions where id = ${of ?? ""}
-      union all select s.id from sessions s join family f on s.parent_id = f.id
-    ) select id from family`;
+  const delegate = alias(sessions, "delegate");
+  const family = sql`with recursive family(member) as (
+      select ${of ?? ""}::text
+      union all select ${delegate.id} from ${sessions} ${delegate} join family on ${delegate.parentId} = member
+    ) select member from family`;
   const rows = await db
     .select({ row: questions })
     .from(questions)

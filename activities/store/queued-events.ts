@@ -6,14 +6,15 @@ import { and, eq, sql } from "drizzle-orm";
 import type { QueuedMessage } from "../contract/guidance.ts";
 import type { Queryable } from "./db.ts";
 import { appendEvents } from "./events.ts";
-import { events } from "./schema/index.ts";
+import { cursors, events } from "./schema/index.ts";
+import { anyOf } from "./statements.ts";
 
 /** Beyond this many, messages are not announced one by one: a person may queue no more. */
 const MAX_ANNOUNCED = 100;
 
-interface Announced extends Record<string, unknown> {
+interface Announced {
   readonly id: string;
-  readonly seq: string;
+  readonly seq: number;
   readonly data: QueuedMessage;
 }
 
@@ -25,18 +26,33 @@ export async function announceQueued(
 ): Promise<ReadonlyMap<string, Announced>> {
   const list = messages.slice(0, MAX_ANNOUNCED);
   if (list.length === 0) return new Map();
-  await tx.execute(sql`select 1 from cursors where session_id = ${at.sessionId} for update`);
-  const ids = JSON.stringify(list.map(({ id }) => id));
-  const { rows } = await tx.execute<Announced>(sql`
-    select data->>'id' as id, seq, data from events where session_id = ${at.sessionId} and type = 'message:queued'
-    and data->>'id' in (select json_array_elements_text(${ids}::json))`);
+  await tx
+    .select({ seq: cursors.eventSeq })
+    .from(cursors)
+    .where(eq(cursors.sessionId, at.sessionId))
+    .for("update");
+  const id = sql<string>`${events.data}->>'id'`;
+  const rows = await tx
+    .select({ id: sql<string>`${id}`, seq: events.seq, data: sql<QueuedMessage>`${events.data}` })
+    .from(events)
+    .where(
+      and(
+        eq(events.sessionId, at.sessionId),
+        // Not as a parameter: the index has only these.
+        sql`${events.type} = 'message:queued'`,
+        anyOf(
+          id,
+          list.map((message) => message.id),
+        ),
+      ),
+    );
   const announced = new Map(rows.map((row) => [row.id, row]));
   await appendEvents(
     tx,
     at.sessionId,
     at.epoch,
     list
-      .filter(({ id }) => !announced.has(id))
+      .filter((message) => !announced.has(message.id))
       .map((data) => ({ type: "message:queued" as const, step: at.step, data })),
   );
   return announced;
@@ -54,6 +70,6 @@ export async function announceMasked(
     await tx
       .update(events)
       .set({ data: { ...stored.data, excerpt } })
-      .where(and(eq(events.sessionId, sessionId), eq(events.seq, Number(stored.seq))));
+      .where(and(eq(events.sessionId, sessionId), eq(events.seq, stored.seq)));
   }
 }

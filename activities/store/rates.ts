@@ -3,6 +3,7 @@ import { and, eq, gt, lt, ne, sql } from "drizzle-orm";
 import type { RateUse } from "../config/model-target.ts";
 import type { Database, Queryable } from "./db.ts";
 import { openRequests, rateWindows } from "./schema/index.ts";
+import { excluded } from "./statements.ts";
 
 /** Class of the advisory locks held per model key while a decision is made. Any number, the same in every version. */
 const RATE_CLASS = 7_305_145;
@@ -44,14 +45,14 @@ export function reserve<Refusal>(
         target: [rateWindows.key, rateWindows.minute],
         set: {
           requests: sql`${rateWindows.requests} + 1`,
-          tokens: sql`${rateWindows.tokens} + excluded.tokens`,
+          tokens: sql`${rateWindows.tokens} + ${excluded(rateWindows.tokens)}`,
         },
       });
     const open = { key: of.key, minute, tokens: of.tokens, expiresAt: soon() };
     const [row] = await tx
       .insert(openRequests)
       .values({ sessionId: of.sessionId, ...open })
-      .onConflictDoUpdate({ target: openRequests.sessionId, set: { ...open, id: sql`excluded.id` } })
+      .onConflictDoUpdate({ target: openRequests.sessionId, set: { ...open, id: excluded(openRequests.id) } })
       .returning({ id: openRequests.id });
     await tx
       .delete(rateWindows)
@@ -65,10 +66,10 @@ async function useOf(
   tx: Queryable,
   { key, sessionId }: Pick<Reservation, "key" | "sessionId">,
 ): Promise<RateUse & { readonly minute: number }> {
-  const { rows } = await tx.execute<{ minute: number; ms: number }>(sql`
-    select floor(seconds / 60)::float8 as minute, 1000 * (60 - mod(seconds, 60))::float8 as ms
+  const { rows } = await tx.execute<{ begun: number; ms: number }>(sql`
+    select floor(seconds / 60)::float8 as begun, 1000 * (60 - mod(seconds, 60))::float8 as ms
     from (select extract(epoch from clock_timestamp()) as seconds) as clock`);
-  const { minute = 0, ms: msToNextMinute = 0 } = rows[0] ?? {};
+  const { begun: minute = 0, ms: msToNextMinute = 0 } = rows[0] ?? {};
   const [[used], [open]] = [
     await tx
       .select({ requests: rateWindows.requests, tokens: rateWindows.tokens })

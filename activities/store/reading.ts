@@ -12,6 +12,7 @@ import {
   compactionEvents,
   cursors,
   delegations,
+  events,
   messages,
   modelCalls,
   sessions,
@@ -19,6 +20,7 @@ import {
   tokenRatios,
   toolCalls,
 } from "./schema/index.ts";
+import { anyOf } from "./statements.ts";
 import { isPromptOfSession, promptColumns } from "./stored-prompt.ts";
 
 export interface SessionRow {
@@ -190,12 +192,18 @@ const cursorRows = (db: Database, ids: readonly string[]) =>
 /** The most recently begun step of each session's live line, searched backwards from its newest event. */
 async function latestSteps(db: Database, ids: readonly string[]): Promise<{ id: string; step: number }[]> {
   const begun = "step:started" satisfies EventType;
-  const { rows } = await db.execute<{ id: string; step: number }>(sql`
-    select s.id, e.step from sessions s cross join lateral (
-      select step from events where session_id = s.id and epoch = s.epoch and type = ${begun}
-      order by seq desc limit 1) as e
-    where s.id = any(${sql.param([...ids])}::text[])`);
-  return rows;
+  const newest = db
+    .select({ step: events.step })
+    .from(events)
+    .where(and(eq(events.sessionId, sessions.id), eq(events.epoch, sessions.epoch), eq(events.type, begun)))
+    .orderBy(desc(events.seq))
+    .limit(1)
+    .as("newest");
+  return db
+    .select({ id: sessions.id, step: newest.step })
+    .from(sessions)
+    .crossJoinLateral(newest)
+    .where(anyOf(sessions.id, ids));
 }
 
 /** All rows of one session, superseded and compacted ones too, in order. */

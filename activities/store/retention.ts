@@ -1,20 +1,45 @@
 /** Finds and removes old data: sessions that ended long ago, and their whole outputs. */
-import { sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  eq,
+  exists,
+  gt,
+  gte,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  ne,
+  notExists,
+  or,
+  sql,
+} from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { dropBlobs } from "./blobs.ts";
 import type { Database, Queryable } from "./db.ts";
+import { batchItems, blobUses, sessions, toolOutputs } from "./schema/index.ts";
+import { ANY, part } from "./statements.ts";
 
 /** Replaces an expired output: `read_output` shows it. */
 export const OUTPUT_REMOVED =
   "[This output was removed by the operator's retention; run the call again where it is needed.]";
+
+/** By the database's clock. */
+const daysAgo = (days: number) => sql`now() - ${days} * interval '1 day'`;
 
 /**
  * Sessions that ended before the given time, the oldest first; delegates are deleted with their parents.
  * @param skip how many of the oldest are left out
  */
 export async function endedLongAgo(db: Queryable, days: number, limit: number, skip = 0): Promise<string[]> {
-  const { rows } = await db.execute<{ id: string }>(sql`
-    select id from sessions where parent_id is null and ended_at < now() - ${days} * interval '1 day'
-    order by ended_at, id limit ${limit} offset ${skip}`);
+  const rows = await db
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(isNull(sessions.parentId), lt(sessions.endedAt, daysAgo(days))))
+    .orderBy(asc(sessions.endedAt), asc(sessions.id))
+    .limit(limit)
+    .offset(skip);
   return rows.map(({ id }) => id);
 }
 
@@ -24,20 +49,33 @@ export async function endedLongAgo(db: Queryable, days: number, limit: number, s
  * @returns the number of sessions
  */
 export async function dropOldOutputs(db: Database, days: number, limit: number): Promise<number> {
-  const { rows } = await db.execute<{ id: string }>(sql`
-    select id from sessions s where ended_at < now() - ${days} * interval '1 day' and exists (
-      select 1 from tool_outputs o where o.session_id = s.id and (part > 0 or content <> ${OUTPUT_REMOVED}))
-    order by ended_at limit ${limit}`);
+  const whole = part
+    .select(ANY)
+    .from(toolOutputs)
+    .where(
+      and(
+        eq(toolOutputs.sessionId, sessions.id),
+        or(gt(toolOutputs.part, 0), ne(toolOutputs.content, OUTPUT_REMOVED)),
+      ),
+    );
+  const rows = await db
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(lt(sessions.endedAt, daysAgo(days)), exists(whole)))
+    .orderBy(asc(sessions.endedAt))
+    .limit(limit);
   for (const { id } of rows)
     await db.transaction(async (tx) => {
       // A session that was resumed meanwhile keeps its outputs.
-      const { rowCount } = await tx.execute(
-        sql`select 1 from sessions where id = ${id} and ended_at is not null for no key update`,
-      );
-      if (rowCount === 0) return;
-      await tx.execute(sql`delete from tool_outputs where session_id = ${id} and part > 0`);
-      await tx.execute(sql`
-        update tool_outputs set "offset" = 0, content = ${OUTPUT_REMOVED} where session_id = ${id}`);
+      const [ended] = await tx
+        .select({ id: sessions.id })
+        .from(sessions)
+        .where(and(eq(sessions.id, id), isNotNull(sessions.endedAt)))
+        .for("no key update");
+      if (ended === undefined) return;
+      const isMine = eq(toolOutputs.sessionId, id);
+      await tx.delete(toolOutputs).where(and(isMine, gt(toolOutputs.part, 0)));
+      await tx.update(toolOutputs).set({ offset: 0, content: OUTPUT_REMOVED }).where(isMine);
     });
   return rows.length;
 }
@@ -51,14 +89,28 @@ const UNSTARTED_DAYS = 1;
  */
 export async function dropUnstarted(db: Database, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
-    const { rows } = await tx.execute<{ id: string; sha256: string }>(sql`
-      delete from blob_uses where session_id in (
-        select distinct u.session_id from blob_uses u
-        where u.kept_at < now() - ${UNSTARTED_DAYS} * interval '1 day'
-        and not exists (select 1 from blob_uses n where n.session_id = u.session_id and n.kept_at >= now() - ${UNSTARTED_DAYS} * interval '1 day')
-        and not exists (select 1 from sessions s where s.id = u.session_id)
-        and not exists (select 1 from batch_items b where b.session_id = u.session_id) limit ${limit})
-      returning session_id as id, sha256`);
+    const [old, newer] = [alias(blobUses, "old"), alias(blobUses, "newer")];
+    const unstarted = part
+      .selectDistinct({ id: old.sessionId })
+      .from(old)
+      .where(
+        and(
+          lt(old.keptAt, daysAgo(UNSTARTED_DAYS)),
+          notExists(
+            part
+              .select(ANY)
+              .from(newer)
+              .where(and(eq(newer.sessionId, old.sessionId), gte(newer.keptAt, daysAgo(UNSTARTED_DAYS)))),
+          ),
+          notExists(part.select(ANY).from(sessions).where(eq(sessions.id, old.sessionId))),
+          notExists(part.select(ANY).from(batchItems).where(eq(batchItems.sessionId, old.sessionId))),
+        ),
+      )
+      .limit(limit);
+    const rows = await tx
+      .delete(blobUses)
+      .where(inArray(blobUses.sessionId, unstarted))
+      .returning({ id: blobUses.sessionId, sha256: blobUses.sha256 });
     await dropBlobs(tx, [...new Set(rows.map(({ sha256 }) => sha256))]);
     return new Set(rows.map(({ id }) => id)).size;
   });

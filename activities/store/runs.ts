@@ -1,6 +1,6 @@
 /** Which run may write to a session. */
 import { retryable } from "../contract/failures.ts";
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, desc, eq, exists, gte, isNotNull, or, sql } from "drizzle-orm";
 import { cutChars } from "../text/cut.ts";
 import type { Guidance } from "../contract/guidance.ts";
 import type { SessionRuns } from "../contract/session-runs.ts";
@@ -9,7 +9,9 @@ import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import { orphansOf } from "./delegations.ts";
 import { parkGuidance } from "./guidance.ts";
-import { runs, sessions } from "./schema/index.ts";
+import type { EventType } from "./event.ts";
+import { events, runs, sessions } from "./schema/index.ts";
+import { ANY, part } from "./statements.ts";
 import { endAbandoned } from "./sessions.ts";
 import { lockRun } from "./session-locks.ts";
 import { bringBack, forkOf, type Fork } from "./lines.ts";
@@ -106,7 +108,12 @@ async function standingOf(
   const [row] = await db
     .select({
       inCharge: sessions.runId,
-      isKnown: sql<boolean>`exists (select 1 from runs where session_id = ${sessionId} and run_id = ${runId})`,
+      isKnown: sql<boolean>`${exists(
+        part
+          .select(ANY)
+          .from(runs)
+          .where(and(eq(runs.sessionId, sessionId), eq(runs.runId, runId))),
+      )}`,
     })
     .from(sessions)
     .where(eq(sessions.id, sessionId));
@@ -190,7 +197,10 @@ async function insertRun(
   { sessionId, runId, chain = runId }: Takeover,
   row: Pick<typeof runs.$inferInsert, "epoch" | "parentEpoch" | "startStep" | "previous" | "forkedFrom">,
 ): Promise<void> {
-  const ordinal = sql`(select coalesce(max(ordinal), 0) + 1 from runs where session_id = ${sessionId})`;
+  const ordinal = sql`${part
+    .select({ next: sql`coalesce(max(${runs.ordinal}), 0) + 1` })
+    .from(runs)
+    .where(eq(runs.sessionId, sessionId))}`;
   await tx.insert(runs).values({ ...row, sessionId, runId, chain, ordinal });
 }
 
@@ -214,8 +224,13 @@ async function wasInCharge(db: Queryable, { sessionId, runId }: Takeover): Promi
 
 /** Whether the beginning of a run was announced to watchers. */
 export async function hasBegun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
-  const { rows } = await db.execute(sql`select 1 from events e join runs r on r.session_id = e.session_id
-    where e.session_id = ${sessionId} and e.type = 'session:started' and r.run_id = ${runId} and e.at >= r.started_at limit 1`);
+  const begun = "session:started" satisfies EventType;
+  const rows = await db
+    .select({ seq: events.seq })
+    .from(events)
+    .innerJoin(runs, and(eq(runs.sessionId, events.sessionId), gte(events.at, runs.startedAt)))
+    .where(and(eq(events.sessionId, sessionId), eq(events.type, begun), eq(runs.runId, runId)))
+    .limit(1);
   return rows.length > 0;
 }
 
@@ -231,11 +246,13 @@ export async function runIdsOf(db: Queryable, sessionId: string): Promise<string
 
 /** The runs that ended with all that they wrote: those that another one followed, and the one in charge once the session has ended. */
 export async function endedRunsOf(db: Queryable, sessionId: string): Promise<string[]> {
-  const { rows } = await db.execute<{
-    run_id: string;
-  }>(sql`select r.run_id from runs r join sessions s on s.id = r.session_id
-    where r.session_id = ${sessionId} and (r.run_id is distinct from s.run_id or s.ended_at is not null)`);
-  return rows.map((row) => row.run_id);
+  const isOther = sql`${runs.runId} is distinct from ${sessions.runId}`;
+  const rows = await db
+    .select({ runId: runs.runId })
+    .from(runs)
+    .innerJoin(sessions, eq(sessions.id, runs.sessionId))
+    .where(and(eq(runs.sessionId, sessionId), or(isOther, isNotNull(sessions.endedAt))));
+  return rows.map((row) => row.runId);
 }
 
 /** The steps that were finished when a chain of runs began, if one of its runs was seen before (a reset to its start). */

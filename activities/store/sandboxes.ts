@@ -1,9 +1,9 @@
 /** A session's sandbox: its host, how far its files are saved, and the model's pending notice. */
-import { and, eq, gt, isNull, lt, max, or, sql } from "drizzle-orm";
+import { and, eq, exists, gt, isNull, lt, max, or, sql } from "drizzle-orm";
 import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
-import { prepared } from "./prepared.ts";
-import { sandboxes, sessions, toolCalls } from "./schema/index.ts";
+import { ANY, part, prepared } from "./statements.ts";
+import { deletedSessions, sandboxes, sessions, toolCalls } from "./schema/index.ts";
 
 /** Identifies a sandbox: with another volume, container or start of its processes it is another sandbox. */
 export interface SandboxIdentity {
@@ -34,22 +34,20 @@ export interface SandboxOwner {
 
 /** The recorded state of these sessions' sandboxes, by one query, in this order. */
 export async function sandboxOwners(db: Queryable, ids: readonly string[]): Promise<SandboxOwner[]> {
-  const { rows } = await db.execute<{
-    readonly id: string;
-    readonly volume: string | null;
-    readonly gone: boolean;
-    readonly deleted: boolean;
-  }>(sql`
-    select asked.id, b.volume, s.id is null as gone, d.id is not null as deleted
-    from unnest(${sql.param([...ids])}::text[]) with ordinality as asked(id, place)
-    left join sessions s on s.id = asked.id left join sandboxes b on b.session_id = asked.id
-    left join deleted_sessions d on d.id = asked.id order by asked.place`);
-  return rows.map(({ id, volume, gone: isGone, deleted: isDeleted }) => ({
-    id,
-    volume: volume ?? undefined,
-    isGone,
-    isDeleted,
-  }));
+  const asked = sql<string>`asked.session`;
+  const rows = await db
+    .select({
+      id: asked,
+      volume: sandboxes.volume,
+      isGone: sql<boolean>`${sessions.id} is null`,
+      isDeleted: sql<boolean>`${deletedSessions.id} is not null`,
+    })
+    .from(sql`unnest(${sql.param([...ids])}::text[]) with ordinality as asked(session, place)`)
+    .leftJoin(sessions, eq(sessions.id, asked))
+    .leftJoin(sandboxes, eq(sandboxes.sessionId, asked))
+    .leftJoin(deletedSessions, eq(deletedSessions.id, asked))
+    .orderBy(sql`asked.place`);
+  return rows.map((row) => ({ ...row, volume: row.volume ?? undefined }));
 }
 
 /** Records the sandbox that has the session's files. `savedStep` undefined keeps the stored one. */
@@ -203,7 +201,12 @@ const unchangedQuery = prepared((db) =>
         eq(sandboxes.sessionId, sql.placeholder("sessionId")),
         eq(sandboxes.volume, sql.placeholder("volume")),
         lt(sql`coalesce(${sandboxes.savedStep}, -1)`, sql.placeholder("step")),
-        sql`exists (select 1 from sessions as s where s.id = ${sandboxes.sessionId} and s.epoch = ${sql.placeholder("epoch")})`,
+        exists(
+          part
+            .select(ANY)
+            .from(sessions)
+            .where(and(eq(sessions.id, sandboxes.sessionId), eq(sessions.epoch, sql.placeholder("epoch")))),
+        ),
       ),
     )
     .prepare("mark_unchanged"),
@@ -224,6 +227,6 @@ export async function lastChangingStep(db: Queryable, sessionId: string): Promis
     .select({ step: max(toolCalls.step) })
     .from(toolCalls)
     // Calls that only read are never claimed.
-    .where(and(isLive(toolCalls, sessionId), sql`fence > 0`));
+    .where(and(isLive(toolCalls, sessionId), gt(toolCalls.fence, 0)));
   return row?.step ?? undefined;
 }

@@ -20,8 +20,9 @@ function newestOf({ entries }: Journal): number {
 /** @returns false also if Postgres does not answer the query: the original failure is then reported unchanged */
 export async function hasNewerTables(db: Queryable): Promise<boolean> {
   try {
+    // Of the library's own table, which is not in the schema.
     const { rows } = await db.execute<{ newest: string | null }>(
-      sql`select max(created_at)::text as newest from longhaul_migrations`,
+      sql`select max(${sql.identifier("created_at")})::text as newest from longhaul_migrations`,
     );
     return Number(rows[0]?.newest ?? 0) > NEWEST_KNOWN;
   } catch {

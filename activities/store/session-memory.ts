@@ -1,5 +1,5 @@
 /** What tools may read of the session's past: whole outputs, the transcript, blobs. */
-import { and, asc, desc, eq, sql } from "drizzle-orm";
+import { and, asc, desc, eq, lte, max, sql } from "drizzle-orm";
 import { pageOf } from "../text/cut.ts";
 import type { ToolResultPart, UserPart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
@@ -36,6 +36,10 @@ async function storedOutput(
   const [last] = await db.select().from(toolOutputs).where(mine).orderBy(desc(toolOutputs.part)).limit(1);
   if (!last) return undefined;
   const total = last.offset + last.content.length;
+  const begin = db
+    .select({ part: max(toolOutputs.part) })
+    .from(toolOutputs)
+    .where(and(mine, lte(toolOutputs.offset, offset)));
   const parts = await db
     .select()
     .from(toolOutputs)
@@ -43,9 +47,8 @@ async function storedOutput(
       and(
         mine,
         // Includes the piece that begins where the page ends: it may hold the second half of a character.
-        sql`${toolOutputs.offset} <= ${offset + limit}`,
-        sql`${toolOutputs.part} >= coalesce((
-      select max(part) from ${toolOutputs} where session_id = ${sessionId} and handle = ${handle} and "offset" <= ${offset}), 0)`,
+        lte(toolOutputs.offset, offset + limit),
+        sql`${toolOutputs.part} >= coalesce(${begin}, 0)`,
       ),
     )
     .orderBy(asc(toolOutputs.part));

@@ -1,7 +1,8 @@
 /** What the clean-up must know of a session to compare its row with Temporal's runs. */
-import { and, eq, inArray, isNotNull, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, isNotNull, isNull, lt, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
-import { sessions } from "./schema/index.ts";
+import { events, sessions } from "./schema/index.ts";
+import { anyOf } from "./statements.ts";
 
 export interface SessionStanding {
   /** The newest run, if it ever had one. */
@@ -44,9 +45,18 @@ export async function quietSessions(
   ids: readonly string[],
 ): Promise<{ readonly id: string; readonly seq: number }[]> {
   if (ids.length === 0) return [];
-  const { rows } = await db.execute<{ id: string; seq: string }>(sql`
-    select s.id, e.seq from sessions s
-    cross join lateral (select seq, at from events where session_id = s.id order by seq desc limit 1) e
-    where s.id = any(${sql.param([...ids])}::text[]) and s.ended_at is null and e.at < now() - interval '1 minute'`);
-  return rows.map(({ id, seq }) => ({ id, seq: Number(seq) }));
+  const newest = db
+    .select({ seq: events.seq, at: events.at })
+    .from(events)
+    .where(eq(events.sessionId, sessions.id))
+    .orderBy(desc(events.seq))
+    .limit(1)
+    .as("newest");
+  return db
+    .select({ id: sessions.id, seq: newest.seq })
+    .from(sessions)
+    .crossJoinLateral(newest)
+    .where(
+      and(anyOf(sessions.id, ids), isNull(sessions.endedAt), lt(newest.at, sql`now() - interval '1 minute'`)),
+    );
 }

@@ -1,5 +1,6 @@
 /** Sessions and the runs that may write to them. */
-import { and, eq, isNotNull, isNull, max, ne, or, sql } from "drizzle-orm";
+import { and, eq, exists, isNotNull, isNull, max, ne, or, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Skill } from "../config/skills.ts";
 import type { McpCatalogue } from "../contract/tools.ts";
@@ -11,10 +12,19 @@ import type { Queryable, Store } from "./db.ts";
 import { isOrphan } from "./delegations.ts";
 import { loadCatalogues } from "./mcp.ts";
 import { reachedStep } from "./missing-steps.ts";
-import { prepared } from "./prepared.ts";
+import { ANY, part, prepared } from "./statements.ts";
 import { configOf, configText } from "./stored-config.ts";
 import { isPromptOfSession, promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
-import { checkpoints, cursors, sandboxes, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
+import {
+  checkpoints,
+  cursors,
+  guidance,
+  questions,
+  sandboxes,
+  sessions,
+  storedMessages,
+  tokenRatios,
+} from "./schema/index.ts";
 
 export interface NewSession {
   readonly id: string;
@@ -134,15 +144,36 @@ const sessionQuery = prepared((db) =>
       restoreWorkspace: sessions.restoreWorkspace,
       sandboxQueue: sandboxes.taskQueue,
       sandboxNotice: sql<boolean>`${sandboxes.notice} is not null`,
-      hasWaiting: sql<boolean>`exists (select 1 from guidance as g
-        where g.session_id = ${sessions.id} and g.delivered_sequence is null and not g.dropped)`,
+      hasWaiting: sql<boolean>`${exists(
+        part
+          .select(ANY)
+          .from(guidance)
+          // As the index has it, which parameters would not find.
+          .where(
+            and(
+              eq(guidance.sessionId, sessions.id),
+              isNull(guidance.deliveredSequence),
+              sql`not ${guidance.dropped}`,
+            ),
+          ),
+      )}`,
       owner: sessions.owner,
       parentId: sessions.parentId,
       isOrphan,
       tokenRatio: { ratio: tokenRatios.ratio, samples: tokenRatios.samples },
       reached: reachedStep,
-      isPlanApproved: sql<boolean>`exists (select 1 from questions as q
-        where q.session_id = ${sessions.id} and q.kind = 'plan' and q.status = 'answered')`,
+      isPlanApproved: sql<boolean>`${exists(
+        part
+          .select(ANY)
+          .from(questions)
+          .where(
+            and(
+              eq(questions.sessionId, sessions.id),
+              sql`${questions.kind} = 'plan'`,
+              sql`${questions.status} = 'answered'`,
+            ),
+          ),
+      )}`,
     })
     .from(sessions)
     .leftJoin(storedMessages, isPromptOfSession)
@@ -186,6 +217,7 @@ export async function activeSessionIds(db: Queryable): Promise<string[]> {
  * the earlier.
  */
 export function othersOfOwner(db: Queryable, { id, owner }: Pick<Session, "id" | "owner">): Promise<number> {
+  const mine = alias(sessions, "mine");
   return db.$count(
     sessions,
     and(
@@ -195,7 +227,10 @@ export function othersOfOwner(db: Queryable, { id, owner }: Pick<Session, "id" |
       ne(sessions.id, id),
       or(
         isNotNull(sessions.runId),
-        sql`(${sessions.createdAt}, ${sessions.id}) < (select created_at, id from sessions as mine where mine.id = ${id})`,
+        sql`(${sessions.createdAt}, ${sessions.id}) < ${part
+          .select({ createdAt: mine.createdAt, id: mine.id })
+          .from(mine)
+          .where(eq(mine.id, id))}`,
       ),
     ),
   );

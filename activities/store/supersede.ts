@@ -1,10 +1,39 @@
 /** What a reset leaves behind: rows of the abandoned line are marked, what it had taken out of view comes back. */
-import { sql, type SQL } from "drizzle-orm";
+import {
+  and,
+  asc,
+  eq,
+  gt,
+  gte,
+  inArray,
+  like,
+  lt,
+  ne,
+  not,
+  notInArray,
+  notLike,
+  or,
+  sql,
+  type SQL,
+} from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import { estimateMessage } from "../contract/request-size.ts";
-import type { Message } from "../contract/message.ts";
+import type { Message, MessageKind } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { supersedeDelegations } from "./delegations.ts";
 import { settleDelivered } from "./lines.ts";
+import { isIn, isLive, supersededAlso } from "./live-line.ts";
+import {
+  checkpoints,
+  compactionEvents,
+  egressRules,
+  permissionGrants,
+  questions,
+  storedMessages,
+  toolCalls,
+  viewMarks,
+} from "./schema/index.ts";
+import { anyOf, assigned, copyRows, insertFrom } from "./statements.ts";
 import { addNotice } from "./sandboxes.ts";
 import type { Standpoint } from "./standpoint.ts";
 import { filesAsOf } from "./saved-bytes.ts";
@@ -25,35 +54,39 @@ const withinStepNotice = (step: number, names: readonly string[]) =>
  * @returns false if there were no such rows, so that no epoch begins
  */
 export async function supersede(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<boolean> {
-  const mark = async (table: string, where: SQL, by = epoch) =>
+  const mark = async (table: Marked, where: SQL | undefined, by = epoch) =>
     (
-      await tx.execute(sql`update ${sql.identifier(table)} set superseded_epoch = ${epoch}, superseded_by = array_append(superseded_by, ${by})
-        where session_id = ${id} and superseded_epoch is null and ${where}`)
+      await tx.execute(sql`update ${table}
+        set ${assigned([table.supersededEpoch, epoch], [table.supersededBy, supersededAlso(table, by)])}
+        where ${isLive(table, id)} and ${where}`)
     ).rowCount ?? 0;
+  const { slot, step: ofStep, kind } = storedMessages;
   if (at.phase === "resume") {
-    await mark("stored_messages", sql`step >= ${at.step} and kind in ('nudge', 'wrap-up')`, NO_LINE);
+    const isNote = inArray(kind, ["nudge", "wrap-up"] satisfies MessageKind[]);
+    await mark(storedMessages, and(gte(ofStep, at.step), isNote), NO_LINE);
     return false;
   }
-  const later = at.phase === "model" ? sql`step >= ${at.step}` : sql`step > ${at.step}`;
-  const laterResults =
-    at.phase === "model"
-      ? later
-      : sql`(step > ${at.step} or (step = ${at.step} and slot like 'tool:%' and ${isOpen(at, sql`substr(slot, 6)`)}))`;
+  const later = ({ step }: Pick<Marked, "step">) =>
+    at.phase === "model" ? gte(step, at.step) : gt(step, at.step);
+  const openResult = and(eq(ofStep, at.step), like(slot, "tool:%"), isOpen(at, sql`substr(${slot}, 6)`));
+  const laterResults = at.phase === "model" ? later(storedMessages) : or(gt(ofStep, at.step), openResult);
   const marked = [
-    await mark("stored_messages", sql`slot not like 'summary:%' and ${laterResults}`),
+    await mark(storedMessages, and(notLike(slot, "summary:%"), laterResults)),
     await supersedeRounds(tx, id, epoch, at),
-    await mark("checkpoints", sql`step >= ${at.step}`),
+    await mark(checkpoints, gte(checkpoints.step, at.step)),
     await supersedeCalls(tx, id, epoch, at),
     await supersedeDelegations(tx, id, epoch, at),
     await settledQuestions(tx, id, at),
   ];
-  await mark("egress_rules", later);
-  await mark("view_marks", laterMarks(at));
+  await mark(egressRules, later(egressRules));
+  await mark(viewMarks, laterMarks(at));
   const isBack = at.fork?.isOther === true || marked.some((count) => count > 0);
   if (isBack) {
     await supersedeQuestions(tx, id, epoch, at);
     // What was allowed for the rest of the session by an answer that counts stays allowed.
-    await mark("permission_grants", (at.fork?.settled.length ?? 0) > 0 ? later : sql`step >= ${at.step}`);
+    const { step } = permissionGrants;
+    const hasSettled = (at.fork?.settled.length ?? 0) > 0;
+    await mark(permissionGrants, hasSettled ? later(permissionGrants) : gte(step, at.step));
   }
   await settleDelivered(tx, id);
   await applyMarks(tx, id);
@@ -61,48 +94,60 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
   return isBack;
 }
 
+type Marked =
+  | typeof storedMessages
+  | typeof checkpoints
+  | typeof egressRules
+  | typeof viewMarks
+  | typeof permissionGrants;
+
 /** Instead of an epoch, for rows that no line has any more. */
 const NO_LINE = 0;
 
 /** Whether a call of the standpoint's step has no result there. */
-function isOpen({ fork }: Standpoint, index: SQL): SQL {
-  return fork?.open === undefined
-    ? sql`true`
-    : sql`(${index})::int = any(${sql.param([...fork.open])}::int[])`;
+function isOpen({ fork }: Standpoint, index: SQL | PgColumn): SQL {
+  return fork?.open === undefined ? sql`true` : isIn(sql`(${index})::int`, fork.open);
 }
 
 /** By round number if it is known: a round may have been made at this very step, before or after this point. */
-function laterRounds({ round, step, fork }: Standpoint): SQL {
+function laterRounds({ round, step, fork }: Standpoint): SQL | undefined {
+  const rounds = compactionEvents;
   if (round === "earlier")
-    return fork ? sql`step >= ${step} and created_at >= ${fork.since}` : sql`step >= ${step}`;
-  if (round === undefined) return sql`step > ${step}`;
-  return sql`case when status = 'failed' then step > ${step} else round > ${round} end`;
+    return and(gte(rounds.step, step), fork && sql`${rounds.createdAt} >= ${fork.since}`);
+  if (round === undefined) return gt(rounds.step, step);
+  return sql`case when ${rounds.status} = 'failed' then ${rounds.step} > ${step} else ${rounds.round} > ${round} end`;
 }
 
 /** Without a fork, pruning of the step itself counts as later, since it runs after the step's tools. */
 function laterMarks({ step, round, fork }: Standpoint): SQL {
-  if (fork === undefined) return sql`step >= ${step}`;
-  const rounds = typeof round === "number" ? sql`round > ${round}` : sql`step >= ${step}`;
-  return sql`created_at >= ${fork.since} and case
-    when kind = 'undo' then request_id <> all(${sql.param([...fork.undone])}::text[])
-    when round is not null then ${rounds}
-    else step > ${fork.pruned ?? 0} end`;
+  const marks = viewMarks;
+  if (fork === undefined) return gte(marks.step, step);
+  const rounds = typeof round === "number" ? gt(marks.round, round) : gte(marks.step, step);
+  return sql`${marks.createdAt} >= ${fork.since} and case
+    when ${marks.kind} = 'undo' then not ${anyOf(marks.requestId, fork.undone)}
+    when ${marks.round} is not null then ${rounds}
+    else ${marks.step} > ${fork.pruned ?? 0} end`;
 }
 
 async function supersedeRounds(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<number> {
-  const gone =
-    await tx.execute(sql`update compaction_events set superseded_epoch = ${epoch}, superseded_by = array_append(superseded_by, ${epoch})
-    where session_id = ${id} and superseded_epoch is null and ${laterRounds(at)} returning round, status`);
-  for (const { round, status } of gone.rows as { round: number; status: string }[]) {
+  const gone = await tx
+    .update(compactionEvents)
+    .set({ supersededEpoch: epoch, supersededBy: supersededAlso(compactionEvents, epoch) })
+    .where(and(isLive(compactionEvents, id), laterRounds(at)))
+    .returning({ round: compactionEvents.round, status: compactionEvents.status });
+  for (const { round, status } of gone) {
     if (status === "failed") continue;
-    await tx.execute(sql`update stored_messages set superseded_epoch = ${epoch}, superseded_by = array_append(superseded_by, ${epoch})
-      where session_id = ${id} and superseded_epoch is null and slot = ${`summary:${round}`}`);
+    await tx
+      .update(storedMessages)
+      .set({ supersededEpoch: epoch, supersededBy: supersededAlso(storedMessages, epoch) })
+      .where(and(isLive(storedMessages, id), eq(storedMessages.slot, `summary:${round}`)));
   }
-  return gone.rowCount ?? 0;
+  return gone.length;
 }
 
 /** A call that has not begun, or whose MCP server waits for a person; the latter continues from there. */
-const STAYS = sql`(status = 'pending' or (status = 'running' and coalesce(mcp_state, '') like '{"asked"%'))`;
+const STAYS = sql`(${toolCalls.status} = 'pending'
+  or (${toolCalls.status} = 'running' and coalesce(${toolCalls.mcpState}, '') like '{"asked"%'))`;
 
 /**
  * Calls of the standpoint's own step are stored again as new ones, since their answers are superseded; those that have their
@@ -110,55 +155,106 @@ const STAYS = sql`(status = 'pending' or (status = 'running' and coalesce(mcp_st
  * @returns how many belonged to the other line: a call that began and has no result may be the only trace of that line
  */
 async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<number> {
-  const begun = sql`(not ${STAYS} and ${isOpen(at, sql`index`)})`;
+  const begun = sql`(not ${STAYS} and ${isOpen(at, toolCalls.index)})`;
   if (at.phase === "tools") {
-    await tx.execute(sql`with again as (
-        select step, index, call_id, name, mcp_server, row_number() over (order by index) as place, count(*) over () as total
-        from tool_calls where session_id = ${id} and superseded_epoch is null and step = ${at.step} and ${begun}
-      ), c as (
-        update cursors set message_sequence = message_sequence + (select count(*) from again) where session_id = ${id} returning message_sequence
-      )
-      insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, mcp_server)
-      select ${id}, ${epoch}, step, index, call_id, name, c.message_sequence - total + place, mcp_server from again, c`);
+    const { step, index, callId, name, mcpServer } = toolCalls;
+    const isAgain = and(isLive(toolCalls, id), eq(step, at.step), begun);
+    const count = await tx.$count(toolCalls, isAgain);
+    if (count > 0) {
+      const first = await takeSequences(tx, id, count);
+      const sequence = sql`${first}::bigint + row_number() over (order by ${index}) - 1`;
+      const values = { sessionId: id, epoch, step, index, callId, name, sequence, mcpServer };
+      await tx.execute(insertFrom(toolCalls, values, sql`from ${toolCalls} where ${isAgain}`));
+    }
   }
-  const { rowCount } =
-    await tx.execute(sql`update tool_calls set superseded_epoch = ${epoch}, superseded_by = array_append(superseded_by, ${epoch})
-    where session_id = ${id} and superseded_epoch is null and epoch < ${epoch}
-    and (step > ${at.step} or (step = ${at.step} and (${at.phase === "model"} or ${begun})))`);
+  const { step } = toolCalls;
+  const { rowCount } = await tx
+    .update(toolCalls)
+    .set({ supersededEpoch: epoch, supersededBy: supersededAlso(toolCalls, epoch) })
+    .where(
+      and(
+        isLive(toolCalls, id),
+        lt(toolCalls.epoch, epoch),
+        or(gt(step, at.step), and(eq(step, at.step), at.phase === "model" ? undefined : begun)),
+      ),
+    );
   return rowCount ?? 0;
 }
 
-const isSettled = ({ fork }: Standpoint) => sql`id = any(${sql.param([...(fork?.settled ?? [])])}::text[])`;
+const isSettled = ({ fork }: Standpoint) => anyOf(questions.id, fork?.settled ?? []);
 
 /** Answered questions of the step that no result reflects yet: those of calls that were allowed and had not run. */
 async function settledQuestions(tx: Queryable, id: string, at: Standpoint): Promise<number> {
-  const { rowCount } = await tx.execute(sql`select 1 from questions
-    where session_id = ${id} and status not in ('open', 'superseded')
-    and (step > ${at.step} or (step = ${at.step} and not ${isSettled(at)})) limit 1`);
-  return rowCount ?? 0;
+  const { step, status } = questions;
+  const found = await tx
+    .select({ id: questions.id })
+    .from(questions)
+    .where(
+      and(
+        eq(questions.sessionId, id),
+        notInArray(status, ["open", "superseded"]),
+        or(gt(step, at.step), and(eq(step, at.step), not(isSettled(at)))),
+      ),
+    )
+    .limit(1);
+  return found.length;
 }
 
 /** Later answers do not apply to another line, whose calls ask again. A run that waits for answers keeps its questions open. */
 async function supersedeQuestions(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<void> {
   if (at.phase === "tools") {
     const settled = isSettled(at);
-    await tx.execute(sql`insert into questions (session_id, epoch, id, step, call_index, kind, text, options, default_text,
-        input_hash, asked_at, expires_at, status, answer, answered_by, answered_at)
-      select distinct on (id) session_id, ${epoch}, id, step, call_index, kind, text, options, default_text, input_hash, asked_at, expires_at,
-        case when ${settled} then status else 'open' end, case when ${settled} then answer end,
-        case when ${settled} then answered_by end, case when ${settled} then answered_at end
-      from questions where session_id = ${id} and step = ${at.step} and status <> 'superseded' order by id, epoch desc`);
+    const ifSettled = (column: PgColumn) => sql`case when ${settled} then ${column} end`;
+    await tx.execute(
+      copyRows(
+        questions,
+        {
+          epoch,
+          status: sql`case when ${settled} then ${questions.status} else 'open' end`,
+          answer: ifSettled(questions.answer),
+          answeredBy: ifSettled(questions.answeredBy),
+          answeredAt: ifSettled(questions.answeredAt),
+          supersededFrom: sql`null`,
+          supersededBy: sql`null`,
+        },
+        sql`where ${questions.sessionId} = ${id} and ${questions.step} = ${at.step} and ${questions.status} <> 'superseded'
+          order by ${questions.id}, ${questions.epoch} desc`,
+        sql`distinct on (${questions.id})`,
+      ),
+    );
   }
-  await tx.execute(sql`update questions set superseded_from = status, status = 'superseded', superseded_by = array_append(superseded_by, ${epoch})
-    where session_id = ${id} and epoch < ${epoch} and step >= ${at.step} and status <> 'superseded'`);
+  await tx
+    .update(questions)
+    .set({
+      supersededFrom: sql`${questions.status}`,
+      status: "superseded",
+      supersededBy: supersededAlso(questions, epoch),
+    })
+    .where(
+      and(
+        eq(questions.sessionId, id),
+        lt(questions.epoch, epoch),
+        gte(questions.step, at.step),
+        ne(questions.status, "superseded"),
+      ),
+    );
 }
 
 async function informModel(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<void> {
   const { step, phase } = at;
   if (phase === "tools") {
-    const { rows } = await tx.execute<{ name: string }>(sql`select name from tool_calls
-      where session_id = ${id} and superseded_epoch is null and step = ${step} and status <> 'pending'
-      and not ${isOpen(at, sql`index`)} order by index`);
+    const rows = await tx
+      .select({ name: toolCalls.name })
+      .from(toolCalls)
+      .where(
+        and(
+          isLive(toolCalls, id),
+          eq(toolCalls.step, step),
+          ne(toolCalls.status, "pending"),
+          not(isOpen(at, toolCalls.index)),
+        ),
+      )
+      .orderBy(asc(toolCalls.index));
     if (rows.length > 0)
       await addNotice(
         tx,

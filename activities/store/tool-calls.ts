@@ -3,7 +3,7 @@ import { and, asc, desc, eq, getTableColumns, inArray, ne, type Placeholder, sql
 import type { ToolOutcome } from "../contract/message.ts";
 import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
-import { prepared } from "./prepared.ts";
+import { prepared } from "./statements.ts";
 import { sandboxes, storedMessages, toolCalls, toolOutputs } from "./schema/index.ts";
 
 export type LedgerRow = typeof toolCalls.$inferSelect;
@@ -17,12 +17,9 @@ export function callKey(call: {
   return `${call.epoch === 1 ? "" : `e${call.epoch}`}s${call.step}c${call.index}`;
 }
 
-/** `callKey` in SQL. @param call alias of `tool_calls` in the query */
-export function outputHandle(call: string) {
-  return sql.raw(
-    `case when ${call}.epoch = 1 then '' else 'e' || ${call}.epoch end || 's' || ${call}.step || 'c' || ${call}.index`,
-  );
-}
+/** `callKey` in SQL. */
+export const outputHandle = sql<string>`case when ${toolCalls.epoch} = 1 then '' else 'e' || ${toolCalls.epoch} end
+  || 's' || ${toolCalls.step} || 'c' || ${toolCalls.index}`;
 
 /** Condition for a call's row of the live line. */
 export const isCall = (

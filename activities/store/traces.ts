@@ -3,9 +3,9 @@
  * a run; a delegate's runs belong to the trace of the run that delegated.
  */
 import { createHash } from "node:crypto";
-import { and, asc, eq, gte, inArray, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
-import { events, runs } from "./schema/index.ts";
+import { events, runs, sessions } from "./schema/index.ts";
 
 export interface Trace {
   /** 32 hex characters. */
@@ -49,13 +49,14 @@ const traceIdOf = (sessionId: string, runId: string): string =>
 
 /** The call that a delegate works for, in the run that was in charge when the call was made. */
 async function waitingCall(db: Queryable, sessionId: string) {
-  const { rows } = await db.execute<{ session: string; run: string; call: string }>(sql`
-    select s.parent_id as session, r.run_id as run, s.parent_call as call
-    from sessions as s, runs as r
-    where s.id = ${sessionId} and r.session_id = s.parent_id and r.started_at <= s.created_at
-    order by r.ordinal desc limit 1`);
-  const [row] = rows;
-  return row && { sessionId: row.session, runId: row.run, call: row.call };
+  const [row] = await db
+    .select({ sessionId: runs.sessionId, runId: runs.runId, call: sessions.parentCall })
+    .from(sessions)
+    .innerJoin(runs, and(eq(runs.sessionId, sessions.parentId), lte(runs.startedAt, sessions.createdAt)))
+    .where(eq(sessions.id, sessionId))
+    .orderBy(desc(runs.ordinal))
+    .limit(1);
+  return row && { ...row, call: row.call ?? "" };
 }
 
 export interface TracedRun {

@@ -1,8 +1,11 @@
 /** Search by words over a session's transcript and the whole outputs behind cut results. */
 import { sql, type SQL } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { HistorySearch } from "../contract/tools.ts";
 import { outputHandle } from "./tool-calls.ts";
 import type { Queryable } from "./db.ts";
+import { isLive } from "./live-line.ts";
+import { storedMessages, toolCalls, toolOutputs } from "./schema/index.ts";
 
 const EXCERPT_CHARS = 300;
 /**
@@ -12,11 +15,11 @@ const EXCERPT_CHARS = 300;
 const MAX_SEARCHED_CHARS = 64 * 1024 * 1024;
 
 interface FoundRow extends Record<string, unknown> {
-  readonly sequence: string | null;
-  readonly step: number;
-  readonly role: string;
-  readonly handle: string | null;
-  readonly offset: string;
+  readonly place: string | null;
+  readonly at_step: number;
+  readonly said_by: string;
+  readonly output: string | null;
+  readonly begin: string;
   readonly excerpt: string;
   readonly skipped: number;
 }
@@ -37,44 +40,50 @@ export async function searchHistory(
 ): Promise<HistorySearch> {
   const longest = words.reduce((long, word) => (word.length > long.length ? word : long), "");
   const { rows } = await db.execute<FoundRow>(sql`
-    with outputs as (${outputsOf(sessionId)}),
-    found as (
+    with outputs(place, at_step, output, before) as (${outputsOf(sessionId)}),
+    found(place, at_step, said_by, output, begin, excerpt) as (
       ${foundMessages(sessionId, words, longest)}
       union all
       ${foundOutputs(sessionId, words, longest, maxSearchedChars)}
     ), newest as (
       -- A cut result whose whole output has the words as well is listed once, by its output.
-      select distinct on (sequence) * from found order by sequence desc, handle nulls last limit ${limit}
+      select distinct on (place) * from found order by place desc, output nulls last limit ${limit}
     )
     select newest.*, (select count(*)::int from outputs where before >= ${maxSearchedChars}) as skipped
-    from (select 1) as one left join newest on true order by newest.sequence desc`);
+    from (select 1) as one left join newest on true order by newest.place desc`);
   return { hits: rows.flatMap(hitsOf), skippedOutputs: rows[0]?.skipped ?? 0 };
 }
 
 /** Whole outputs of cut results, each with the total number of characters of the newer ones. */
-const outputsOf = (sessionId: string): SQL => sql`
-  select c.sequence, c.step, key.handle, sum(size.chars) over (order by c.sequence desc) - size.chars as before
-  from tool_calls c
-  cross join lateral (select ${outputHandle("c")} as handle) key
-  cross join lateral (
-    select max("offset" + length(content)) as chars from tool_outputs o
-    where o.session_id = c.session_id and o.handle = key.handle
-      and o.part = (select max(part) from tool_outputs last where last.session_id = c.session_id and last.handle = key.handle)
-  ) size
-  where c.session_id = ${sessionId} and c.superseded_epoch is null and c.truncated and size.chars is not null`;
+function outputsOf(sessionId: string): SQL {
+  const last = alias(toolOutputs, "last");
+  const of = (outputs: { readonly sessionId: PgColumn; readonly handle: PgColumn }) =>
+    sql`${outputs.sessionId} = ${toolCalls.sessionId} and ${outputs.handle} = key.output`;
+  return sql`
+    select ${toolCalls.sequence}, ${toolCalls.step}, key.output,
+      sum(size.chars) over (order by ${toolCalls.sequence} desc) - size.chars
+    from ${toolCalls}
+    cross join lateral (select ${outputHandle} as output) key
+    cross join lateral (
+      select max(${toolOutputs.offset} + length(${toolOutputs.content})) as chars from ${toolOutputs}
+      where ${of(toolOutputs)} and ${toolOutputs.part} = (select max(${last.part}) from ${toolOutputs} ${last} where ${of(last)})
+    ) size
+    where ${isLive(toolCalls, sessionId)} and ${toolCalls.truncated} and size.chars is not null`;
+}
 
 function foundMessages(sessionId: string, words: readonly string[], longest: string): SQL {
   // In addition to the text itself: a row's JSON is checked first, without being parsed.
   const escaped = words.map((word) => JSON.stringify(word).slice(1, -1));
   return sql`
-    select m.sequence, m.step, m.role, null::text as handle, 0::bigint as "offset", ${excerptOf(sql`t.body`, longest)} as excerpt
-    from stored_messages m
+    select ${storedMessages.sequence}, ${storedMessages.step}, ${storedMessages.role}, null::text, 0::bigint,
+      ${excerptOf(sql`t.body`, longest)}
+    from ${storedMessages}
     cross join lateral (
-      select string_agg(concat_ws(' ', part->>'toolName', part->>'text', part->>'input', part->>'filename'), E'\n') as body
-      from json_array_elements(m.content) part
+      select string_agg(concat_ws(' ', p->>'toolName', p->>'text', p->>'input', p->>'filename'), E'\n') as body
+      from json_array_elements(${storedMessages.content}) p
     ) t
-    where m.session_id = ${sessionId} and m.superseded_epoch is null and m.role <> 'system'
-      and m.content::text ilike all (${patternsOf(escaped)}) and t.body ilike all (${patternsOf(words)})`;
+    where ${isLive(storedMessages, sessionId)} and ${storedMessages.role} <> 'system'
+      and ${storedMessages.content}::text ilike all (${patternsOf(escaped)}) and t.body ilike all (${patternsOf(words)})`;
 }
 
 function foundOutputs(
@@ -83,19 +92,19 @@ function foundOutputs(
   longest: string,
   maxSearchedChars: number,
 ): SQL {
-  const content = sql`hit.content`;
+  const body = sql`hit.body`;
+  const isOfCall = sql`${toolOutputs.sessionId} = ${sessionId} and ${toolOutputs.handle} = whole.output`;
   return sql`
-    select w.sequence, w.step, 'tool', w.handle, hit."offset" + ${placeOf(content, longest)} - 1, ${excerptOf(content, longest)}
-    from outputs w
+    select whole.place, whole.at_step, 'tool', whole.output, hit.begin + ${placeOf(body, longest)} - 1, ${excerptOf(body, longest)}
+    from outputs whole
     cross join lateral (
-      select o.content, o."offset" from tool_outputs o
-      where o.session_id = ${sessionId} and o.handle = w.handle and o.content ilike ${like(longest)}
-      order by o.part limit 1
+      select ${toolOutputs.content} as body, ${toolOutputs.offset} as begin from ${toolOutputs}
+      where ${isOfCall} and ${toolOutputs.content} ilike ${like(longest)}
+      order by ${toolOutputs.part} limit 1
     ) hit
-    where w.before < ${maxSearchedChars} and not exists (
+    where whole.before < ${maxSearchedChars} and not exists (
       select from unnest(${patternsOf(words)}) as word where not exists (
-        select from tool_outputs o
-        where o.session_id = ${sessionId} and o.handle = w.handle and o.content ilike word
+        select from ${toolOutputs} where ${isOfCall} and ${toolOutputs.content} ilike word
       )
     )`;
 }
@@ -109,10 +118,17 @@ function excerptOf(text: SQL, word: string): SQL {
     || case when length(${text}) >= ${from} + ${EXCERPT_CHARS} then '…' else '' end`;
 }
 
-function hitsOf({ sequence, step, role, handle, offset, excerpt }: FoundRow): HistorySearch["hits"] {
-  if (sequence === null) return [];
-  const output = handle === null ? {} : { output: { handle, offset: Number(offset) } };
-  return [{ sequence: Number(sequence), step, role, excerpt, ...output }];
+function hitsOf({
+  place,
+  at_step: step,
+  said_by: role,
+  output: handle,
+  begin,
+  excerpt,
+}: FoundRow): HistorySearch["hits"] {
+  if (place === null) return [];
+  const output = handle === null ? {} : { output: { handle, offset: Number(begin) } };
+  return [{ sequence: Number(place), step, role, excerpt, ...output }];
 }
 
 const patternsOf = (words: readonly string[]): SQL =>

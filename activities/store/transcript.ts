@@ -11,7 +11,7 @@ import type {
 import { isLive } from "./live-line.ts";
 import { dropChunks } from "./events.ts";
 import type { Queryable } from "./db.ts";
-import { prepared } from "./prepared.ts";
+import { prepared } from "./statements.ts";
 import { cursors, storedMessages } from "./schema/index.ts";
 
 /** A file of instructions that a result contains. */

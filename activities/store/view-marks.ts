@@ -1,7 +1,10 @@
 /** What hides messages from a view, and what undoes a round: one row per act, from which the marks of the messages follow. */
-import { sql } from "drizzle-orm";
+import { and, eq, isNull, notExists, or, sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { Queryable } from "./db.ts";
-import { viewMarks } from "./schema/index.ts";
+import { isLive } from "./live-line.ts";
+import { compactionEvents, storedMessages, viewMarks } from "./schema/index.ts";
+import { ANY, part } from "./statements.ts";
 
 export type NewMark = typeof viewMarks.$inferInsert;
 
@@ -20,31 +23,103 @@ export async function addMark(tx: Queryable, mark: NewMark): Promise<void> {
   await tx.insert(viewMarks).values(mark);
 }
 
+const [undoing, stillUndoing] = [alias(viewMarks, "undoing"), alias(viewMarks, "still_undoing")];
+
+/** Whether a mark undoes that round. */
+const undoes = (
+  mark: typeof undoing | typeof stillUndoing,
+  of: { readonly [name in "sessionId" | "round" | "epoch"]: PgColumn },
+) =>
+  and(
+    eq(mark.sessionId, of.sessionId),
+    eq(mark.kind, "undo"),
+    eq(mark.round, of.round),
+    eq(mark.roundEpoch, of.epoch),
+  );
+
 /** Sets what follows from the live marks, after some of them were superseded or brought back. */
 export async function applyMarks(tx: Queryable, id: string): Promise<void> {
-  const undo = (alias: string, of: string) =>
-    sql.raw(
-      `${alias}.session_id = ${of}.session_id and ${alias}.kind = 'undo' and ${alias}.round = ${of}.round`,
+  const rounds = compactionEvents;
+  const remains = part
+    .select(ANY)
+    .from(stillUndoing)
+    .where(and(undoes(stillUndoing, rounds), isNull(stillUndoing.supersededEpoch)));
+  await tx
+    .update(rounds)
+    .set({ status: "compacted", reason: null, replaced: sql`${undoing.sequences}` })
+    .from(undoing)
+    .where(and(isLive(rounds, id), eq(rounds.status, "undone"), undoes(undoing, rounds), notExists(remains)));
+  const summary = part
+    .select({
+      place: sql`int8multirange(int8range(${storedMessages.sequence}, ${storedMessages.sequence}, '[]'))`,
+    })
+    .from(storedMessages)
+    .where(
+      and(
+        isLive(storedMessages, sql`${rounds.sessionId}`),
+        eq(storedMessages.slot, sql`'summary:' || ${rounds.round}`),
+      ),
     );
-  await tx.execute(sql`update compaction_events e set status = 'compacted', reason = null, replaced = m.sequences
-    from view_marks m where e.session_id = ${id} and e.status = 'undone' and e.superseded_epoch is null
-    and ${undo("m", "e")} and m.round_epoch = e.epoch
-    and not exists (select 1 from view_marks o
-      where ${undo("o", "e")} and o.round_epoch = e.epoch and o.superseded_epoch is null)`);
-  await tx.execute(sql`update compaction_events e set status = 'undone', reason = 'undone by request ' || m.request_id,
-      replaced = (select int8multirange(int8range(s.sequence, s.sequence, '[]')) from stored_messages s
-        where s.session_id = e.session_id and s.superseded_epoch is null and s.slot = 'summary:' || e.round)
-    from view_marks m where e.session_id = ${id} and e.status = 'compacted' and e.superseded_epoch is null
-    and ${undo("m", "e")} and m.round_epoch = e.epoch and m.superseded_epoch is null`);
-  await tx.execute(sql`with hidden as (
-      select s.id, min(m.step) as step from stored_messages s join view_marks m
-        on m.session_id = s.session_id and m.kind = 'prune' and m.superseded_epoch is null and s.sequence <@ m.sequences
-      where s.session_id = ${id} and s.superseded_epoch is null and (m.round is null or not exists (
-        select 1 from view_marks u
-        where ${undo("u", "m")} and u.round_epoch = m.round_epoch and u.superseded_epoch is null))
-      group by s.id
-    )
-    update stored_messages s set pruned_step = hidden.step
-    from stored_messages o left join hidden on hidden.id = o.id
-    where o.id = s.id and s.session_id = ${id} and s.superseded_epoch is null and s.pruned_step is distinct from hidden.step`);
+  await tx
+    .update(rounds)
+    .set({
+      status: "undone",
+      reason: sql`'undone by request ' || ${undoing.requestId}`,
+      replaced: sql`${summary}`,
+    })
+    .from(undoing)
+    .where(
+      and(
+        isLive(rounds, id),
+        eq(rounds.status, "compacted"),
+        undoes(undoing, rounds),
+        isNull(undoing.supersededEpoch),
+      ),
+    );
+  await setPruned(tx, id);
+}
+
+async function setPruned(tx: Queryable, id: string): Promise<void> {
+  const isUndone = part
+    .select(ANY)
+    .from(undoing)
+    .where(
+      and(
+        undoes(undoing, {
+          sessionId: viewMarks.sessionId,
+          round: viewMarks.round,
+          epoch: viewMarks.roundEpoch,
+        }),
+        isNull(undoing.supersededEpoch),
+      ),
+    );
+  const hidden = tx.$with("hidden").as(
+    tx
+      .select({ id: storedMessages.id, step: sql<number>`min(${viewMarks.step})`.as("hidden_step") })
+      .from(storedMessages)
+      .innerJoin(
+        viewMarks,
+        and(
+          isLive(viewMarks, sql`${storedMessages.sessionId}`),
+          eq(viewMarks.kind, "prune"),
+          sql`${storedMessages.sequence} <@ ${viewMarks.sequences}`,
+        ),
+      )
+      .where(and(isLive(storedMessages, id), or(isNull(viewMarks.round), notExists(isUndone))))
+      .groupBy(storedMessages.id),
+  );
+  const row = alias(storedMessages, "row");
+  await tx
+    .with(hidden)
+    .update(storedMessages)
+    .set({ prunedStep: sql`${hidden.step}` })
+    .from(row)
+    .leftJoin(hidden, eq(hidden.id, row.id))
+    .where(
+      and(
+        eq(row.id, storedMessages.id),
+        isLive(storedMessages, id),
+        sql`${storedMessages.prunedStep} is distinct from ${hidden.step}`,
+      ),
+    );
 }
