@@ -41,13 +41,13 @@ export async function searchHistory(
   const longest = words.reduce((long, word) => (word.length > long.length ? word : long), "");
   const { rows } = await db.execute<FoundRow>(sql`
     with outputs(place, at_step, output, before) as (${outputsOf(sessionId)}),
-    found(place, at_step, said_by, output, begin, excerpt) as (
+    hits(place, at_step, said_by, output, begin, excerpt) as (
       ${foundMessages(sessionId, words, longest)}
       union all
       ${foundOutputs(sessionId, words, longest, maxSearchedChars)}
     ), newest as (
       -- A cut result whose whole output has the words as well is listed once, by its output.
-      select distinct on (place) * from found order by place desc, output nulls last limit ${limit}
+      select distinct on (place) * from hits order by place desc, output nulls last limit ${limit}
     )
     select newest.*, (select count(*)::int from outputs where before >= ${maxSearchedChars}) as skipped
     from (select 1) as one left join newest on true order by newest.place desc`);
