@@ -175,14 +175,15 @@ const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly
   ],
   ["request, streamed", "activities/model/ai-sdk.ts", "streamText"],
   ["pieces", "activities/model/answer.ts", "text-delta", "#onDelta("],
-  ["pieces for watchers", "activities/store/events.ts", "insert into stream_chunks"],
+  ["pieces for watchers", "activities/store/events.ts", "const sendChunks = named(", "streamChunks,"],
   [
     "answer, ledger rows, usage, events: one transaction",
     "activities/store/commit-step.ts",
-    "answer as",
+    "const sendAnswer = named(",
+    "message as",
     "ledger as",
     "bill as",
-    "insert into events",
+    "log as",
   ],
   [
     "calls (name, about), usage, context size",
@@ -212,10 +213,10 @@ const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly
   [
     "result at its reserved sequence, ledger end, event",
     "activities/store/commit-step.ts",
-    "update tool_calls set status",
-    "insert into stored_messages",
-    "select $1, sequence, sequence",
-    "insert into events",
+    "update ${toolCalls} set",
+    "message as",
+    "sequence: sql`place`",
+    "log as",
   ],
   [
     "outcome, tokens, hash",
