@@ -20,6 +20,7 @@ import { migrateStore, openStore } from "../activities/store/db.ts";
 import { mayNotMigrate } from "../temporal/postgres-missing.ts";
 import { createNotifier } from "../activities/store/events.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
+import { applicationOf } from "../activities/store/worker-lease.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
 import type { WorkerConfig } from "./config.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
@@ -37,12 +38,14 @@ interface Tools {
   readonly namespace: string;
   readonly sanitizer: Sanitizer;
   readonly logger: Logger;
+  /** The worker's, by which others find what it left in Postgres if it dies. */
+  readonly identity?: string;
 }
 
 /** Opens everything and applies migrations. If something fails, what was opened is closed again. */
 export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<BoundDeps> {
   const { connection, namespace, sanitizer, logger } = tools;
-  const opened = await open(config, logger);
+  const opened = await open(config, tools);
   const { store, announcements, sandboxHost, mcp, telemetry, ownTools } = opened;
   try {
     const [searchAttributes] = await Promise.all([
@@ -95,12 +98,13 @@ export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<Boun
 }
 
 /** Opens what has to be closed again. */
-async function open(config: WorkerConfig, logger: Logger) {
+async function open(config: WorkerConfig, { logger, identity }: Tools) {
   const ownTools = config.toolsFile === undefined ? undefined : await loadOwnTools(config.toolsFile);
   const store = openStore({
     url: config.databaseUrl,
     maxConnections: config.databaseConnections,
     silenceMs: config.databaseTimeoutMs,
+    ...(identity === undefined ? {} : { applicationName: applicationOf(identity) }),
     onError: (error) =>
       logger.warn({ reason: error.message }, "a database connection was lost; the pool replaces it"),
   });

@@ -50,11 +50,11 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     shutdownSignals: [],
   });
   const { connection, namespace, bundle } = await connectServices(config, logger);
-  const bound = await bindDeps(config, { connection, namespace, sanitizer, logger });
+  const identity = workerIdentity(config);
+  const bound = await bindDeps(config, { connection, namespace, sanitizer, logger, identity });
   const { deps } = bound;
   const { store } = deps;
   const { codecKeys } = config;
-  const identity = workerIdentity(config);
   const temporal = { connection, namespace, codecKeys, logger };
   const stopReaper = startReaper({
     ...temporal,

@@ -38,6 +38,8 @@ export interface StoreOptions {
   readonly silenceMs?: number;
   /** How long a new connection may take, in ms, if the address has no `connect_timeout`; default 5 s. */
   readonly connectTimeoutMs?: number;
+  /** What Postgres calls the connections, unless the address names them; default "longhaul". */
+  readonly applicationName?: string;
   /** Called with every lost connection; the pool replaces it by itself. */
   readonly onError?: (error: Error) => void;
 }
@@ -57,7 +59,6 @@ const IDLE_IN_TRANSACTION_MS = 600_000;
  * planned without their values, too: nearly all look up one session, and the same plan fits every session.
  */
 const SETTINGS = {
-  application_name: "longhaul",
   idle_in_transaction_session_timeout: String(IDLE_IN_TRANSACTION_MS),
   plan_cache_mode: "force_generic_plan",
 };
@@ -71,9 +72,9 @@ const NOTHING_DONE = 2;
  * Not as parameters of the start: some poolers refuse those. The pool waits for it, which its types do not say. A server that
  * refuses it is used as it is.
  */
-const settled = (onError: (error: Error) => void) => ({
+const settled = (application_name: string, onError: (error: Error) => void) => ({
   onConnect: async (client: pg.ClientBase): Promise<void> => {
-    await client.query(SETTLE, [JSON.stringify(SETTINGS)]).catch(onError);
+    await client.query(SETTLE, [JSON.stringify({ ...SETTINGS, application_name })]).catch(onError);
   },
 });
 
@@ -88,7 +89,7 @@ export function openStore(options: StoreOptions): Store {
     max: options.maxConnections ?? 10,
     connectionTimeoutMillis: address.connectTimeoutMs ?? options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 30_000,
-    ...settled(onError),
+    ...settled(options.applicationName ?? "longhaul", onError),
     ...address.config,
   });
   // A checked-out client emits its own error when the server goes away; without a listener Node ends the process.

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { cutChars } from "../text/cut.ts";
 import { readPostgresAddress } from "./postgres-address.ts";
 
 /** The class of our locks, among all advisory locks of the database. Any number, the same in every version. */
@@ -114,12 +115,20 @@ class HeldLease implements WorkerLease {
     try {
       const open = await client.query("select 1 from workers where id = $1 and ended_at is null", [lost.id]);
       if (open.rowCount === 0) return false;
+      await this.#endIdle(client, lost);
       await cleanUp();
       if (!lost.frozen) await client.query(END, [lost.id]);
       return true;
     } finally {
       await client.query("select pg_advisory_unlock($1, $2)", lock).catch(() => undefined);
     }
+  }
+
+  /** Its transactions that nobody ends keep their locks; what they hold is not written, and a worker that wakes up begins again. */
+  async #endIdle(client: pg.Client, { identity }: LostWorker): Promise<void> {
+    const { frozenMs } = this.#options;
+    // A server that does not let us see or end them does so itself, after its time-out.
+    await client.query(END_IDLE, [applicationOf(identity), frozenMs]).catch(() => undefined);
   }
 
   async close(): Promise<void> {
@@ -178,6 +187,15 @@ class HeldLease implements WorkerLease {
     }
   }
 }
+
+/** What Postgres calls a worker's connections: at most 63 characters, in ASCII. */
+export const applicationOf = (identity: string): string =>
+  cutChars(`longhaul ${identity.replace(/[^ -~]/g, "?")}`, 63);
+
+const END_IDLE = `select pg_terminate_backend(pid) from pg_stat_activity
+  where datname = current_database() and usename = current_user and application_name = $1
+    and state in ('idle in transaction', 'idle in transaction (aborted)')
+    and clock_timestamp() - state_change > $2 * interval '1 ms'`;
 
 const END = "update workers set ended_at = now(), sessions = '{}' where id = $1";
 

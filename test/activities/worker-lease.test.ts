@@ -1,7 +1,8 @@
 /** Who counts as a lost worker, if leases are lost for other reasons than a worker's end. */
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
-import { holdLease, type WorkerLease } from "../../activities/store/worker-lease.ts";
+import { openStore } from "../../activities/store/db.ts";
+import { applicationOf, holdLease, type WorkerLease } from "../../activities/store/worker-lease.ts";
 import { eventually } from "../support/eventually.ts";
 import { createTestDatabase } from "../support/test-database.ts";
 import { perTest } from "../support/per-file.ts";
@@ -118,4 +119,41 @@ it("a worker notes the sessions it works for at each check; whoever finds it los
   await silent.end();
   await untilMissing(lease, "silent");
   expect(await lease.missing()).toMatchObject([{ identity: "silent", sessions: ["four"] }]);
+});
+
+it("a lost worker's open transactions are ended when its work goes to others, and nobody else's", async () => {
+  const lease = await hold("survivor");
+  const silent = await holdSilently("frozen");
+  const stores = ["frozen", "frozen two", "live"].map((identity) =>
+    openStore({ url: database.url, maxConnections: 2, applicationName: applicationOf(identity) }),
+  );
+  onTestFinished(async () => void (await Promise.all(stores.map((store) => store.close()))));
+  const ended: string[] = [];
+  const clients = await Promise.all(stores.map(({ pool }) => pool.connect()));
+  for (const [at, client] of clients.entries()) {
+    client.on("error", () => void ended.push(["frozen", "frozen two", "live"][at] ?? ""));
+    await client.query("begin");
+    await client.query("select pg_advisory_xact_lock($1)", [1_000 + at]);
+  }
+  const { pool } = database.store;
+  const waits = pool.query("select pg_advisory_lock(1000)");
+  await untilMissing(lease, "frozen");
+  const [frozen] = await lease.missing();
+  if (frozen === undefined) throw new Error("It is not missing.");
+  // A transaction may rest for a while: only one as old as the silence counts.
+  await eventually("the lock is free", async () => {
+    await lease.settle(frozen, () => Promise.resolve());
+    return ended.includes("frozen");
+  });
+  await waits;
+  expect(ended).toEqual(["frozen"]);
+  for (const client of clients.slice(1))
+    expect((await client.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
+  for (const client of clients) client.release(true);
+  await silent.end();
+});
+
+it("a worker's name in Postgres is short and plain, whatever its host is called", () => {
+  expect(applicationOf("12.345@h\u00f6st:1")).toBe("longhaul 12.345@h?st:1");
+  expect(applicationOf(`12.345@${"x".repeat(200)}`)).toHaveLength(63);
 });

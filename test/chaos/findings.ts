@@ -84,7 +84,7 @@ async function leftConnections({ postgres }: ChaosStand): Promise<string[]> {
   try {
     // The soak's own store has its pool, idle by now.
     const { rows } = await client.query<{ query: string; state: string }>(
-      "select state, left(query, 80) as query from pg_stat_activity where application_name = 'longhaul' and state <> 'idle'",
+      "select state, left(query, 80) as query from pg_stat_activity where application_name ~ '^longhaul( |$)' and state <> 'idle'",
     );
     return rows.map(({ state, query }) => `a connection is left, ${state}: ${query}`);
   } finally {

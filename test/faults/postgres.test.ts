@@ -71,7 +71,7 @@ describe.concurrent("a worker whose Postgres", () => {
       await untilStep(session, 2 * kill + 1);
       const [victim] = await onServer(postgres.url, async (client) => {
         const { rows } = await client.query<{ pid: number }>(
-          "select pid from pg_stat_activity where application_name = 'longhaul' order by state_change desc limit 1",
+          "select pid from pg_stat_activity where application_name ~ '^longhaul( |$)' order by state_change desc limit 1",
         );
         return rows;
       });
@@ -151,7 +151,7 @@ describe.concurrent("a Postgres with few connections", () => {
       }
     };
     await narrow.store.pool.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'longhaul' and pid <> pg_backend_pid()",
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name ~ '^longhaul( |$)' and pid <> pg_backend_pid()",
     );
     const pending = await eventually(
       "the Web UI shows the reason",
