@@ -4,8 +4,7 @@ import { plural, visible } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { parseBranch } from "../sessions/flag-values.ts";
 import { recordAction, SESSION, withSession } from "../sessions/with-session.ts";
-import { applyOnBranch } from "../workspace/apply-on-branch.ts";
-import { commitMessage } from "../workspace/commit-message.ts";
+import { applyOnBranch, commitMessage } from "../workspace/apply-on-branch.ts";
 import { sessionDiff } from "../workspace/pull-workspace.ts";
 
 export function applyCommand(command: Command, output: Output) {

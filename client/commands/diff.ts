@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { plural, visible } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
-import { patchFiles } from "../workspace/patch-files.ts";
+import { patchFiles } from "../workspace/workspace-diff.ts";
 import { sessionDiff } from "../workspace/pull-workspace.ts";
 
 const FILTERED =

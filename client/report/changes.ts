@@ -1,7 +1,7 @@
 /** The change file by file, each with its line counts and its patch. Pure. */
 import { cutChars } from "../../activities/text/cut.ts";
 import { plural } from "../console/format.ts";
-import { patchFiles, type PatchFile } from "../workspace/patch-files.ts";
+import { patchFiles, type PatchFile } from "../workspace/workspace-diff.ts";
 import { html, type Html } from "./html.ts";
 
 /** Characters of the change shown in the page; `longhaul diff` shows all of it. */

@@ -21,10 +21,10 @@ import {
   unfinished,
   type Plan,
 } from "./begun-apply.ts";
-import { refuseLocked } from "./own-locks.ts";
+import { refuseLocked, git, mustGit, words, type Checkout } from "./persons-git.ts";
 import { lookAt, onDisk, patchedFiles } from "./patched-files.ts";
-import { git, mustGit, words, type Checkout } from "./persons-git.ts";
 import { isRemoved, stage } from "./staged-change.ts";
+import { cutChars, shorten } from "../../activities/text/cut.ts";
 
 const MAX_NAMED = 20;
 /** What Git has in its folder in the middle of something, what that is, and how it is given up. */
@@ -227,3 +227,29 @@ const namesIn = (out: Buffer): string[] =>
   textOfBytes(out)
     .split("\0")
     .filter((name) => name !== "");
+
+/** What Git's own tools show of a subject. */
+const MAX_SUBJECT = 72;
+/** A task may be a whole document. */
+const MAX_BODY = 4_000;
+
+/** The task as subject; all of it as body if that says more; and the session as trailer. */
+export function commitMessage(task: string, sessionId: string): string {
+  const text = task.trim();
+  const subject = subjectOf(text);
+  const says = text.replace(/\.$/, "") === subject ? [] : [shorten(text, MAX_BODY)];
+  return `${[subject, ...says, `Longhaul-Session: ${sessionId}`].join("\n\n")}\n`;
+}
+
+function subjectOf(text: string): string {
+  // The mark of a heading in Markdown is no word.
+  const line = (text.split("\n", 1)[0] ?? "").replace(/^#+\s+/, "").trim();
+  // Its first sentence; a shorter one may be an abbreviation.
+  const [sentence = line] = /^.{12,}?[.!?](?=\s)/.exec(line) ?? [];
+  const said = (line.length <= MAX_SUBJECT ? line : sentence).replace(/[.:]$/, "");
+  if (said.length <= MAX_SUBJECT) return said;
+  const cut = cutChars(said, MAX_SUBJECT - 1);
+  // Between words, unless one is that long.
+  const end = cut.lastIndexOf(" ");
+  return `${end > MAX_SUBJECT / 2 ? cut.slice(0, end) : cut}…`;
+}

@@ -18,10 +18,18 @@ import { join, posix } from "node:path";
 import { textOfBytes } from "../../activities/store/path-text.ts";
 import { notPossible } from "../console/errors.ts";
 import { birthOf, isAlive, type ProcessMark } from "../setup/processes.ts";
-import { branchLocks, changeIndex, headLock, removeOwnLocks, whileLocked } from "./own-locks.ts";
-import { placeFile, type NewFile, type NewLink } from "./place-file.ts";
+import {
+  branchLocks,
+  changeIndex,
+  headLock,
+  removeOwnLocks,
+  whileLocked,
+  git,
+  mustGit,
+  type Checkout,
+} from "./persons-git.ts";
+import { placeFile, type NewFile, type NewLink } from "./write-workspace.ts";
 import { listed, lookAt, onDisk } from "./patched-files.ts";
-import { git, mustGit, type Checkout } from "./persons-git.ts";
 
 /** A change that is ready. */
 export interface Plan {

@@ -1,5 +1,5 @@
 /**
- * A repository's configuration reduced to settings that can neither run a program nor hold a credential. Pure.
+ * A repository's configuration reduced to settings that can neither run a program nor hold a credential.
  * It is an allow-list, so settings of future Git versions are left out too.
  */
 

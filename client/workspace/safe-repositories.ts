@@ -2,7 +2,6 @@
  * Repositories inside a workspace as a clone would have them: history, branches and index, a safe configuration, no
  * hooks. A repository is more than data: `git status`, which a prompt or an editor runs unasked, starts programs that the
  * configuration names. So only files that are known to be data are copied between a sandbox and a person's disk.
- * Pure.
  */
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { safeGitConfig } from "./git-config.ts";

@@ -9,7 +9,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { cutChars } from "../../activities/text/cut.ts";
 import { usageError } from "../console/errors.ts";
-import { GitFailed, safeGit } from "./safe-git.ts";
+import { GitFailed, safeGit } from "./git-rules.ts";
 
 /** What a linked worktree has in its own folder instead of the common one. */
 const OF_WORKTREE =

@@ -1,10 +1,11 @@
-/** The change between two states of a workspace as a patch for `git apply`. */
+/** The change between two states of a workspace as a patch for `git apply`, and such a patch split by file. */
 import { structuredPatch } from "diff";
 import { hasRunnerCommand } from "../console/runner-commands.ts";
 import { bytesOfText } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { ignoredAmong } from "./git-rules.ts";
-import { binaryPatch, blobNames } from "./git-binary-patch.ts";
+import { createHash } from "node:crypto";
+import { deflateSync } from "node:zlib";
 
 /** If comparing a file takes longer, it is shown as replaced. */
 const DIFF_TIMEOUT_MS = 2_000;
@@ -177,4 +178,88 @@ function quotedName(path: string, all: boolean): string {
     return sign === '"' || sign === "\\" ? `\\${sign}` : `\\${byte.toString(8).padStart(3, "0")}`;
   });
   return `"${signs.join("")}"`;
+}
+
+/** Git's base-85 alphabet. Source: base85.c. */
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+const BYTES_PER_LINE = 52;
+const NO_BLOB = "0".repeat(40);
+
+/** The two blob names of the `index` line. `git apply` compares them with the current file; undefined = no file. */
+function blobNames(before: Buffer | undefined, after: Buffer | undefined): string {
+  return `${blobName(before)}..${blobName(after)}`;
+}
+
+function blobName(bytes: Buffer | undefined): string {
+  if (bytes === undefined) return NO_BLOB;
+  return createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
+}
+
+/** The body of a patch, in both directions. */
+function binaryPatch(before: Buffer, after: Buffer): string {
+  return `GIT binary patch\n${literal(after)}\n${literal(before)}\n`;
+}
+
+function literal(bytes: Buffer): string {
+  const packed = deflateSync(bytes);
+  const lines = [`literal ${bytes.length}\n`];
+  for (let at = 0; at < packed.length; at += BYTES_PER_LINE)
+    lines.push(line(packed.subarray(at, at + BYTES_PER_LINE)));
+  return lines.join("");
+}
+
+/** A line's first letter is its number of bytes: A–Z for 1–26, a–z for 27–52. Four bytes become five letters. */
+function line(bytes: Buffer): string {
+  const count = bytes.length;
+  let text = String.fromCharCode(count <= 26 ? 64 + count : 70 + count);
+  for (let at = 0; at < count; at += 4) {
+    let word = 0;
+    for (let next = at; next < at + 4; next += 1) word = word * 256 + (bytes[next] ?? 0);
+    let letters = "";
+    for (let place = 0; place < 5; place += 1) {
+      letters = (ALPHABET[word % 85] ?? "") + letters;
+      word = Math.floor(word / 85);
+    }
+    text += letters;
+  }
+  return `${text}\n`;
+}
+
+/** One file of a patch, with the lines added to and removed from it. */
+export interface PatchFile {
+  readonly path: string;
+  /** Number of lines; null for a binary file. */
+  readonly added: number | null;
+  readonly removed: number | null;
+  readonly text: string;
+}
+
+/** Content lines begin with a space, `+` or `-`, so only a header begins with `diff --git`. */
+export function patchFiles(patch: string): PatchFile[] {
+  return patch
+    .split(/^(?=diff --git )/m)
+    .filter((text) => text !== "")
+    .map((text) => {
+      const hunks = text.slice(text.search(/^@@ /m));
+      const isBinary = /^(?:GIT binary patch|Binary files )/m.test(text) && !/^@@ /m.test(text);
+      const hasHunks = /^@@ /m.test(text);
+      const count = (sign: RegExp) => {
+        if (isBinary) return null;
+        return hasHunks ? (hunks.match(sign)?.length ?? 0) : 0;
+      };
+      return {
+        path: pathOf(text),
+        added: count(/^\+/gm),
+        removed: count(/^-/gm),
+        text,
+      };
+    });
+}
+
+/** Git's header: `/dev/null` means no file; a name with special characters is quoted. */
+function pathOf(text: string): string {
+  const named = (sign: string) =>
+    new RegExp(`^${sign} (?!/dev/null)"?[ab]/(.*?)"?\\t?$`, "m").exec(text)?.[1];
+  const header = /^diff --git "?a\/(.*?)"? "?b\//.exec(text)?.[1];
+  return named(String.raw`\+\+\+`) ?? named("---") ?? header ?? "?";
 }

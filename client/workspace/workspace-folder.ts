@@ -1,15 +1,16 @@
-/** Reads a folder of the person's machine as the session's initial workspace. */
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+/**
+ * Reads a folder of the person's machine as the session's initial workspace: its files, those that look as if they held
+ * credentials, and the instructions of the repository around it.
+ */
+import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
-import { join, posix, resolve } from "node:path";
+import { join, posix, resolve, dirname, relative } from "node:path";
 import { cutChars } from "../../activities/text/cut.ts";
 import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { usageError } from "../console/errors.ts";
 import { bytes, listNames, present } from "../console/format.ts";
-import { credentialFiles } from "./credential-files.ts";
-import { type FolderRules, isAlwaysOut, rulesOfFolder } from "./git-rules.ts";
-import { GitFailed } from "./safe-git.ts";
+import { type FolderRules, isAlwaysOut, rulesOfFolder, GitFailed, repositoryTop } from "./git-rules.ts";
 import { withSafeRepositories } from "./safe-repositories.ts";
 import {
   repositoryEntries,
@@ -17,6 +18,8 @@ import {
   withWholeRepositories,
   type RepositoryFolders,
 } from "./whole-repositories.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { projectFiles } from "../../activities/config/system-prompt.ts";
 
 /** Source: MAX_PACK_BYTES of the checkpoints. */
 const MAX_WORKSPACE_BYTES = 256 * 1024 * 1024;
@@ -215,4 +218,105 @@ function placeOf({ root, elsewhere }: Content, repository: string): string {
     if (repository.startsWith(`${dotGit}/`)) return join(common, repository.slice(dotGit.length));
   }
   return join(root, repository);
+}
+
+/** Templates and public halves hold none. */
+const HARMLESS =
+  /(\.(example|sample|template|tmpl|dist|defaults?|pub)|(^|\/)\.env\.d\.ts|(^|\/)known_hosts)$/i;
+
+/** Folders in a home that hold what a program logs in with. */
+const FOLDERS =
+  /(^|\/)(\.aws|\.azure|\.ssh|\.gnupg|\.gcloud|\.config\/(gcloud|gh|glab-cli|hub|doctl|op|rclone)|\.kube|\.oci|\.password-store)\//;
+
+/** Files that their programs write credentials into. Sources: the manuals of the programs. */
+const NAMES = new RegExp(
+  `(^|/)(${[
+    String.raw`\.env[^/]*|[^/]+\.env|\.dev\.vars[^/]*`,
+    String.raw`[._]netrc|\.pgpass|pgpass\.conf|\.my(login)?\.cnf|\.htpasswd|\.git-credentials|\.config/git/credentials`,
+    String.raw`\.pypirc|\.gem/credentials|\.cargo/credentials(\.toml)?|\.composer/auth\.json|auth\.json|\.s3cfg|\.boto|\.passwd-s3fs`,
+    String.raw`\.docker/config\.json|\.dockercfg|\.dockerconfigjson|\.config/containers/auth\.json`,
+    String.raw`kubeconfig[^/]*|[^/]+\.kubeconfig|\.vault-token|\.terraformrc|credentials\.tfrc\.json|terraform\.tfstate(\.backup)?`,
+    String.raw`credentials(\.(json|ya?ml|toml|ini|csv))?|\.?secrets?\.(json|ya?ml|toml|ini|env)|application_default_credentials\.json`,
+    String.raw`(service[-_]?account|client_secret)[^/]*\.json|master\.key|rootkey\.csv`,
+    String.raw`id_(rsa|dsa|ecdsa|ed25519)(_sk)?|[^/]+\.(ppk|p12|pfx|jks|keystore|kdbx)`,
+  ].join("|")})$`,
+  "i",
+);
+
+/** Files that hold a credential only if they have such a line; a reference to a variable is none. */
+const LINES: readonly (readonly [RegExp, RegExp])[] = [
+  [/(^|\/)\.?npmrc$/, /_(auth|authToken|password)\s*=\s*"?[^\s"$]/],
+  [/(^|\/)\.yarnrc(\.yml)?$/, /(npmAuth(Token|Ident)|_authToken)"?\s*:?\s*"?[^\s"$:]/],
+  [/(^|\/)(\.?pip\.conf|pip\.ini|\.condarc|uv\.toml)$/, /:\/\/[^\s/@$]+@/],
+  [/(^|\/)nuget\.config$/i, /ClearTextPassword|"Password"/i],
+  [/(^|\/)settings(-security)?\.xml$/, /<(password|passphrase|master)>[^<$]/],
+  [/(^|\/)gradle\.properties$/, /(password|token|secret)[\w.]*\s*[=:]\s*[^\s$]/i],
+];
+/** A certificate or a public key in the same form is none. */
+const PRIVATE_KEY = /^[ \t]*-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY( BLOCK)?-----/m;
+
+/** A key is at a file's beginning; settings are short. */
+const LOOKED_AT_BYTES = 64 * 1024;
+
+/** Files that look as if they held credentials, by their names and the beginning of what they contain. @returns the paths, in the files' order */
+function credentialFiles(files: readonly WorkspaceFile[]): string[] {
+  return files
+    .filter((file) => file.kind !== "folder" && !isGits(file.path) && mayHold(file))
+    .map(({ path }) => path);
+}
+
+/** What is taken of a repository's own folder has no credentials: see `git-config.ts`. */
+
+function mayHold(file: WorkspaceFile): boolean {
+  if (HARMLESS.test(file.path)) return false;
+  if (FOLDERS.test(file.path) || NAMES.test(file.path)) return true;
+  if (file.kind !== "file") return false;
+  const { bytes } = file;
+  const size = Math.min(bytes.byteLength, LOOKED_AT_BYTES);
+  const begin = Buffer.from(bytes.buffer, bytes.byteOffset, size);
+  if (begin.includes("PRIVATE KEY") && PRIVATE_KEY.test(begin.toString("latin1"))) return true;
+  return LINES.some(([name, line]) => name.test(file.path) && line.test(begin.toString("latin1")));
+}
+
+type Settings = Pick<RunConfig, "instructions" | "skills">;
+
+/**
+ * The instructions of a repository that apply to a folder within it: also those of the folders above, which are not copied.
+ * The outermost first, because what is nearer counts more; then the folder's own.
+ * @param own of the folder itself
+ * @returns undefined if there are none
+ */
+export function withInstructionsAbove(
+  folder: string,
+  own: string | undefined,
+  settings: Settings,
+): string | undefined {
+  const top = repositoryTop(folder);
+  const above = top === undefined ? [] : foldersBetween(top, realpathSync(folder));
+  const outer = above.flatMap((place) => {
+    const text = instructionsIn(place, settings);
+    return text === undefined ? [] : [`Instructions of ${relative(dirname(top ?? place), place)}/:\n${text}`];
+  });
+  if (outer.length === 0) return own;
+  return [...outer, ...(own === undefined ? [] : [`Instructions of the workspace:\n${own}`])].join("\n\n");
+}
+
+/** From the top down, without the folder itself. */
+function foldersBetween(top: string, folder: string): string[] {
+  const found: string[] = [];
+  for (let place = folder; place !== top && place !== dirname(place);) {
+    place = dirname(place);
+    found.unshift(place);
+  }
+  return found;
+}
+
+function instructionsIn(place: string, settings: Settings): string | undefined {
+  const names = settings.instructions?.files ?? ["AGENTS.md"];
+  const files = names.flatMap((path) => {
+    const file = join(place, path);
+    const isFile = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
+    return isFile ? [{ path, kind: "file", bytes: readFileSync(file) }] : [];
+  });
+  return projectFiles(files, settings).instructions;
 }

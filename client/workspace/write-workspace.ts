@@ -1,9 +1,21 @@
 /** Writes a workspace's files to the person's disk: nothing lands outside the folder, and nothing written runs unasked. */
-import { lstat, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import {
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  rmdir,
+  symlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { notPossible, unwritable } from "../console/errors.ts";
-import { placeFile } from "./place-file.ts";
 import { isGitName, mayBeHead, withSafeRepositories } from "./safe-repositories.ts";
 
 export interface Written {
@@ -275,3 +287,46 @@ const exists = (path: string) =>
     () => true,
     () => false,
   );
+
+/** A file as it is to be. */
+export interface NewFile {
+  readonly kind: "file";
+  readonly bytes: Uint8Array;
+  readonly mode: number;
+  readonly mtimeMs?: number | undefined;
+}
+
+export interface NewLink {
+  readonly kind: "link";
+  readonly target: string | Buffer;
+}
+
+/**
+ * A file on a person's disk is there as before, or whole and new: never half of it, wherever we are killed. Makes a file or
+ * link, in place of the file, link or empty folder that is there; never through a link.
+ * @param beside where it is made first, on the same disk. What is there is removed
+ */
+export async function placeFile(
+  place: string | Buffer,
+  beside: string | Buffer,
+  made: NewFile | NewLink,
+): Promise<void> {
+  await rm(beside, { force: true });
+  await make(beside, made);
+  if ((await lstat(place).catch(() => undefined))?.isDirectory() === true) await rmdir(place);
+  try {
+    await rename(beside, place);
+  } catch (error) {
+    await rm(beside, { force: true });
+    // A folder in which another disk is mounted: its files cannot be exchanged from outside.
+    if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+    await rm(place, { force: true });
+    await make(place, made);
+  }
+}
+
+async function make(place: string | Buffer, made: NewFile | NewLink): Promise<void> {
+  if (made.kind === "link") return symlink(made.target, place);
+  await writeFile(place, made.bytes, { mode: made.mode, flag: "wx" });
+  if (made.mtimeMs !== undefined) await utimes(place, new Date(), new Date(made.mtimeMs));
+}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { commitMessage } from "../../../client/workspace/commit-message.ts";
+import { commitMessage } from "../../../client/workspace/apply-on-branch.ts";
 
 const subjectOf = (task: string) => commitMessage(task, "s").split("\n", 1)[0];
 const LONG =

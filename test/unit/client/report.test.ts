@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { escapeHtml, html } from "../../../client/report/html.ts";
 import { markdownHtml } from "../../../client/report/markdown-html.ts";
 import { reportPage, type ReportData } from "../../../client/report/report-page.ts";
-import { patchFiles } from "../../../client/workspace/patch-files.ts";
+import { patchFiles } from "../../../client/workspace/workspace-diff.ts";
 import { trajectoryDocument } from "../../../client/sessions/transcript.ts";
 import { AT, sessionRow, wholeSession } from "../../support/stored-whole.ts";
 
