@@ -1,6 +1,6 @@
 /**
  * Failures that reach the workflow and the Web UI: a stable type, and a message of at most 1,000 characters that says
- * what happened, what was kept and what to do. Any other error becomes one as it leaves its activity (runtime/outward.ts).
+ * what happened, what was kept and what to do. Any other error becomes one as it leaves its activity (runtime/activity-scope.ts).
  */
 import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
 import { shorten } from "../text/cut.ts";

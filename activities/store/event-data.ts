@@ -29,7 +29,14 @@ export const eventData = {
     owner: text.optional(),
   }),
   /** Tokens: `limit` is where compaction starts, `window` the model's whole window. `window` is absent in events of earlier versions. */
-  "step:started": of({ estimatedInput: number, estimated: flag, limit: number, window: number.optional() }),
+  "step:started": of({
+    estimatedInput: number,
+    estimated: flag,
+    /** The size at which room is made; `limit` is its earlier name. */
+    triggerTokens: number.optional(),
+    limit: number,
+    window: number.optional(),
+  }),
   /** The request was sent; `hidden`: bytes have arrived for a while without content, so the model's thinking is not shown. */
   "llm:thinking": of({ model: text, hidden: yes.optional() }),
   /** A long call is reported while it is written: `tool-name` begins it, its arguments follow as they come. */

@@ -95,7 +95,7 @@ async function inWindow(
 /** Share of the trigger that is tried on occasions on which the summary comes first. */
 const TRIED_SHARE = 0.7;
 
-/** What the table of `prune-due.ts` is made from: an occasion on which old results are hidden first must be worth it. */
+/** What the table of `config/budget.ts` is made from: an occasion on which old results are hidden first must be worth it. */
 async function occasions(windowTokens: number, trajectory: Trajectory): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const occasion of ["trigger", "return", "smaller"] as const) {
