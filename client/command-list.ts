@@ -1,5 +1,5 @@
 /** The commands in the order of the help text. Each is loaded on demand: a help text needs no database driver. */
-import type { CommandEntry } from "./console/command-entry.ts";
+import type { CommandEntry } from "./console/program.ts";
 
 const listed: readonly Omit<CommandEntry, "name">[] = [
   {

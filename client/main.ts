@@ -4,13 +4,12 @@ import { CommanderError, Command } from "commander";
 import { isInBuild, isVerbose } from "./config/config.ts";
 import { ClientError, exitCodes, usageError, type ExitCode } from "./console/errors.ts";
 import { endWithoutReader, processOutput, type Output } from "./console/output.ts";
-import { hintWriter } from "./console/hints.ts";
+import { hintWriter, productVersion } from "./console/program.ts";
 import { commandList } from "./command-list.ts";
 import { ownCommand, ownShell } from "./setup/own-command.ts";
 import { missingServiceOf } from "./connect/missing-service.ts";
 import { databaseErrorOf } from "../activities/store/database-error.ts";
 import { reasonOf, theirWords } from "../activities/contract/errors.ts";
-import { productVersion } from "./console/product-version.ts";
 
 /** The end of the help text stays on the screen. */
 const BEGIN = `

@@ -4,13 +4,12 @@ import { Readable } from "node:stream";
 import { readBoundedText } from "../console/read-bounded-text.ts";
 import { resolveConfig, type ResolvedConfig } from "../config/config.ts";
 import { ClientError, usageError, unreadable } from "../console/errors.ts";
-import { oneLine } from "../console/format.ts";
+import { oneLine, given } from "../console/format.ts";
 import { checkRemote, prepareStart, type Sources } from "../sessions/prepare-start.ts";
 import { type RunFlags } from "../sessions/run-flags.ts";
 import type { Start } from "../sessions/start-session.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 import { parseBatch, refuseMistakes, type BatchItem, type Mistake } from "./batch-file.ts";
-import { given } from "../console/given.ts";
 
 export interface PreparedItem extends BatchItem {
   readonly start: Start;

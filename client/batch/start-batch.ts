@@ -18,7 +18,7 @@ import type { SessionBatchInput } from "../../workflows/session-batch.ts";
 import type { Services } from "../connect/connection.ts";
 import { describedRun } from "../../temporal/described-run.ts";
 import { describeRun, unlessGone } from "../connect/describe-run.ts";
-import { settled } from "../connect/settled.ts";
+import { settled } from "../connect/missing-service.ts";
 import { notPossible, missing } from "../console/errors.ts";
 import { listNames, plural } from "../console/format.ts";
 import { storedStart } from "../sessions/start-session.ts";

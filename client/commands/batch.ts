@@ -105,7 +105,7 @@ async function runBatch(file: string, flags: BatchFlags, output: Output): Promis
 async function finish(services: Services, name: string, json: boolean, output: Output): Promise<ExitCode> {
   const [{ followBatch, batchExitCode }, { warnWithoutWorker }] = await Promise.all([
     import("../batch/batch-document.ts"),
-    import("../connect/no-worker.ts"),
+    import("../connect/readiness.ts"),
   ]);
   await warnWithoutWorker(services, output);
   const document = await followBatch(services, name, output);

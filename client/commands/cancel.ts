@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { figuresText } from "../batch/batch-document.ts";
 import { cancelBatch, isBatch } from "../batch/start-batch.ts";
-import { warnWithoutWorker } from "../connect/no-worker.ts";
+import { warnWithoutWorker } from "../connect/readiness.ts";
 import type { Output } from "../console/output.ts";
 import { cancelSession, describeKept } from "../sessions/stop-session.ts";
 import { requireSession, SESSION, withWorkingServices } from "../sessions/with-session.ts";

@@ -1,7 +1,7 @@
 /** `longhaul completion SHELL`: a script that completes commands, flags and session ids. */
 import { Argument, Command } from "commander";
 import { listSessions } from "../../activities/store/reading.ts";
-import type { CommandEntry } from "../console/command-entry.ts";
+import type { CommandEntry } from "../console/program.ts";
 import type { Output } from "../console/output.ts";
 import {
   completionScript,

@@ -4,7 +4,7 @@ import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import type { Output } from "../console/output.ts";
 import { parseBranch } from "../sessions/flag-values.ts";
 import { requireSession, SESSION, withPreparedServices } from "../sessions/with-session.ts";
-import { given } from "../console/given.ts";
+import { given } from "../console/format.ts";
 
 /** `longhaul push ID`: delivers the work of a session on a repository after it has ended. */
 export const NO_SETUP = "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)";

@@ -1,8 +1,7 @@
 /** `longhaul doctor`: what is found, what is missing, how to fix it, and where each setting comes from. */
 import type { Command } from "commander";
 import type { Diagnosis } from "../setup/doctor.ts";
-import { checkLocks } from "../connect/locks-check.ts";
-import { checkStores } from "../connect/stores-check.ts";
+import { checkLocks, checkStores } from "../connect/stores-check.ts";
 import { describeSettings } from "../config/config.ts";
 import { exitCodes, type ExitCode } from "../console/errors.ts";
 import type { Output, Style } from "../console/output.ts";

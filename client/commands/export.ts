@@ -2,7 +2,7 @@
 import { Option, type Command } from "commander";
 import { readWhole } from "../../activities/store/reading.ts";
 import type { Output } from "../console/output.ts";
-import { productVersion } from "../console/product-version.ts";
+import { productVersion } from "../console/program.ts";
 import { exportDocument } from "../sessions/session-export.ts";
 import { trajectoryDocument } from "../sessions/transcript.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";

@@ -1,6 +1,6 @@
 /** `longhaul interrupt ID [MESSAGE]`: aborts the step in flight and says what was kept. */
 import type { Command } from "commander";
-import { warnWithoutWorker } from "../connect/no-worker.ts";
+import { warnWithoutWorker } from "../connect/readiness.ts";
 import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { interruptMessage, interruptSession, describeKept } from "../sessions/stop-session.ts";

@@ -2,7 +2,7 @@
 import { inspect } from "node:util";
 import { InvalidArgumentError, type Command } from "commander";
 import { clientSanitizer, serveTokens } from "../config/config.ts";
-import { warnWithoutWorker } from "../connect/no-worker.ts";
+import { warnWithoutWorker } from "../connect/readiness.ts";
 import type { ExitCode } from "../console/errors.ts";
 import { listNames } from "../console/format.ts";
 import type { Output } from "../console/output.ts";

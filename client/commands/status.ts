@@ -14,7 +14,7 @@ import {
   present,
   usageText,
 } from "../console/format.ts";
-import { isOfWorkflow } from "../connect/run-trouble.ts";
+import { isOfWorkflow } from "../connect/describe-run.ts";
 import { missingText } from "../render/lines.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";

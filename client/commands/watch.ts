@@ -1,7 +1,7 @@
 /** `longhaul watch ID`: attaches to a session, from its beginning or from an event on. */
 import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
-import { warnWithoutWorker } from "../connect/no-worker.ts";
+import { warnWithoutWorker } from "../connect/readiness.ts";
 import { hasEnded } from "../sessions/start-session.ts";
 import { wholeNumber } from "../sessions/flag-values.ts";
 import { EXIT_ON_QUESTION } from "../sessions/run-flags.ts";

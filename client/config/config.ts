@@ -25,12 +25,11 @@ import { type SandboxFlags, withSandboxFlags } from "./devcontainer.ts";
 import { ClientError, missing, usageError, unreadable } from "../console/errors.ts";
 import { placedProviders } from "../../worker/read-policy.ts";
 import { withMachine } from "../registries/session-registries.ts";
-import { given } from "../console/given.ts";
+import { given, bytes } from "../console/format.ts";
 import { readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readBoundedText } from "../console/read-bounded-text.ts";
 import type { SessionSkills } from "../../activities/config/skills.ts";
-import { bytes } from "../console/format.ts";
 
 export type { Environment };
 

@@ -9,10 +9,9 @@ import {
 } from "../../activities/config/sandbox-settings.ts";
 import { issueTexts } from "../../activities/config/issue-text.ts";
 import { usageError, unreadable } from "../console/errors.ts";
-import { present } from "../console/format.ts";
+import { present, given } from "../console/format.ts";
 import { closedAddress, domainProblem } from "../../activities/config/egress-domains.ts";
 import type { ConfigFile } from "./config-file.ts";
-import { given } from "../console/given.ts";
 
 /** Possible paths, in order of precedence. Source: containers.dev, the specification. */
 export const PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];

@@ -118,10 +118,7 @@ function lazyTemporal(
   let opened: Promise<{ connection: Connection; client: Client }> | undefined;
   const open = async () => {
     // Loading the SDK's client takes 0.2 s of CPU, which commands that need only Postgres avoid.
-    const [{ connectTemporal }, { temporalClient }] = await Promise.all([
-      import("./connect-temporal.ts"),
-      import("../../temporal/temporal-client.ts"),
-    ]);
+    const { connectTemporal, temporalClient } = await import("../../temporal/temporal-client.ts");
     let pending: Promise<Connection> | undefined;
     try {
       const connection = await patiently("Temporal", place, { ...PATIENT, say }, (timeoutMs) => {

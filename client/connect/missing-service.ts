@@ -1,10 +1,10 @@
-/** Distinguishes errors of services that became unavailable from all other errors. */
+/** Services that became unavailable: their errors, told from all others, and effects whose answer was lost with them. */
 import { isNetworkCode, passes } from "../../activities/contract/errors.ts";
 import { isConnectionLost } from "../../activities/store/lost-connection.ts";
 import { isNamespaceMissing } from "../../temporal/namespace-missing.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { WrongSettings } from "../../temporal/wrong-settings.ts";
-import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
+import { missing, notPossible, usageError, ClientError } from "../console/errors.ts";
 import { plainReason } from "../../temporal/plain-reason.ts";
 
 /** Postgres: insufficient privilege; also used when a row policy refuses access. */
@@ -67,4 +67,32 @@ function lostStore(error: Error, code: string): string | undefined {
     return "A connection was lost";
   if (!/^[0-9A-Z]{5}$/.test(code) || !passes.postgres(code)) return undefined;
   return /^(28|3D)/.test(code) ? "Postgres refuses" : "Postgres cannot do that now";
+}
+
+/** An effect in Temporal whose answer may be lost: Temporal is asked what became of it. */
+interface Effect<T> {
+  readonly make: () => Promise<T>;
+  /** What Temporal has of it; undefined if it was not made. */
+  readonly find: () => Promise<T | undefined>;
+  /** Such as `it started the session`. */
+  readonly what: string;
+  /** What to do if Temporal does not say so either. Doing it all again must be safe. */
+  readonly again: string;
+}
+
+/**
+ * Makes the effect. A failure is not a no: whatever it was, Temporal is asked before it counts.
+ * @throws ClientError (missing) if Temporal does not say what became of it; else the failure, and nothing was made
+ */
+export async function settled<T>({ make, find, what, again }: Effect<T>): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    if (error instanceof ClientError) throw error;
+    const found = await find().catch((unanswered: unknown) => {
+      throw missing(`Temporal did not say whether ${what} (${plainReason(unanswered)}).`, again, error);
+    });
+    if (found === undefined) throw error;
+    return found;
+  }
 }

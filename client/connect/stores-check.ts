@@ -1,4 +1,7 @@
-/** Compares Postgres and Temporal, which differ after one of them was lost or restored from a backup. Changes nothing. */
+/**
+ * Compares Postgres and Temporal, which differ after one of them was lost or restored from a backup. What other connections to Postgres wait
+ * for is looked at too. Changes nothing.
+ */
 import type { Client } from "@temporalio/client";
 import { endedRuns, openRows, type OpenRow } from "../../activities/store/open-rows.ts";
 import { lastUsedStep } from "../../activities/store/missing-steps.ts";
@@ -11,6 +14,8 @@ import { statusQuery } from "../../workflows/messages.ts";
 import { innermostReason } from "../../activities/contract/errors.ts";
 import { askWithin, withTimeout } from "../../temporal/with-timeout.ts";
 import type { Finding } from "../setup/sandbox-check.ts";
+import { openStore, type Store } from "../../activities/store/db.ts";
+import { findServices } from "../setup/services.ts";
 
 /** Doctor ends within about 10 s, also in a large installation: more open sessions than this are not compared. Source: ours. */
 const MAX_SESSIONS = 500;
@@ -179,3 +184,61 @@ async function behind(
     }),
   );
 }
+
+/** Ours hold locks for moments; a migration, or a purge of a large session, takes some seconds. Source: ours. */
+const WAITS_MS = 15_000;
+const SHOWN_BLOCKERS = 5;
+
+interface Blocker {
+  readonly pid: number;
+  readonly role: string | null;
+  readonly waiting: number;
+  readonly seconds: number;
+}
+
+/**
+ * Connections that keep others of the database waiting, such as a client's that took an advisory lock and idles, or one whose machine
+ * is gone: time-outs of roles do not end those, and only a superuser may. Never rejects: what cannot be asked is said.
+ */
+export async function checkLocks(): Promise<Finding> {
+  let store: Store | undefined;
+  try {
+    store = openStore({ url: findServices().databaseUrl, maxConnections: 1 });
+    return await locksFinding(store);
+  } catch (error) {
+    return { ok: true, warning: true, found: `not looked at (${innermostReason(error)})` };
+  } finally {
+    await store?.close();
+  }
+}
+
+/** @param waitsMs how long others must have waited for it */
+export async function locksFinding({ pool }: Pick<Store, "pool">, waitsMs = WAITS_MS): Promise<Finding> {
+  const { rows } = await pool.query<Blocker>(BLOCKERS, [waitsMs]);
+  if (rows.length === 0) return { ok: true, found: "nothing waits for a lock that another connection keeps" };
+  const lines = rows
+    .slice(0, SHOWN_BLOCKERS)
+    .map(
+      ({ pid, role, waiting, seconds }) =>
+        `process ${pid} of ${role ?? "the server"}: ${plural(waiting, "connection")} waiting, up to ${seconds} s. To end it, as a superuser: select pg_terminate_backend(${pid})`,
+    );
+  const more = rows.length > SHOWN_BLOCKERS ? [`and ${rows.length - SHOWN_BLOCKERS} more`] : [];
+  return {
+    ok: true,
+    warning: true,
+    found: `${plural(rows.length, "connection")} to Postgres kept others waiting for a lock`,
+    fix: [...lines, ...more].join("\n"),
+  };
+}
+
+/** Those at the head of a queue: one that waits itself is not the cause. */
+const BLOCKERS = `select b.pid, b.usename as role, count(distinct w.pid)::int as waiting,
+    round(extract(epoch from max(clock_timestamp() - l.waitstart)))::int as seconds
+  from pg_locks l
+  join pg_stat_activity w on w.pid = l.pid
+  cross join lateral unnest(pg_blocking_pids(l.pid)) as blocked(by)
+  join pg_stat_activity b on b.pid = blocked.by
+  where not l.granted and w.datname = current_database()
+    and l.waitstart < clock_timestamp() - $1 * interval '1 ms'
+    and cardinality(pg_blocking_pids(b.pid)) = 0
+  group by b.pid, b.usename order by waiting desc, b.pid`;

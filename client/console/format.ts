@@ -1,5 +1,4 @@
 /** Numbers, times and text as people read them. Pure. */
-
 import { andMore, firstOf } from "../../activities/text/lists.ts";
 import { escapeHidden, showHidden } from "../../activities/text/clean.ts";
 
@@ -202,3 +201,9 @@ export function firstString(input: Record<string, unknown>): string {
   }
   return JSON.stringify(input);
 }
+
+/** An object without its undefined fields, as `exactOptionalPropertyTypes` requires for optional fields. */
+export const given = <T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Name in keyof T]?: Exclude<T[Name], undefined>;
+  };

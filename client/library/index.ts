@@ -4,7 +4,7 @@ import { openServices } from "../connect/connection.ts";
 import { findServices } from "../setup/services.ts";
 import { libraryOver } from "./library.ts";
 import type { ConnectOptions, Longhaul } from "./types.ts";
-import { given } from "../console/given.ts";
+import { given } from "../console/format.ts";
 
 export { ClientError, NoSuchSession, type ExitCode } from "../console/errors.ts";
 export { ServiceMissing } from "../../temporal/service-missing.ts";

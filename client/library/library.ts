@@ -3,14 +3,14 @@ import { readWhole, type SessionRow } from "../../activities/store/reading.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
-import { usageError } from "../console/errors.ts";
-import { productVersion } from "../console/product-version.ts";
+import { usageError, noSuchSession } from "../console/errors.ts";
+import { productVersion } from "../console/program.ts";
 import { cancelSession, interruptMessage, interruptSession } from "../sessions/stop-session.ts";
 import { listDocuments, readStatus } from "../sessions/session-status.ts";
 import { prepareStart } from "../sessions/prepare-start.ts";
 import { cleanAnswer, sendAnswer } from "../sessions/send-answer.ts";
 import { isMessageId, sendGuidance, withdrawAll, withdrawMessage } from "../sessions/guidance.ts";
-import { exportDocument } from "../sessions/session-export.ts";
+import { exportDocument, callResult } from "../sessions/session-export.ts";
 import { startSession } from "../sessions/start-session.ts";
 import { recordAction, requireSession } from "../sessions/with-session.ts";
 import { noStdin, readMessage } from "../sessions/task-input.ts";
@@ -20,11 +20,14 @@ import { follow } from "../watch/follow.ts";
 import { SharedListener } from "../watch/shared-listener.ts";
 import { noFiles, pullWorkspace, sessionDiff } from "../workspace/pull-workspace.ts";
 import { batchesOver, schedulesOver } from "./batches.ts";
-import { pastOf } from "./past.ts";
 import { readAttachments } from "../sessions/attachments.ts";
 import type { ConnectOptions, Event, EventOptions, Longhaul, SessionEnd } from "./types.ts";
 import type { StartOptions } from "./start-options.ts";
-import { given } from "../console/given.ts";
+import { given } from "../console/format.ts";
+import { compactionFocus, compactSession, undoCompaction } from "../sessions/compact-session.ts";
+import { forkSession } from "../sessions/fork-session.ts";
+import { retrySession } from "../sessions/retry-session.ts";
+import { parseSessionId } from "../sessions/session-id.ts";
 
 const DEFAULT_LIMIT = 50;
 
@@ -136,5 +139,34 @@ function runFlags(asked: StartOptions, { model, config }: LibraryOptions) {
     ...given({ model, config }),
     ...more,
     ...given({ maxCost: maxCostUsd, deadline: deadlineMs, image: images, file: files }),
+  };
+}
+
+type Past = Pick<Longhaul, "callResult" | "compact" | "undoCompaction" | "context" | "retry" | "fork">;
+
+/** The methods on what a session has behind it: its calls, its context, its compactions, earlier steps. */
+function pastOf(services: Services, session: (reference: string) => Promise<SessionRow>): Past {
+  return {
+    callResult: async (reference, call) => callResult(services, await session(reference), call),
+    compact: async (reference, { focus = "" } = {}) => {
+      const asked = compactionFocus(focus);
+      await compactSession(services, await session(reference), asked);
+    },
+    undoCompaction: async (reference) => undoCompaction(services, await session(reference)),
+    context: async (reference) => {
+      const { id } = await session(reference);
+      const { readContext } = await import("../../activities/context/context-report.ts");
+      const report = await readContext(services.store.db, id);
+      if (report === undefined) throw noSuchSession(id);
+      return report;
+    },
+    retry: async (reference, { fromStep, dropMessages = false } = {}) =>
+      retrySession(services, await session(reference), { fromStep, dropMessages }),
+    fork: async (reference, { fromStep, message, id } = {}) => {
+      const chosen = id === undefined ? undefined : parseSessionId(id);
+      const words = message === undefined ? undefined : await readMessage([message], noStdin());
+      const row = await session(reference);
+      return { id: await forkSession(services, row, { fromStep, message: words, id: chosen }) };
+    },
   };
 }

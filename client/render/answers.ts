@@ -1,8 +1,9 @@
-/** Prints an answer's text as it arrives: as plain text, or as Markdown block by block. */
+/** Prints the model's text as it arrives: its answers as plain text or as Markdown block by block, and the beginning of its reasoning. */
 import { cutChars } from "../../activities/text/cut.ts";
-import { harmless } from "../console/format.ts";
+import { harmless, oneLine } from "../console/format.ts";
 import { lastBlockAt, renderMarkdown, type MarkdownOptions } from "../screen/markdown.ts";
 import type { WordWrap } from "../screen/wrap.ts";
+import type { Style } from "../console/output.ts";
 
 export interface Answer {
   write(text: string): void;
@@ -95,5 +96,77 @@ export class MarkdownAnswer implements Answer {
     if (text.trim() === "") return;
     const gap = goesOn && (/\n[ \t]*\n$/.test(text) || text.trimStart().startsWith("#")) ? "\n" : "";
     this.#print(`${renderMarkdown(text, this.#options())}\n${gap}`);
+  }
+}
+
+/** How many characters of the reasoning are shown: its beginning. */
+const REASONING_CHARS = 160;
+
+/** One step's text. A pipe or a scrollback cannot be redrawn, so a line reports that an attempt was dropped. */
+export class Words {
+  readonly #answer: Answer;
+  readonly #line: (text: string) => void;
+  readonly #style: Style;
+  #shown = "";
+  #thought = "";
+  #thoughtShown = false;
+
+  /** @param line prints a separate line */
+  constructor(answer: Answer, line: (text: string) => void, style: Style) {
+    this.#answer = answer;
+    this.#line = line;
+    this.#style = style;
+  }
+
+  text(delta: string): void {
+    this.#showThought();
+    // Blank lines before the first word would only push the answer down.
+    const fresh = this.#shown === "" ? delta.trimStart() : delta;
+    this.#shown += fresh;
+    this.#answer.write(fresh);
+  }
+
+  reasoning(delta: string): void {
+    this.#thought += delta;
+    if (this.#thought.length > REASONING_CHARS) this.#showThought();
+  }
+
+  /** Receives the whole answer, and prints the part that has not been shown yet. */
+  whole(text: string, reasoning: string): void {
+    this.#thought = reasoning;
+    this.#showThought();
+    const full = text.trimStart();
+    if (full.startsWith(this.#shown)) this.text(full.slice(this.#shown.length));
+    else if (full !== "") {
+      this.pause();
+      this.#shown = "";
+      this.text(full);
+    }
+    this.pause();
+  }
+
+  pause(): void {
+    this.#answer.end();
+  }
+
+  isOpen(): boolean {
+    return this.#answer.isOpen();
+  }
+
+  /** Called when a new step or attempt begins. Returns whether the previous text is now void. */
+  reset(): boolean {
+    this.pause();
+    const had = this.#shown !== "" || this.#thoughtShown;
+    this.#shown = "";
+    this.#thought = "";
+    this.#thoughtShown = false;
+    return had;
+  }
+
+  #showThought(): void {
+    if (this.#thoughtShown || this.#thought.trim() === "") return;
+    this.#thoughtShown = true;
+    this.pause();
+    this.#line(this.#style("dim", `thinking: ${oneLine(this.#thought, REASONING_CHARS)}`));
   }
 }

@@ -20,12 +20,12 @@ import {
   delegateLines,
   gitLines,
   setupLines,
+  resultLines,
+  waitingLine,
 } from "./lines.ts";
 import { answeredLine, askedLines, withdrawnLine } from "./question-lines.ts";
-import { PlainAnswer, type Answer } from "./answers.ts";
+import { PlainAnswer, type Answer, Words } from "./answers.ts";
 import { Progress } from "./progress.ts";
-import { resultLines, waitingLine } from "./tools.ts";
-import { Words } from "./words.ts";
 
 /** A tool that takes longer is announced before it finishes, then reported again at this interval, in ms. */
 const LONG_TOOL_MS = 3_000;

@@ -5,7 +5,7 @@ import { wasReported } from "../../activities/store/reported.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { noSuchSession } from "../console/errors.ts";
-import { productVersion } from "../console/product-version.ts";
+import { productVersion } from "../console/program.ts";
 import { costOfCall, isSaid, trajectoryDocument } from "../sessions/transcript.ts";
 import { requireSession } from "../sessions/with-session.ts";
 import { sessionStates } from "../workspace/pull-workspace.ts";
@@ -14,7 +14,7 @@ import type { ReportData } from "./report-page.ts";
 import { blobId, loadBlobs } from "../../activities/store/blobs.ts";
 import type { FilePart, ToolResultPart, UserPart } from "../../activities/contract/message.ts";
 import { readWhole } from "../../activities/store/reading.ts";
-import { pictureOwner, type CallFacts, type Picture } from "./calls.ts";
+import { pictureOwner, type CallFacts, type Picture } from "./timeline.ts";
 import type { Services } from "../connect/connection.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;

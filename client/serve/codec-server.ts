@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { z } from "zod";
 import type { PayloadCodec } from "@temporalio/common";
 import { reasonOf } from "../../activities/contract/errors.ts";
-import { bearerOf } from "./guard.ts";
+import { bearerOf } from "./local-server.ts";
 import { failureOf, HEADERS, readBody, sendJson } from "./http.ts";
 
 interface CodecServing {

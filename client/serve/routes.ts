@@ -5,7 +5,7 @@ import { prioritySchema, tenantSchema } from "../../activities/config/precedence
 import { MAX_ANSWER_CHARS } from "../../activities/contract/questions.ts";
 import type { Longhaul } from "../library/types.ts";
 import { parse, readBody } from "./http.ts";
-import { given } from "../console/given.ts";
+import { given } from "../console/format.ts";
 
 interface Call<Body> {
   readonly client: Longhaul;

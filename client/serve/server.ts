@@ -1,15 +1,16 @@
-/** The library over HTTP, and the page that uses it. */
+/** The library over HTTP, its events as a stream, and the page that uses both. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
-import { cleanText } from "../../activities/text/clean.ts";
+import { cleanText, HIDDEN_PATTERN } from "../../activities/text/clean.ts";
 import type { Longhaul } from "../library/types.ts";
-import { streamEvents } from "./event-stream.ts";
-import { bearerOf, refuseOrigin, type Guard, type Refusal } from "./guard.ts";
-import { failureOf, HEADERS, sendJson } from "./http.ts";
-import { readPage, type Page } from "./page.ts";
+import { bearerOf, refuseOrigin, type Guard, type Refusal } from "./local-server.ts";
+import { failureOf, HEADERS, sendJson, parse } from "./http.ts";
 import { EVENTS_PATH, routes } from "./routes.ts";
+import { z } from "zod";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 
 export interface Serving {
   /** The library for a user: undefined is the person who started the server. */
@@ -176,3 +177,88 @@ function sendPage(response: ServerResponse, { html, policy }: Page): void {
   });
   response.end(html);
 }
+
+/** Proxies and phones drop connections that are silent for a minute. */
+const HEARTBEAT_MS = 15_000;
+
+const error = "expected the number of an event, such as 120";
+const seq = z.coerce.number({ error }).int({ error }).min(0, { error }).default(0);
+
+/**
+ * A session's events as server-sent events: their ids are `seq`, by which a client resumes after a disconnect.
+ * Ends with the session's run, when the client leaves, or when `ended` is aborted.
+ * @throws ClientError before the first byte
+ */
+export async function streamEvents(
+  stream: { readonly client: Longhaul; readonly id: string; readonly ended: AbortSignal },
+  request: IncomingMessage,
+  response: ServerResponse,
+  query: URLSearchParams,
+): Promise<void> {
+  const { "last-event-id": last } = request.headers;
+  const from =
+    last === undefined
+      ? parse(seq, query.get("from") ?? undefined, "from")
+      : parse(seq, last, "Last-Event-ID");
+  const left = new AbortController();
+  // Registered first: otherwise a client that leaves at once would be served until the session's end.
+  response.on("close", () => left.abort());
+  // An unknown session is reported as a status.
+  const { id } = await stream.client.status(stream.id);
+  const signal = AbortSignal.any([left.signal, stream.ended]);
+  // Without it nginx and its like hold events back until a buffer is full.
+  const unbuffered = { "x-accel-buffering": "no" };
+  response.writeHead(200, {
+    ...HEADERS,
+    ...unbuffered,
+    "content-type": "text/event-stream; charset=utf-8",
+  });
+  response.flushHeaders();
+  const heartbeat = setInterval(() => response.write(": still here\n\n"), HEARTBEAT_MS);
+  try {
+    const events = stream.client.events(id, { from, signal });
+    for (;;) {
+      const { value, done } = await events.next();
+      if (done === true) {
+        if (value !== undefined) response.write(`event: end\ndata: ${JSON.stringify(value)}\n\n`);
+        break;
+      }
+      const isTaken = response.write(`id: ${value.seq}\ndata: ${JSON.stringify(value)}\n\n`);
+      // Waits for a slow reader: events wait in Postgres, not here.
+      if (!isTaken) await once(response, "drain", { signal }).catch(() => undefined);
+    }
+  } finally {
+    clearInterval(heartbeat);
+    response.end();
+  }
+}
+
+/** One document, assembled from its parts, that runs nothing but its own script. */
+export interface Page {
+  readonly html: string;
+  readonly policy: string;
+}
+
+const part = (name: string) => readFileSync(new URL(`./page/${name}`, import.meta.url), "utf8");
+
+export function readPage(): Page {
+  const style = [part("page.css"), part("session.css")].join("\n");
+  const files = ["show.js", "notes.js", "controls.js", "many.js", "page.js", "start.js"].map(part);
+  const script = [`const HIDDEN = /${HIDDEN_PATTERN}/gu;`, ...files].join("\n");
+  const html = part("page.html")
+    // The hashes cover everything between the tags.
+    .replace(/(?<=<style>)[^<]*/, () => style)
+    .replace(/(?<=<script>)[^<]*/, () => script);
+  const policy = [
+    "default-src 'none'",
+    `script-src '${hashOf(script)}'`,
+    `style-src '${hashOf(style)}'`,
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+  return { html, policy };
+}
+
+const hashOf = (text: string) => `sha256-${createHash("sha256").update(text).digest("base64")}`;

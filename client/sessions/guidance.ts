@@ -24,8 +24,8 @@ import { acceptedGuidance } from "../../temporal/accepted-guidance.ts";
 import { describedRun } from "../../temporal/described-run.ts";
 import { readHistory } from "../../temporal/read-history.ts";
 import type { Services } from "../connect/connection.ts";
-import { settled } from "../connect/settled.ts";
-import { requireKey } from "../connect/require-key.ts";
+import { settled } from "../connect/missing-service.ts";
+import { requireKey } from "../connect/readiness.ts";
 import { askWithin, NoAnswer } from "../../temporal/with-timeout.ts";
 import { notPossible, ClientError, exitCodes, missing } from "../console/errors.ts";
 import { attachedText, cleanAttachment, requireTextRoom, type Attachment } from "./attachments.ts";
@@ -34,8 +34,7 @@ import { settingsOf, recordNow, withRunning } from "./with-session.ts";
 import { workflowOptions, hasEnded } from "./start-session.ts";
 import { dropParked } from "../../activities/store/guidance.ts";
 import { readStatus } from "./session-status.ts";
-import { describeRun } from "../connect/describe-run.ts";
-import { isOfWorkflow } from "../connect/run-trouble.ts";
+import { describeRun, isOfWorkflow } from "../connect/describe-run.ts";
 import { present } from "../console/format.ts";
 
 /** Longer text is stored as a blob: a signal stays small. Source: invariant 1, messages.ts. */

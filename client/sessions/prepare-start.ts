@@ -16,7 +16,7 @@ import type { Start } from "./start-session.ts";
 import { processStdin, readTask, type Stdin } from "./task-input.ts";
 import { projectFiles } from "../../activities/config/system-prompt.ts";
 import { withInstructionsAbove, readFolder } from "../workspace/workspace-folder.ts";
-import { given } from "../console/given.ts";
+import { given } from "../console/format.ts";
 import { readBoundedText } from "../console/read-bounded-text.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 

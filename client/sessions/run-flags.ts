@@ -11,7 +11,7 @@ import {
   type SessionGit,
 } from "../../activities/config/git-settings.ts";
 import { usageError } from "../console/errors.ts";
-import { given } from "../console/given.ts";
+import { given } from "../console/format.ts";
 import { collect, checked, parseDeadline, positiveAmount, positiveInteger } from "./flag-values.ts";
 import { type RunConfig, QUESTION_MODES, type QuestionMode } from "../../activities/config/agent-config.ts";
 import { setupSettingsSchema, type AttachedContainer } from "../../activities/config/sandbox-settings.ts";

@@ -17,10 +17,10 @@ import { askWithin } from "../../temporal/with-timeout.ts";
 import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
-import { requireKey } from "../connect/require-key.ts";
+import { requireKey } from "../connect/readiness.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { notPossible, usageError } from "../console/errors.ts";
-import { given } from "../console/given.ts";
+import { given } from "../console/format.ts";
 
 /** How long to wait for a worker before the answer is left with Temporal. */
 const REPLY_MS = 5_000;

@@ -12,7 +12,7 @@ import { askWithin, withTimeout } from "../../temporal/with-timeout.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
-import { isKeyMissing } from "../connect/require-key.ts";
+import { isKeyMissing } from "../connect/readiness.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { hasEnded } from "./start-session.ts";

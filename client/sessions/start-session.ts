@@ -14,7 +14,7 @@ import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
-import { settled } from "../connect/settled.ts";
+import { settled } from "../connect/missing-service.ts";
 import { mayNotMigrate } from "../../temporal/postgres-missing.ts";
 import { describedRun } from "../../temporal/described-run.ts";
 import { findServices, idsOnly } from "../setup/services.ts";
@@ -24,10 +24,9 @@ import { createSessionId } from "./session-id.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import type { ProjectFiles } from "../../activities/config/system-prompt.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
-import { given } from "../console/given.ts";
+import { given, present } from "../console/format.ts";
 import { cutChars } from "../../activities/text/cut.ts";
 import { inertMarkdown } from "../../activities/text/clean.ts";
-import { present } from "../console/format.ts";
 
 export interface Start {
   /** An id of the person's choice; starting the same task under it again attaches to it. */

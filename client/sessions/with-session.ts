@@ -11,7 +11,7 @@ import { issueTexts } from "../../activities/config/issue-text.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
 import type { WorkflowHandle } from "@temporalio/client";
 import { unlessGone } from "../connect/describe-run.ts";
-import { requireKey } from "../connect/require-key.ts";
+import { requireKey } from "../connect/readiness.ts";
 import type { NewEvent } from "../../activities/store/event.ts";
 import { appendEvents } from "../../activities/store/events.ts";
 import { wakeWatchers } from "../../activities/store/watching.ts";

@@ -8,7 +8,7 @@ import { registriesOfMachine } from "../registries/machine-registries.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
-import { given } from "../console/given.ts";
+import { given } from "../console/format.ts";
 
 /** The Dockerfile's base image. */
 const BASE_IMAGES = ["debian:trixie-slim", "node:24-trixie-slim"];

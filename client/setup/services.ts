@@ -8,7 +8,7 @@ import { PostgresAddressWrong, readPostgresAddress } from "../../activities/stor
 import { PATIENT } from "../../temporal/patience.ts";
 import { clientUser } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
-import { given } from "../console/given.ts";
+import { given } from "../console/format.ts";
 import { ensureDocker } from "./docker-engine.ts";
 import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
 import { makePrivate, endProcess, childEnvironment, freePort } from "./processes.ts";

@@ -10,7 +10,7 @@ import { findSession } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import type { Services } from "../connect/connection.ts";
-import { requireKey } from "../connect/require-key.ts";
+import { requireKey } from "../connect/readiness.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { watchSession } from "./watch-session.ts";

@@ -15,7 +15,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "activities/tools/bash-output.ts": "since when a command runs, by the sandbox's own clock",
   "client/batch/batch-document.ts": "how old a batch is, by Postgres' time",
   "client/sessions/run-flags.ts": "a deadline given as a date",
-  "client/watch/for-people.ts": "how long ago an event was",
+  "client/watch/show.ts": "how long ago an event was",
   "worker/bundle.ts": "times of files",
   "workflows/delivery.ts": "how long ago commits were pushed: the engine's time, which replays",
   "workflows/limits.ts":

@@ -17,7 +17,7 @@ const WITH_TEXT = [
   "activities/store/watching.ts",
   "activities/store/retention.ts",
   "activities/store/worker-lease.ts",
-  "client/connect/locks-check.ts",
+  "client/connect/stores-check.ts",
   "client/setup/postgres-roles.ts",
   "temporal/probe-pooler.ts",
   "temporal/probe-postgres.ts",

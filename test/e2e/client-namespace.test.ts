@@ -1,7 +1,7 @@
 /** The client and a Temporal that does not have its namespace: a server that is starting, or a wrong setting. */
 import { expect, inject, it } from "vitest";
 import { createSession } from "../../activities/store/sessions.ts";
-import { retries } from "../../client/connect/connect-temporal.ts";
+import { retries } from "../../temporal/temporal-client.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { startClient } from "../support/program.ts";
 import { useDatabase } from "../support/test-database.ts";

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { productVersion } from "../../client/console/product-version.ts";
+import { productVersion } from "../../client/console/program.ts";
 
 const project = fileURLToPath(new URL("../../", import.meta.url));
 const STRICT = [

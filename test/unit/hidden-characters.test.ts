@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { escapeHidden, HIDDEN_PATTERN, showHidden, inertMarkdown } from "../../activities/text/clean.ts";
 import { harmless, harmlessJson, oneLine, steered, visible } from "../../client/console/format.ts";
 import { escapeHtml } from "../../client/report/html.ts";
-import { readPage } from "../../client/serve/page.ts";
+import { readPage } from "../../client/serve/server.ts";
 
 /** All that Unicode says has no glyph or orders others, but for what needs its neighbours. */
 const ignorable = fc

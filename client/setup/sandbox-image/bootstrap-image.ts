@@ -11,7 +11,7 @@ import { aptInstall, MAX_LOG_BYTES, type AptSource, findAptSource } from "../apt
 import { childEnvironment, findOnPath, run } from "../processes.ts";
 import { allOrFirstFailure, type Say, slowly } from "../progress.ts";
 import { registriesOfMachine } from "../../registries/machine-registries.ts";
-import { given } from "../../console/given.ts";
+import { given } from "../../console/format.ts";
 
 /** The Debian release that the Dockerfile uses. */
 const SUITE = "trixie";

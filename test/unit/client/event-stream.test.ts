@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, get } from "node:http";
 import { expect, it, onTestFinished } from "vitest";
 import type { Longhaul } from "../../../client/library/types.ts";
-import { streamEvents } from "../../../client/serve/event-stream.ts";
+import { streamEvents } from "../../../client/serve/server.ts";
 import { listen } from "../../support/listen.ts";
 
 it("is not followed for a client that left before its session was found", async () => {

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { hintWriter } from "../../../client/console/hints.ts";
+import { hintWriter } from "../../../client/console/program.ts";
 import { ownCommand } from "../../../client/setup/own-command.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { runInNewContext, Script } from "node:vm";
 import { expect, test } from "vitest";
 import { eventData } from "../../../activities/store/event-data.ts";
-import { readPage } from "../../../client/serve/page.ts";
+import { readPage } from "../../../client/serve/server.ts";
 
 test("the page's script and style are complete, and the policy allows exactly them", () => {
   const { html, policy } = readPage();

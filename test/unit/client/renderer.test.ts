@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EventData, EventType, SessionEvent } from "../../../activities/store/event.ts";
-import { given } from "../../../client/console/given.ts";
+import { given } from "../../../client/console/format.ts";
 import { Renderer } from "../../../client/render/renderer.ts";
 
 const AT = Date.parse("2026-01-02T03:04:05.000Z");

@@ -1,6 +1,5 @@
-/** Plots how full the window was at each request. Pure. */
-import { tokens } from "../console/format.ts";
-import type { StepCost } from "./costs.ts";
+/** The report's figures by step: how full the window was at each request, and what each step cost. */
+import { tokens, dollars } from "../console/format.ts";
 import { html, type Html } from "./html.ts";
 
 type PlotPoint = Pick<StepCost, "step" | "input" | "cached">;
@@ -76,4 +75,46 @@ export function contextPlot(
 
 function round1(value: number): number {
   return Math.round(value * 10) / 10;
+}
+
+export interface StepCost {
+  readonly step: number;
+  /** Tokens of the request as billed, and how many of them the provider had cached. */
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+  readonly costUsd: number | null;
+}
+
+/** The cost of each step, as bars that a screen reader reads as a table. Empty if no price is known. */
+export function costsPart(steps: readonly StepCost[]): Html {
+  const most = Math.max(0, ...steps.map(({ costUsd }) => costUsd ?? 0));
+  if (most === 0) return html``;
+  return html`<details class="costs">
+    <summary>Cost by step</summary>
+    <div class="scroll" tabindex="0" role="region" aria-label="Cost by step">
+      <table>
+        <thead>
+          <tr>
+            ${["step", "tokens in", "cached", "out", "cost", ""].map((head) => html`<th scope="col">${head}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${steps.map(
+            ({ step, input, cached, output, costUsd }) =>
+              html`<tr>
+                <td>${step}</td>
+                <td>${tokens(input)}</td>
+                <td>${tokens(cached)}</td>
+                <td>${tokens(output)}</td>
+                <td>${costUsd === null ? "–" : dollars(costUsd)}</td>
+                <td class="bar">
+                  <span style="width: ${Math.round((100 * (costUsd ?? 0)) / most)}%"></span>
+                </td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  </details>`;
 }

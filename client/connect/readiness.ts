@@ -1,0 +1,61 @@
+/** Whether a request can be served: a worker is there for it, and this process has the key of the session's data. */
+import { hostname } from "node:os";
+import { birthOf } from "../setup/processes.ts";
+import { pollersOf, processOf } from "../setup/temporal-server.ts";
+import type { Output } from "../console/output.ts";
+import type { Services, Temporal } from "./connection.ts";
+import { ApplicationFailure } from "@temporalio/common";
+import { describedRun } from "../../temporal/described-run.ts";
+import { decodePayloads } from "../../temporal/decode-payloads.ts";
+import { missing } from "../console/errors.ts";
+
+/** Reports a missing worker at once, before a wait begins. */
+export async function warnWithoutWorker(services: Services, output: Pick<Output, "note">): Promise<void> {
+  if (await isServed(services)) return;
+  output.note(
+    `No worker serves the task queue ${services.taskQueue}, so the work waits until one runs. Start one: longhaul up --detach\n`,
+  );
+}
+
+/** Also true if Temporal does not answer: then no missing worker is reported. */
+async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
+  try {
+    const { connection } = await temporal.client();
+    const pollers = await pollersOf(connection, temporal.namespace, taskQueue);
+    const alive = await Promise.all(pollers.map(mayLive));
+    return alive.includes(true);
+  } catch {
+    return true;
+  }
+}
+
+/** Temporal also lists pollers that have ended recently; for processes of this machine, we can check. */
+async function mayLive(identity: string): Promise<boolean> {
+  const found = processOf(identity);
+  return found?.host !== hostname() || (await birthOf(found.pid)) !== undefined;
+}
+
+/**
+ * Refuses to send a person's words in the clear to a session whose data in Temporal is encrypted.
+ * The memo that a session starts with shows which key encrypts it.
+ * @throws ClientError (missing) if this process lacks that key
+ */
+export async function requireKey(temporal: Temporal, sessionId: string): Promise<void> {
+  const client = await temporal.client();
+  const run = await describedRun(client, sessionId);
+  const fields = run?.raw.workflowExecutionInfo?.memo?.fields ?? {};
+  try {
+    await decodePayloads(client, sessionId, Object.values(fields));
+  } catch (error) {
+    if (!isKeyMissing(error)) throw error;
+    throw missing(
+      `What Temporal keeps of ${sessionId} is encrypted with a key that LONGHAUL_CODEC_KEYS does not have here: nothing was sent.`,
+      "Set LONGHAUL_CODEC_KEYS as for the worker.",
+      error,
+    );
+  }
+}
+
+export function isKeyMissing(error: unknown): boolean {
+  return error instanceof ApplicationFailure && error.type === "CodecKeyMissing";
+}
