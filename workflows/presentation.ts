@@ -1,7 +1,8 @@
 /** What a person sees of a run in the Web UI. Pure. */
 import type { SessionStatus } from "../activities/contract/activities.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
-import { amountLike, usd } from "../activities/contract/limits.ts";
+import { amountLike } from "../activities/contract/limits.ts";
+import { tokens, usd } from "../activities/text/format.ts";
 import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/request-size.ts";
 import { showHidden, inertMarkdown } from "../activities/text/clean.ts";
 import { wantsWords, type QuestionKind } from "../activities/contract/questions.ts";
@@ -181,10 +182,6 @@ function contextLines({ context, compaction }: AgentState, { budget, prefix }: R
     "",
     amounts.join(" · "),
   ];
-}
-
-function tokens(count: number): string {
-  return count < 10_000 ? String(count) : `${(count / 1000).toFixed(1)}k`;
 }
 
 function placeOf({ container, taskQueue }: NonNullable<AgentState["sandbox"]>): string {

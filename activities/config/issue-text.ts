@@ -1,6 +1,7 @@
 /** What a schema found wrong with a value, as people read it: the schema library has words of its own. */
 import type { z } from "zod";
-import { nearest, oneOf } from "../text/lists.ts";
+import { nearest } from "../text/lists.ts";
+import { oneOf } from "../text/format.ts";
 
 type Issue = z.core.$ZodIssue;
 

@@ -1,3 +1,5 @@
+import { usd } from "../text/format.ts";
+
 /**
  * The limits that end a run in an orderly way, each with status `max_steps`; and the question to a person at one of them: how much more the
  * session may use.
@@ -40,10 +42,6 @@ export interface OpenBudget extends AskBudgetInput {
 }
 
 const STOP = "stop";
-
-/** An amount in dollars: with cents, or with four decimals below one dollar. */
-export const usd = (amount: number): string =>
-  `$${amount.toFixed(amount >= 1 ? 2 : 4).replace(/(\.\d\d)0+$/, "$1")}`;
 
 const amountText = (limit: BudgetLimit, amount: number): string =>
   limit === "cost" ? usd(amount) : `${amount} step${amount === 1 ? "" : "s"}`;

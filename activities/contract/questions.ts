@@ -2,7 +2,7 @@
 import { amountLike, readMore, type OpenBudget } from "./limits.ts";
 import { cleanText } from "../text/clean.ts";
 import { cutChars } from "../text/cut.ts";
-import { oneOf } from "../text/lists.ts";
+import { oneOf } from "../text/format.ts";
 import type { RunToolInput, ToolFacts } from "./calls.ts";
 
 /**

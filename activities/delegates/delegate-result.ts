@@ -1,6 +1,7 @@
 /** The result of a delegate as its parent's model reads it, and how it is stored, once. */
 import type { SessionStatus, ToolFacts } from "../contract/activities.ts";
 import type { DelegateEnd, SettleDelegateInput } from "../contract/calls.ts";
+import { dollars, plural } from "../text/format.ts";
 import { andMore, firstOf } from "../text/lists.ts";
 import type { Limit } from "../contract/limits.ts";
 import type { ToolOutcome, ToolCallPart, ToolResultPart } from "../contract/message.ts";
@@ -69,8 +70,8 @@ export function delegateResult(
 }
 
 function headline(end: EndedDelegate): string {
-  const cost = end.costUsd === null || end.costUsd === 0 ? "" : `, $${end.costUsd.toFixed(4)}`;
-  const steps = `${end.steps} ${end.steps === 1 ? "step" : "steps"}${cost}`;
+  const cost = end.costUsd === null || end.costUsd === 0 ? "" : `, ${dollars(end.costUsd)}`;
+  const steps = `${plural(end.steps, "step")}${cost}`;
   return `[Delegate ${end.child}: ${endText(end)}; ${steps}.${end.answer.trim() === "" ? " It gave no answer." : " Its last answer:"}]`;
 }
 

@@ -1,8 +1,4 @@
-/** Names in a text: in lists, joined or cut; which of them a word may have meant; patterns of them. */
-/** `a`, `a or b`, `a, b or c`. */
-export const oneOf = (names: readonly string[]): string =>
-  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
-
+/** Names in a text: lists that are cut; which of them a word may have meant; patterns of them. */
 /**
  * The first entries, and how many more there are: none, or at least two, because the name of a last one takes no more room
  * than "and 1 more".

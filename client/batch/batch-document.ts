@@ -10,7 +10,8 @@ import {
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { exitCodes, notPossible, type ExitCode, ClientError } from "../console/errors.ts";
-import { dollars, table, oneLine } from "../console/format.ts";
+import { table, oneLine } from "../console/format.ts";
+import { dollars } from "../../activities/text/format.ts";
 import type { Style, Output } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -7,7 +7,8 @@ import { prioritySchema, tenantSchema } from "../../activities/config/precedence
 import { cutChars } from "../../activities/text/cut.ts";
 import { firstOf } from "../../activities/text/lists.ts";
 import { ClientError, exitCodes, usageError, type ExitCode } from "../console/errors.ts";
-import { listNames, plural } from "../console/format.ts";
+import { listNames } from "../console/format.ts";
+import { plural } from "../../activities/text/format.ts";
 import type { ItemRow } from "../../activities/store/batches.ts";
 
 /** A session's id consists of the batch's name, a dash, the item's id and the attempt: at most 64 characters. */

@@ -1,6 +1,7 @@
 /** `longhaul apply ID`: a session's change on a new branch of this checkout. */
 import type { Command } from "commander";
-import { plural, visible } from "../console/format.ts";
+import { visible } from "../console/format.ts";
+import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { parseBranch } from "../sessions/flag-values.ts";
 import { recordAction, SESSION, withSession } from "../sessions/with-session.ts";

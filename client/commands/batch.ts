@@ -4,7 +4,7 @@ import { InvalidArgumentError, type Command } from "commander";
 import type { BatchDocument } from "../batch/batch-document.ts";
 import type { Services } from "../connect/connection.ts";
 import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
-import { plural } from "../console/format.ts";
+import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { positiveAmount, positiveInteger } from "../sessions/flag-values.ts";
 import { REHEARSAL_NOTE } from "../sessions/prepare-start.ts";

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
 import { compactionFocus, compactSession, undoCompaction } from "../sessions/compact-session.ts";
 import { SESSION, withWorkingSession, withSession } from "../sessions/with-session.ts";
-import { plural, tokens } from "../console/format.ts";
+import { plural, tokens } from "../../activities/text/format.ts";
 
 /** `longhaul compact ID [FOCUS]`: a summary of old messages at the next step boundary. */
 export function compactCommand(command: Command, output: Output) {

@@ -10,7 +10,8 @@ import {
 import type { ContextReport } from "../../activities/context/context-report.ts";
 import { noSuchSession } from "../console/errors.ts";
 import type { Look, Output, Style } from "../console/output.ts";
-import { bar, percent, plural, tokens } from "../console/format.ts";
+import { bar } from "../console/format.ts";
+import { percent, plural, tokens } from "../../activities/text/format.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
 const BAR_CELLS = 50;

@@ -2,7 +2,8 @@
 import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { usageError } from "../console/errors.ts";
-import { oneLine, plural, present } from "../console/format.ts";
+import { oneLine, present } from "../console/format.ts";
+import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { deleteSession, type Deleted } from "../sessions/delete-session.ts";
 import { processStdin } from "../sessions/task-input.ts";

@@ -1,6 +1,7 @@
 /** `longhaul diff ID`: a session's change as a patch. */
 import type { Command } from "commander";
-import { plural, visible } from "../console/format.ts";
+import { visible } from "../console/format.ts";
+import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { patchFiles } from "../workspace/workspace-diff.ts";

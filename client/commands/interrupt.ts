@@ -1,7 +1,7 @@
 /** `longhaul interrupt ID [MESSAGE]`: aborts the step in flight and says what was kept. */
 import type { Command } from "commander";
 import { warnWithoutWorker } from "../connect/readiness.ts";
-import { plural } from "../console/format.ts";
+import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { interruptMessage, interruptSession, describeKept } from "../sessions/stop-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";

@@ -1,7 +1,8 @@
 /** `longhaul list`: sessions, newest first. */
 import { Option, type Command } from "commander";
 import type { Output, Style } from "../console/output.ts";
-import { ago, dollars, duration, oneLine, percent, table } from "../console/format.ts";
+import { ago, oneLine, table } from "../console/format.ts";
+import { dollars, duration, percent } from "../../activities/text/format.ts";
 import { listDocuments } from "../sessions/session-status.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";

@@ -4,7 +4,8 @@ import type { McpFinding, LoginTarget } from "../setup/mcp-servers.ts";
 import { withServices } from "../sessions/with-session.ts";
 import { clientSanitizer, readSettings } from "../config/config.ts";
 import { exitCodes, missing, usageError, type ExitCode } from "../console/errors.ts";
-import { oneLine, plural, tokens } from "../console/format.ts";
+import { oneLine } from "../console/format.ts";
+import { plural, tokens } from "../../activities/text/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 

@@ -12,7 +12,8 @@ import {
 } from "../../activities/config/providers.ts";
 import { readSettings } from "../config/config.ts";
 import { withoutPassword } from "../../temporal/probe.ts";
-import { tokens, table } from "../console/format.ts";
+import { table } from "../console/format.ts";
+import { tokens } from "../../activities/text/format.ts";
 import type { Output, Style } from "../console/output.ts";
 
 interface ModelsFlags {

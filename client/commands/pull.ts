@@ -1,7 +1,7 @@
 /** `longhaul pull ID DIR`: a session's files, as last saved, in a folder. */
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { plural } from "../console/format.ts";
+import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { recordAction, SESSION, withSession } from "../sessions/with-session.ts";
 import { noFiles, pullNotes, pullWorkspace } from "../workspace/pull-workspace.ts";

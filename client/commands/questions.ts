@@ -12,7 +12,7 @@ import type { Output, Style } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { commands, defaultLine, optionLines } from "../render/question-lines.ts";
 import { requireSession, SESSION, withServices, withWorkingSession } from "../sessions/with-session.ts";
-import { oneOf } from "../../activities/text/lists.ts";
+import { oneOf } from "../../activities/text/format.ts";
 import { personName } from "../../activities/text/clean.ts";
 import { usageError } from "../console/errors.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";

@@ -1,6 +1,7 @@
 /** `longhaul queue` and `unsay`: the messages that the agent has not read yet. */
 import type { Command } from "commander";
-import { oneLine, plural } from "../console/format.ts";
+import { oneLine } from "../console/format.ts";
+import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import { SESSION, withSession, withWorkingSession } from "../sessions/with-session.ts";

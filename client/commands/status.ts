@@ -2,18 +2,8 @@
 import type { Command } from "commander";
 import { doubtText } from "../console/doubt-text.ts";
 import type { Output, Style } from "../console/output.ts";
-import {
-  bar,
-  dollars,
-  duration,
-  listNames,
-  oneLine,
-  percent,
-  plural,
-  tokens,
-  present,
-  usageText,
-} from "../console/format.ts";
+import { bar, listNames, oneLine, present } from "../console/format.ts";
+import { dollars, duration, percent, plural, tokens, usageText } from "../../activities/text/format.ts";
 import { isOfWorkflow } from "../connect/describe-run.ts";
 import { missingText } from "../render/lines.ts";
 import { readStatus } from "../sessions/session-status.ts";

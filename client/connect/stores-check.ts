@@ -5,7 +5,7 @@
 import type { Client } from "@temporalio/client";
 import { endedRuns, openRows, type OpenRow } from "../../activities/store/open-rows.ts";
 import { lastUsedStep } from "../../activities/store/missing-steps.ts";
-import { plural } from "../console/format.ts";
+import { plural } from "../../activities/text/format.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import { openServices, type Services } from "./connection.ts";
 import { describedRun } from "../../temporal/described-run.ts";

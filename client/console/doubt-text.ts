@@ -1,5 +1,6 @@
 /** Messages to people about a provider's faults. */
-import { listNames, tokens } from "./format.ts";
+import { listNames } from "./format.ts";
+import { tokens } from "../../activities/text/format.ts";
 
 /** Source: OpenAI's refusal, which asks for verification. */
 export const REFUSED_SUMMARY =

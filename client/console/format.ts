@@ -1,61 +1,7 @@
-/** Numbers, times and text as people read them. Pure. */
+/** Text, times and tables for a terminal. */
 import { andMore, firstOf } from "../../activities/text/lists.ts";
 import { escapeHidden, showHidden } from "../../activities/text/clean.ts";
-
-/** Tokens: `812`, `3.4k`, `128k`, `1.2M`. */
-export function tokens(count: number): string {
-  if (count < 1_000) return String(Math.round(count));
-  if (count < 999_500) return `${trimmed(count / 1_000)}k`;
-  return `${trimmed(count / 1_000_000)}M`;
-}
-
-function trimmed(value: number): string {
-  return value < 10 ? value.toFixed(1).replace(/\.0$/, "") : String(Math.round(value));
-}
-
-export function bytes(count: number): string {
-  if (count < 1_024) return `${count} B`;
-  if (count < 1_024 * 1_024) return `${trimmed(count / 1_024)} KB`;
-  return `${trimmed(count / 1_024 / 1_024)} MB`;
-}
-
-/** `80 ms`, `3.2 s`, `2 min 5 s`, `3 h 4 min`. */
-export function duration(ms: number): string {
-  if (ms < 100) return `${Math.round(ms)} ms`;
-  if (ms < 59_950)
-    return `${ms < 9_950 ? (ms / 1_000).toFixed(1).replace(/\.0$/, "") : Math.round(ms / 1_000)} s`;
-  const seconds = Math.round(ms / 1_000);
-  if (seconds < 3_600) return joined(Math.floor(seconds / 60), "min", seconds % 60, "s");
-  const minutes = Math.round(seconds / 60);
-  return joined(Math.floor(minutes / 60), "h", minutes % 60, "min");
-}
-
-function joined(large: number, largeUnit: string, small: number, smallUnit: string): string {
-  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
-}
-
-/** US dollars: two decimals from one dollar on, else four, so that columns line up. */
-export function dollars(amount: number): string {
-  if (amount === 0) return "$0";
-  if (amount < 0.000_05) return "<$0.0001";
-  return `$${amount.toFixed(amount >= 1 ? 2 : 4)}`;
-}
-
-export function percent(part: number, whole: number): string {
-  if (!(whole > 0)) return "– %";
-  return `${Math.round((100 * part) / whole)} %`;
-}
-
-/** `12k tokens in (80 % cached), 3k out`; nothing is said of a cache that is not used, or not reported. */
-export function usageText(usage: {
-  readonly input: number;
-  readonly cached: number;
-  readonly output: number;
-}): string {
-  const { input, cached, output } = usage;
-  const share = cached > 0 ? ` (${percent(cached, input)} cached)` : "";
-  return `${tokens(input)} tokens in${share}, ${tokens(output)} out`;
-}
+import { tokens, percent } from "../../activities/text/format.ts";
 
 /** A bar of `width` cells; at least one is filled if the part is not zero. */
 export function bar(part: number, whole: number, width = 10): string {
@@ -67,15 +13,6 @@ export function bar(part: number, whole: number, width = 10): string {
 /** How full the model's window is. The only context percentage that we show. */
 export function contextText(used: number, window: number): string {
   return `context ${bar(used, window)} ${percent(used, window)} of ${tokens(window)}`;
-}
-
-/** `A, B and C`. */
-export function inWords(names: readonly string[]): string {
-  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
-}
-
-export function plural(count: number, singular: string, many = `${singular}s`): string {
-  return `${count} ${count === 1 ? singular : many}`;
 }
 
 /** The parts without `false`, `null` and `undefined`. */

@@ -1,17 +1,8 @@
 /** Single events and calls as lines. */
 import { listLeftOut } from "../../activities/contract/delivery.ts";
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
-import {
-  dollars,
-  duration,
-  listNames,
-  oneLine,
-  plural,
-  tokens,
-  present,
-  usageText,
-  lastLines,
-} from "../console/format.ts";
+import { listNames, oneLine, present, lastLines } from "../console/format.ts";
+import { dollars, duration, plural, tokens, usageText } from "../../activities/text/format.ts";
 import type { Style, Look } from "../console/output.ts";
 
 export function startLine(

@@ -2,7 +2,8 @@
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import stringWidth from "string-width";
 import type { Style } from "../console/output.ts";
-import { bar, clock, dollars, duration, oneLine, percent, present } from "../console/format.ts";
+import { bar, clock, oneLine, present } from "../console/format.ts";
+import { dollars, duration, percent } from "../../activities/text/format.ts";
 import { fitted } from "../screen/wrap.ts";
 
 export interface OpenCall {

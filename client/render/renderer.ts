@@ -6,7 +6,8 @@
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
 import { doubtText, refusedText, REFUSED_SUMMARY } from "../console/doubt-text.ts";
-import { contextText, dollars, duration, oneLine, plural, tokens, present } from "../console/format.ts";
+import { contextText, oneLine, present } from "../console/format.ts";
+import { dollars, duration, plural, tokens } from "../../activities/text/format.ts";
 import {
   changedTools,
   missingText,

@@ -1,5 +1,5 @@
 /** The report's figures by step: how full the window was at each request, and what each step cost. */
-import { tokens, dollars } from "../console/format.ts";
+import { tokens, dollars } from "../../activities/text/format.ts";
 import { html, type Html } from "./html.ts";
 
 type PlotPoint = Pick<StepCost, "step" | "input" | "cached">;

@@ -1,7 +1,8 @@
 /** A session as one self-contained page: figures, the window's use, the timeline, the change. */
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
-import { dollars, duration, percent, stamp, tokens, present, plural } from "../console/format.ts";
+import { stamp, present } from "../console/format.ts";
+import { dollars, duration, percent, tokens, plural } from "../../activities/text/format.ts";
 import type { TrajectoryStep } from "../sessions/transcript.ts";
 import { callsOfStep, pictureOwner, failuresPart, type CallSources, timeline } from "./timeline.ts";
 import { contextPlot, type PlotRound, costsPart, type StepCost } from "./figures.ts";

@@ -1,5 +1,6 @@
 /** The conversation and the tool calls, step by step; failures are red and linked. */
-import { dollars, stamp, tokens, present, firstString, duration, oneLine } from "../console/format.ts";
+import { stamp, present, firstString, oneLine } from "../console/format.ts";
+import { dollars, tokens, duration } from "../../activities/text/format.ts";
 import { WHO, type TrajectoryStep } from "../sessions/transcript.ts";
 import { html, type Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";

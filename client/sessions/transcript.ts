@@ -13,7 +13,8 @@ import type {
   UserPart,
 } from "../../activities/contract/message.ts";
 import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
-import { firstString, harmless, plural, stamp, present } from "../console/format.ts";
+import { firstString, harmless, stamp, present } from "../console/format.ts";
+import { plural } from "../../activities/text/format.ts";
 import type { Style } from "../console/output.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;

@@ -5,7 +5,8 @@ import { type Environment, missingVariables } from "../../activities/config/prov
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { listSessions, type SessionRow } from "../../activities/store/reading.ts";
 import { withoutPassword } from "../../temporal/probe.ts";
-import { inWords, listNames } from "../console/format.ts";
+import { listNames } from "../console/format.ts";
+import { inWords } from "../../activities/text/format.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { SettingMissing } from "./state.ts";

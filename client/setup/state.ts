@@ -7,7 +7,7 @@ import type { Say } from "./progress.ts";
 import { createHash } from "node:crypto";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
 import type { Environment } from "../../activities/config/providers.ts";
-import { inWords } from "../console/format.ts";
+import { inWords } from "../../activities/text/format.ts";
 
 /** `next-worker` is one that starts while its predecessor still works. */
 export type ServiceName = "postgres" | "temporal" | "docker" | "rehearsal" | "worker" | "next-worker";

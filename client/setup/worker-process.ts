@@ -19,7 +19,7 @@ import { findServices, type LocalServices, projectHome, settingOf, projectFolder
 import { startService, logOf } from "./start-service.ts";
 import { createHash } from "node:crypto";
 import { imageNamed } from "../../activities/config/sandbox-settings.ts";
-import { inWords } from "../console/format.ts";
+import { inWords } from "../../activities/text/format.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cutChars } from "../../activities/text/cut.ts";

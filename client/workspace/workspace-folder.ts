@@ -9,7 +9,8 @@ import { cutChars } from "../../activities/text/cut.ts";
 import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { usageError } from "../console/errors.ts";
-import { bytes, listNames, present } from "../console/format.ts";
+import { listNames, present } from "../console/format.ts";
+import { bytes } from "../../activities/text/format.ts";
 import { type FolderRules, isAlwaysOut, rulesOfFolder, GitFailed, repositoryTop } from "./git-rules.ts";
 import { withSafeRepositories } from "./safe-repositories.ts";
 import {

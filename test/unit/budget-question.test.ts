@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { budgetOptions, budgetText, moreOf, raisedLimit, usd } from "../../activities/contract/limits.ts";
+import { budgetOptions, budgetText, moreOf, raisedLimit } from "../../activities/contract/limits.ts";
+import { usd } from "../../activities/text/format.ts";
 import { readAnswer, type QuestionFacts } from "../../activities/contract/questions.ts";
 
 const cost: QuestionFacts = {

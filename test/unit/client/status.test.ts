@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { listText } from "../../../client/commands/list.ts";
 import { statusText } from "../../../client/commands/status.ts";
-import { usageText } from "../../../client/console/format.ts";
+import { usageText } from "../../../activities/text/format.ts";
 import { describeKept } from "../../../client/sessions/stop-session.ts";
 import type { SessionStatusDocument } from "../../../client/sessions/status-document.ts";
 

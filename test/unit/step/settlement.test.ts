@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { oneOf } from "../../../activities/text/lists.ts";
+import { oneOf } from "../../../activities/text/format.ts";
 import {
   readAnswer,
   type AnswerNames,
