@@ -5,7 +5,7 @@ import { agentConfigSchema, type RunConfig } from "../activities/config/agent-co
 import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../activities/index.ts";
 import { createMcp } from "../activities/mcp/load-mcp.ts";
-import { endOrphans } from "../activities/mcp/orphan-programs.ts";
+import { endOrphanPrograms } from "../activities/mcp/orphan-programs.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
 import { currentModelFacts } from "../activities/config/catalogue/load-catalogue.ts";
 import { resolveRun } from "../activities/config/resolve-run.ts";
@@ -115,7 +115,8 @@ async function open(config: WorkerConfig, { logger, identity }: Tools) {
     { docker, isAllowed: config.allowContainers, say },
   );
   const programs = config.policy?.mcpServers;
-  if (programs !== undefined && endOrphans() > 0) logger.info("ended MCP servers that a killed worker left");
+  if (programs !== undefined && endOrphanPrograms() > 0)
+    logger.info("ended MCP servers that a killed worker left");
   const mcp = createMcp({ ...config.mcp, programs }, store);
   const announcements = hearAnnouncements(store);
   const telemetry = config.telemetry && (await loadTelemetry(config.telemetry, config.buildId, logger));

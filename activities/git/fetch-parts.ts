@@ -9,13 +9,13 @@ import {
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit, updateMirror } from "./mirror.ts";
 import type { Relay } from "./relay.ts";
-import { refusedRemote, troubleOf } from "./remote.ts";
+import { refusedRemote, remoteTrouble } from "./remote.ts";
 import { GitFailed } from "./run-git.ts";
 import { fetchByName } from "./start-point.ts";
 import { addressesIn, linksIn, type Part, submodulesIn, type Submodule } from "./submodules.ts";
 import { quoted, refusal, refusalOf, type Refusal } from "./trouble.ts";
 
-/** The most on all levels together, and the most levels. Source: ours; the largest public projects have some hundred on three. */
+/** The most on all levels together, and the most levels. Chosen: the largest public projects have some hundred on three. */
 const MAX_SUBMODULES = 200;
 const MAX_LEVELS = 6;
 
@@ -71,7 +71,7 @@ export async function fetchSubmodule(
     return isThere ? mirror : refusal(`${called}: ${url} does not have the commit ${commit.slice(0, 12)}`);
   } catch (error) {
     if (!(error instanceof GitFailed)) throw error;
-    const trouble = troubleOf(url, error.result);
+    const trouble = remoteTrouble(url, error.result);
     // Without a credential a private repository is not there.
     const isClosed = !access.opens(url) && (trouble.kind === "credential" || trouble.kind === "unknown");
     const fix = isClosed ? `No credential of the worker is used for it; ${howToName(url)}` : trouble.fix;

@@ -3,7 +3,7 @@ import type { ForgePlace } from "../config/git-settings.ts";
 import { isNetworkTrouble, passes, innermostReason } from "../contract/errors.ts";
 import { readJson, readText } from "../process/bounded-body.ts";
 import { createOutgoing, type BoundedFetch, type Outgoing } from "../process/outgoing-fetch.ts";
-import { serverWords, unanswered } from "./trouble.ts";
+import { serverWords, noAnswerReason } from "./trouble.ts";
 
 let made: Promise<Outgoing> | undefined;
 
@@ -13,7 +13,7 @@ export const gitFetch: BoundedFetch = async (input, init) => {
   return (await made).fetch(input, init);
 };
 
-/** Slower than this on the whole is no progress either. Source: ours. */
+/** Slower than this on the whole is no progress either. Chosen: the slowest links that people work with are faster. */
 const SLOWEST_BYTES_PER_SECOND = 10_000;
 
 /** Abandons a request that makes no progress for this time, or takes far too long for that many bytes. */
@@ -83,7 +83,7 @@ export async function askForge(
     });
   } catch (error) {
     signal.throwIfAborted();
-    throw new ForgeRefusal(0, unanswered(place.api, error), isNetworkTrouble(error));
+    throw new ForgeRefusal(0, noAnswerReason(place.api, error), isNetworkTrouble(error));
   }
   if (response.ok)
     return await readJson(response).catch((error: unknown) => {

@@ -1,6 +1,6 @@
 /**
  * What the words of Git, curl and ssh mean, and which of them say what is wrong. Their meaning is in one table, held against their texts by a test. Whatever is not in it is told at once, in
- * their own words. Pure.
+ * their own words.
  */
 import { passes, inOneLine, saysWhy } from "../contract/errors.ts";
 import { cutChars } from "../text/cut.ts";

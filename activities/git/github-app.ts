@@ -27,7 +27,7 @@ export interface GitHubAppSettings {
 const SPARE_MS = 5 * 60_000;
 /** GitHub refuses a signature that is valid for more than 10 minutes, or that lies in its future. */
 const SIGNED_S = { past: 60, future: 8 * 60 } as const;
-/** The newest tokens of all repositories: each is valid for at most an hour. Source: ours. */
+/** The newest tokens of all repositories. Chosen: each is valid for at most an hour. */
 const MAX_MASKED = 1_000;
 
 interface Token {

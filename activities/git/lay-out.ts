@@ -11,7 +11,7 @@ import { LfsFailed } from "./lfs-store.ts";
 import { fetchLfs, lfsFrames } from "./lfs.ts";
 import { hasCommit, removeDamaged, updateMirror } from "./mirror.ts";
 import { branchInTheWay, inTheWay, refusedPush } from "./push.ts";
-import { lsRemote, troubleOf } from "./remote.ts";
+import { lsRemote, remoteTrouble } from "./remote.ts";
 import { GitFailed } from "./run-git.ts";
 import { checkOut, checkOutPart, putLfs } from "./sandbox-git.ts";
 import {
@@ -175,7 +175,7 @@ async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: 
       return { mirror, start };
     }
   } catch (error) {
-    throw error instanceof GitFailed ? awayOr(troubleOf(url, error.result)) : error;
+    throw error instanceof GitFailed ? awayOr(remoteTrouble(url, error.result)) : error;
   }
   const { message, fix = "" } = await noStart(access, url, remote, ref);
   throw fatal("RepositoryUnavailable", `${message} ${fix}`.trim());

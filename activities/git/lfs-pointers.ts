@@ -57,7 +57,7 @@ async function readPointers(
   return [...found.values()];
 }
 
-/** Parses the output of `git cat-file --batch`: each blob begins on a new line, after one with its hash. Pure. */
+/** Parses the output of `git cat-file --batch`: each blob begins on a new line, after one with its hash. */
 function pointersIn(batch: string): LfsObject[] {
   const pointers = batch.matchAll(
     /^[0-9a-f]{40,64} blob \d+\nversion https:\/\/git-lfs\.github\.com\/spec\/v1\n(?:ext-\d-[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize (\d{1,15})$/gm,

@@ -22,7 +22,7 @@ import type { LfsObject } from "./lfs-pointers.ts";
 import { refusedRemote } from "./remote.ts";
 import { credentialFor, gitEnvironment, GitFailed, shellQuoted, sshCommand } from "./run-git.ts";
 import { configIn } from "./submodules.ts";
-import { CredentialUnavailable, quoted, serverWords, unanswered } from "./trouble.ts";
+import { CredentialUnavailable, quoted, serverWords, noAnswerReason } from "./trouble.ts";
 
 export type LfsOperation = "download" | "upload";
 
@@ -243,7 +243,7 @@ export async function send(
     const asked = { ...init, ...(headers ? { headers } : {}), redirect: "manual" } as const;
     const response = await gitFetch(at, asked).catch((error: unknown) => {
       init.signal?.throwIfAborted();
-      throw new LfsFailed(unanswered(origin, error), isNetworkTrouble(error));
+      throw new LfsFailed(noAnswerReason(origin, error), isNetworkTrouble(error));
     });
     if (response.ok) return response;
     const { status } = response;

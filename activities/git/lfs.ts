@@ -25,7 +25,7 @@ import type { Relay } from "./relay.ts";
 import { readLfsObject } from "./sandbox-git.ts";
 import { isDiskError } from "./trouble.ts";
 
-/** A store may take long before it answers. Source: ours. */
+/** Chosen: a store may take long before it answers. */
 const SILENCE_MS = 300_000;
 
 /** An object's path in one of our repositories. */

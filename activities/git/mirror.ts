@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
 import { exists, folderOf, makeWhole, atWork, isInUse } from "./own-repositories.ts";
-import { lsRemote, troubleOf } from "./remote.ts";
+import { lsRemote, remoteTrouble } from "./remote.ts";
 import { boundedFetch, type FetchCall, git, GitFailed, runGit } from "./run-git.ts";
 
 const REFS = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
@@ -51,7 +51,7 @@ async function refresh(access: GitAccess, folder: string, call: Omit<FetchCall, 
   const { url, signal } = call;
   const fetched = await boundedFetch(access, fetchCommand(url), { ...call, cwd: folder });
   if (fetched.code === 0 && !DAMAGE.test(fetched.err)) return;
-  const { kind } = troubleOf(url, fetched);
+  const { kind } = remoteTrouble(url, fetched);
   if (fetched.code !== 0 && kind !== "ours" && kind !== "disk" && kind !== "refused")
     throw new GitFailed(fetchCommand(url), fetched);
   // A reason that is not the remote's is ours; another worker may be at work in it.

@@ -67,7 +67,7 @@ function isOther(pid: number): boolean {
 /** Where git makes locks; the folders of single objects have none. */
 const PLACES = ["refs", "objects/info", "objects/pack", "logs"];
 const RECORD = "longhaul-at-work-";
-/** Longer than any work in a repository: its gits may take half an hour each. Source: ours. */
+/** Chosen: longer than any work in a repository, whose gits may take half an hour each. */
 const LONGEST_MS = 3 * 3_600_000;
 
 /** A process, where only those of the same place can see whether it lives. */
@@ -185,7 +185,7 @@ async function isSeen(folder: string): Promise<boolean> {
 
 /**
  * After this time an unused repository is removed. A relay is recreated from the session's files: only commits that a reset
- * abandoned are lost. A mirror is cloned again, with its Git LFS files. Source: ours, the thirty days of Git's own clean-up.
+ * abandoned are lost. A mirror is cloned again, with its Git LFS files. Chosen: the thirty days of Git's own clean-up.
  */
 const UNUSED_MS = 30 * 24 * 3_600_000;
 

@@ -6,7 +6,7 @@ import type { GitAccess } from "./git-access.ts";
 import { gitReason } from "./git-words.ts";
 import { hasCommit } from "./mirror.ts";
 import type { Relay } from "./relay.ts";
-import { lsRemote, troubleOf } from "./remote.ts";
+import { lsRemote, remoteTrouble } from "./remote.ts";
 import { runGit } from "./run-git.ts";
 import { refusal, refusalOf, type Refusal } from "./trouble.ts";
 
@@ -50,7 +50,7 @@ export async function pushCommit(
   ];
   const result = await runGit(access, args, { cwd: folder, url, signal });
   const pushed = readPorcelain(result.out, ref);
-  if (pushed === undefined) return refusalOf(troubleOf(url, result));
+  if (pushed === undefined) return refusalOf(remoteTrouble(url, result));
   if (pushed.flag === "!") {
     const isOwn = there !== undefined && push.delivered?.includes(there) === true;
     return refusal(reasonOf(pushed.summary, result.err, isOwn));
@@ -63,7 +63,7 @@ async function contains({ access, folder }: Relay, commit: string, earlier: stri
   return (await runGit(access, ["merge-base", "--is-ancestor", earlier, commit], { cwd: folder })).code === 0;
 }
 
-/** The line of `git push --porcelain` about a reference: its flag, and the words after it. Pure. */
+/** The line of `git push --porcelain` about a reference: its flag, and the words after it. */
 export function readPorcelain(
   out: string,
   ref: string,
@@ -90,7 +90,7 @@ const HEADS = "refs/heads/";
 const DRY_RUN_MS = 60_000;
 
 /**
- * The branch that keeps another one from being made: Git has no branch `a` beside `a/b`. Pure.
+ * The branch that keeps another one from being made: Git has no branch `a` beside `a/b`.
  * @param refs full names, as the remote has them
  */
 export function branchInTheWay(branch: string, refs: Iterable<string>): string | undefined {
@@ -130,7 +130,7 @@ export async function refusedPush(
         ? `the branch ${branch} of ${url} has commits that the session would not start from. Choose another --branch, or start from it with --ref ${branch}`
         : `${url} would not take the branch ${branch}: ${gitReason(answer.summary)}`,
     );
-  const trouble = troubleOf(url, result);
+  const trouble = remoteTrouble(url, result);
   if (trouble.kind !== "credential" || !access.hasToken(url)) return refusalOf(trouble);
   return refusal(
     `the worker's credential may read ${url}, but not push to it: ${gitReason(result.err)}. Give it the right to write (on GitHub: Contents, read and write), or start with --push never`,

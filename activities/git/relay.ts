@@ -8,7 +8,7 @@ import type { GitAccess } from "./git-access.ts";
 import { gitReason } from "./git-words.ts";
 import { formatOf, hasCommit } from "./mirror.ts";
 import { exists, folderOf, makeWhole, atWork } from "./own-repositories.ts";
-import { troubleOf } from "./remote.ts";
+import { remoteTrouble } from "./remote.ts";
 import { git, runGit } from "./run-git.ts";
 import { readBundle } from "./sandbox-git.ts";
 import { isDiskError } from "./trouble.ts";
@@ -21,7 +21,7 @@ export interface Relay {
 }
 
 /** `isPassing`: the commits are not the reason, but this worker's disk or its copy. */
-export type Received =
+export type ReceivedCommits =
   | { readonly commit: string }
   | { readonly refused: string; readonly isPassing?: boolean };
 
@@ -61,7 +61,7 @@ export async function receive(
     readonly maxBytes: number;
     readonly signal: AbortSignal;
   },
-): Promise<Received> {
+): Promise<ReceivedCommits> {
   const { access, folder } = relay;
   return inTurn(folder, () =>
     atWork(folder, async () => {
@@ -85,7 +85,7 @@ async function take(
     readonly maxBytes: number;
     readonly signal: AbortSignal;
   },
-): Promise<Received & { readonly lacks?: boolean }> {
+): Promise<ReceivedCommits & { readonly lacks?: boolean }> {
   const { access, folder } = relay;
   const path = join(folder, `incoming-${randomUUID()}.bundle`);
   try {
@@ -106,7 +106,7 @@ async function take(
     ];
     const fetched = await runGit(access, args, { cwd: folder, signal: want.signal });
     if (fetched.code !== 0) {
-      if (troubleOf("file:///relay", fetched).kind === "disk")
+      if (remoteTrouble("file:///relay", fetched).kind === "disk")
         return {
           refused: `the worker's own disk cannot take the commits: ${gitReason(fetched.err)}`,
           isPassing: true,
@@ -125,7 +125,7 @@ async function take(
 }
 
 /** Under a separate reference, so that commits that a reset abandons stay. */
-async function keep({ access, folder }: Relay, commit: string): Promise<Received> {
+async function keep({ access, folder }: Relay, commit: string): Promise<ReceivedCommits> {
   await git(access, ["update-ref", `refs/longhaul/commits/${commit}`, commit], { cwd: folder });
   return { commit };
 }

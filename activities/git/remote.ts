@@ -31,9 +31,9 @@ export async function lsRemote(
     result = await runGit(access, args, { ...call, url });
   } catch (error) {
     call.signal?.throwIfAborted();
-    return { trouble: troubleOf(url, { err: (error as NodeJS.ErrnoException).code ?? String(error) }) };
+    return { trouble: remoteTrouble(url, { err: (error as NodeJS.ErrnoException).code ?? String(error) }) };
   }
-  if (result.code !== 0) return { trouble: troubleOf(url, result) };
+  if (result.code !== 0) return { trouble: remoteTrouble(url, result) };
   const lines = result.out.split("\n").map((line) => line.split("\t"));
   const head = lines.find(([what = "", name]) => name === "HEAD" && what.startsWith("ref: refs/heads/"));
   return {
@@ -46,8 +46,11 @@ export async function lsRemote(
   };
 }
 
-/** What git's error about a remote means. Pure. */
-export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" | "trouble">): RemoteTrouble {
+/** What git's error about a remote means. */
+export function remoteTrouble(
+  url: string,
+  { err, trouble }: Pick<GitResult, "err" | "trouble">,
+): RemoteTrouble {
   if (trouble !== undefined) return trouble;
   const address = repositoryAddress(url);
   const host = "url" in address ? address.host : undefined;

@@ -6,16 +6,16 @@ import type { RunConfig } from "../config/agent-config.ts";
 import { isSkillFile } from "../config/skills.ts";
 import type { GitAccess } from "./git-access.ts";
 import { formatOf } from "./mirror.ts";
-import { lsRemote, troubleOf } from "./remote.ts";
+import { lsRemote, remoteTrouble } from "./remote.ts";
 import { boundedFetch, git, GitFailed, runGit } from "./run-git.ts";
-import { isCommit, namesOf } from "./start-point.ts";
+import { isCommit, remoteNames } from "./start-point.ts";
 import type { RemoteTrouble } from "./trouble.ts";
 
-/** Source: ours; such a file is written by hand. */
+/** Chosen: such a file is written by hand. */
 const MAX_PEEKED_BYTES = 1024 * 1024;
-/** Of all that is fetched for it: a server without filters sends every file of the commit. Source: ours. */
+/** Of all that is fetched for it: a server without filters sends every file of the commit. Chosen: most repositories' files are less. */
 const MAX_FETCHED_BYTES = 512 * 1024 * 1024;
-/** A person waits for it. Source: ours. */
+/** Chosen: a person waits for it. */
 const PEEK_MS = 5 * 60_000;
 
 interface Peek {
@@ -46,7 +46,7 @@ export async function peekFile(
     // Git fetches missing objects only from a remote that has a name.
     await git(access, ["remote", "add", "origin", url], { cwd });
     await git(access, ["config", "remote.origin.promisor", "true"], { cwd });
-    const names = ref === undefined ? ["HEAD"] : [...namesOf(ref), ...(isCommit(ref) ? [ref] : [])];
+    const names = ref === undefined ? ["HEAD"] : [...remoteNames(ref), ...(isCommit(ref) ? [ref] : [])];
     const bounds = { cwd, url, maxBytes, timeoutMs: PEEK_MS };
     let fetched = { code: 1, out: "", err: "" };
     for (const name of names) {
@@ -54,7 +54,7 @@ export async function peekFile(
       fetched = await boundedFetch(access, ["-c", "fetch.fsckObjects=false", ...args], bounds);
       if (fetched.code === 0 || !/remote ref/.test(fetched.err)) break;
     }
-    if (fetched.code !== 0) return { trouble: troubleOf(url, fetched) };
+    if (fetched.code !== 0) return { trouble: remoteTrouble(url, fetched) };
     const listed = await git(access, ["ls-tree", "-z", "--full-tree", "FETCH_HEAD", "--", ...paths], { cwd });
     for (const path of paths) {
       // A link may lead anywhere.
@@ -63,7 +63,7 @@ export async function peekFile(
       if (blob === undefined) continue;
       // Fetches it, if it is not there.
       const there = await boundedFetch(access, ["cat-file", "-e", blob], bounds);
-      if (there.code !== 0) return { trouble: troubleOf(url, there) };
+      if (there.code !== 0) return { trouble: remoteTrouble(url, there) };
       if (Number(await git(access, ["cat-file", "-s", blob], { cwd })) > MAX_PEEKED_BYTES) continue;
       return { path, text: (await runGit(access, ["cat-file", "blob", blob], { cwd })).out };
     }

@@ -31,7 +31,7 @@ export interface GitResult {
 
 /** Large repositories have long lists of references. */
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
-/** A first clone of a monorepo takes long; its progress is not followed. Source: ours. */
+/** Chosen: a first clone of a monorepo takes long, and its progress is not followed. */
 const TIMEOUT_MS = 30 * 60_000;
 
 /** The configuration of every call of git. */
@@ -194,9 +194,9 @@ export function sshCommand({ folder, sshKeyFile }: GitAccess): string {
   return `ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=${shellQuoted(`${folder}/known_hosts`)}${key}`;
 }
 
-/** How often the size is looked at. Source: ours; a disk takes some hundred MB in that time. */
+/** How often the size is looked at. Chosen: a disk takes some hundred MB in that time. */
 const LOOK_MS = 500;
-/** A first clone of a monorepo takes long. Source: ours. */
+/** Chosen: a first clone of a monorepo takes long. */
 const FETCH_MS = 30 * 60_000;
 
 export interface FetchCall {

@@ -53,7 +53,7 @@ export async function prepareWork(
     /** Whether the content of files in Git LFS is pushed too; else a change of one is refused. */
     readonly lfs: boolean;
     readonly commit?:
-      | { readonly message: string; readonly date?: string; readonly author: Checkout["author"] }
+      | { readonly message: string; readonly date?: string; readonly author: CheckoutOrder["author"] }
       | undefined;
   },
 ): Promise<Prepared | { readonly trouble: string }> {
@@ -97,7 +97,7 @@ export function readLfsObject(
   return readOutput(sandbox, "read a file of Git LFS", { argv, maxOutputBytes: maxBytes });
 }
 
-/** Large repositories are unpacked and checked out at disk speed. Source: ours. */
+/** Chosen: large repositories are unpacked and checked out at disk speed. */
 const TIMEOUT_MS = 20 * 60_000;
 
 const ENVIRONMENT = { LC_ALL: "C.UTF-8", GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1" };
@@ -172,7 +172,7 @@ async function textOf(sandbox: CommandSandbox, what: string, state: CommandState
 /** Small enough for a checkpoint, which leaves out files larger than 64 MiB. */
 const MAX_PACK_MIB = 48;
 
-export interface Checkout {
+export interface CheckoutOrder {
   readonly url: string;
   readonly branch: string;
   readonly commit: string;
@@ -223,7 +223,11 @@ git lfs checkout >/dev/null`;
  * Empties /workspace and makes it a checkout on the session's branch. @returns how many bytes the pack had
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
-export async function checkOut(sandbox: CommandSandbox, checkout: Checkout, pack: Pack): Promise<number> {
+export async function checkOut(
+  sandbox: CommandSandbox,
+  checkout: CheckoutOrder,
+  pack: Pack,
+): Promise<number> {
   const { branch, url, author, commit, defaultBranch = "" } = checkout;
   const env = {
     BRANCH: branch,
@@ -240,7 +244,7 @@ export async function checkOut(sandbox: CommandSandbox, checkout: Checkout, pack
 export async function checkOutPart(
   sandbox: CommandSandbox,
   { submodule, parent }: Part,
-  author: Checkout["author"],
+  author: CheckoutOrder["author"],
   pack: Pack,
 ): Promise<number> {
   const { name, path, url, commit } = submodule;

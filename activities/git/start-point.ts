@@ -12,8 +12,8 @@ import { formatOf } from "./mirror.ts";
 import type { Remote } from "./remote.ts";
 import { git, gitEnvironment, GitFailed, runGit, boundedFetch } from "./run-git.ts";
 
-/** Full names that a name may have on a remote, the likeliest first: as Git reads one, but a branch before a tag. Pure. */
-export function namesOf(ref: string): readonly string[] {
+/** Full names that a name may have on a remote, the likeliest first: as Git reads one, but a branch before a tag. */
+export function remoteNames(ref: string): readonly string[] {
   if (ref === "HEAD") return [ref];
   const names = [`refs/heads/${ref}`, `refs/tags/${ref}`, `refs/${ref}`];
   return ref.startsWith("refs/") ? [ref, ...names] : names;
@@ -26,7 +26,7 @@ const isShortCommit = (ref: string): boolean => /^[0-9a-f]{7,63}$/.test(ref);
 export const asked = (ref: string | undefined): readonly string[] => [
   "refs/heads/*",
   "refs/tags/*",
-  ...(ref === undefined ? [] : namesOf(ref)),
+  ...(ref === undefined ? [] : remoteNames(ref)),
 ];
 
 /**
@@ -39,7 +39,7 @@ export function startOn(
 ): { readonly name: string } | { readonly commit: string } | undefined {
   const isDefault = ref === undefined || ref === "HEAD";
   if (isDefault && defaultBranch !== undefined) return { name: `refs/heads/${defaultBranch}` };
-  const name = namesOf(ref ?? "HEAD").find((known) => refs.has(known));
+  const name = remoteNames(ref ?? "HEAD").find((known) => refs.has(known));
   if (name !== undefined) return { name };
   return ref !== undefined && (isCommit(ref) || isShortCommit(ref)) ? { commit: ref } : undefined;
 }
@@ -142,7 +142,7 @@ export async function findStartPoint(
   };
   const isDefault = ref === undefined || ref === "HEAD";
   const names =
-    isDefault && defaultBranch !== undefined ? [`refs/heads/${defaultBranch}`] : namesOf(ref ?? "HEAD");
+    isDefault && defaultBranch !== undefined ? [`refs/heads/${defaultBranch}`] : remoteNames(ref ?? "HEAD");
   let [full, commit]: [string?, string?] = [];
   for (full of names) {
     commit = await resolve(`${/^refs\/(heads|tags)\//.test(full) ? full : wantedRef(full)}^{commit}`);
@@ -170,7 +170,7 @@ export async function findStartPoint(
   return { commit, name, refs, defaultBranch };
 }
 
-/** More files and folders no checkout in a sandbox would end with. Source: ours, twice the largest public repositories. */
+/** More files and folders no checkout in a sandbox would end with. Chosen: twice the largest public repositories. */
 const MAX_ENTRIES = 1_000_000;
 /** Source: Linux' PATH_MAX without its end. */
 const MAX_PATH_BYTES = 4_095;

@@ -99,7 +99,7 @@ interface Entry {
   update?: string;
 }
 
-/** Parses the output of `git config --null --list`: the last of several values counts, as with Git. Pure. */
+/** Parses the output of `git config --null --list`: the last of several values counts, as with Git. */
 export function readEntries(listed: string): ReadonlyMap<string, Entry> {
   const entries = new Map<string, Entry>();
   for (const line of listed.split("\0")) {
@@ -112,7 +112,7 @@ export function readEntries(listed: string): ReadonlyMap<string, Entry> {
   return entries;
 }
 
-/** Names and paths become folders: neither may lead out of the one they are in, nor into a repository's own. Pure. */
+/** Names and paths become folders: neither may lead out of the one they are in, nor into a repository's own. */
 export function isSafePath(path: string): boolean {
   if (path === "" || path.length > 500 || /[\p{Cc}\\]/u.test(path)) return false;
   return path

@@ -69,7 +69,7 @@ function readAnswer(asked: AskedRequest | undefined, given: JsonObject): JsonObj
  * A message as JSON-RPC has it; undefined for what is none. Some servers leave out the version, send `error: null` beside a result,
  * or a result that is no object.
  */
-export function readMessage(raw: unknown): JSONRPCMessage | undefined {
+export function readServerMessage(raw: unknown): JSONRPCMessage | undefined {
   if (!isJsonObject(raw)) return undefined;
   if (isWellFormed(raw)) return raw as JSONRPCMessage;
   const { id, method, params, result, error } = raw;
@@ -116,7 +116,7 @@ function errorOf(error: unknown): {
 export function messageOnLine(line: string): JSONRPCMessage | undefined {
   if (!line.trimStart().startsWith("{")) return undefined;
   try {
-    return readMessage(JSON.parse(line));
+    return readServerMessage(JSON.parse(line));
   } catch {
     return undefined;
   }
@@ -148,7 +148,7 @@ function repaired(json: string): string {
   try {
     const raw: unknown = JSON.parse(json);
     const messages = Array.isArray(raw) ? (raw as unknown[]) : [raw];
-    const read = messages.map((message) => readMessage(message) ?? message);
+    const read = messages.map((message) => readServerMessage(message) ?? message);
     if (read.every((message, place) => message === messages[place])) return json;
     return JSON.stringify(Array.isArray(raw) ? read : read[0]);
   } catch {

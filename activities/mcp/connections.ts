@@ -3,7 +3,7 @@ import { StreamableHTTPClientTransport, type Client } from "@modelcontextprotoco
 import { createOutgoing, type Outgoing } from "../process/outgoing-fetch.ts";
 import { headersFor, type McpAccess } from "./access.ts";
 import { readingMessages } from "./answers.ts";
-import { isStaleSession, reasonOf } from "./failures.ts";
+import { isStaleSession, serverReason } from "./failures.ts";
 import type { Logins } from "./logins.ts";
 import { McpFailure, type ServerOf } from "./mcp.ts";
 import { connected, createProtocolClient, hearChanges } from "./protocol-client.ts";
@@ -177,7 +177,7 @@ async function connectProgram(
       return await connected(createProtocolClient(mode, timeout / 2), transport, { timeout, signal });
     } catch (error) {
       const words = transport.lastWords;
-      throw new McpFailure(`${reasonOf(error)}${words === "" ? "" : `; it last printed: ${words}`}`);
+      throw new McpFailure(`${serverReason(error)}${words === "" ? "" : `; it last printed: ${words}`}`);
     }
   };
   const client = await greet("auto").catch((error: unknown) => {

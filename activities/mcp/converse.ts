@@ -12,7 +12,7 @@ import { taskOf, cancelTask, followTask, updateTask, type RequestOnce } from "./
 
 /** The most rounds of one call. Source: the protocol's own library. */
 const MAX_ROUNDS = 10;
-/** The most that a server may ask for in one round, with its state. Source: ours; it is stored with the call. */
+/** The most that a server may ask for in one round, with its state. Chosen: it is stored with the call. */
 const MAX_ASKED_CHARS = 256_000;
 
 /** How to reach a server. */

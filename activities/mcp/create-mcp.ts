@@ -9,7 +9,7 @@ import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import type { McpAccess } from "./access.ts";
 import { createConnections, type Connections } from "./connections.ts";
 import { converse, type Line } from "./converse.ts";
-import { isPassing, reasonOf, unknownEnd, withNotice, failedCall } from "./failures.ts";
+import { isPassing, serverReason, unknownEnd, withNotice, failedCall } from "./failures.ts";
 import { createLogins } from "./logins.ts";
 import { type ListedTools, type Mcp, McpFailure, type ServerOf, type McpCall } from "./mcp.ts";
 import { listTools, isListDue } from "./protocol-client.ts";
@@ -39,9 +39,9 @@ export function createLoadedMcp(access: McpAccess, store: Pick<Store, "db"> | un
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof SandboxLost) throw error;
-        if (!limit.aborted) throw new McpFailure(reasonOf(error));
+        if (!limit.aborted) throw new McpFailure(serverReason(error));
         const late = `it did not list its tools within ${startTimeout / 1_000} s (startTimeout)`;
-        throw new McpFailure(heard === undefined ? late : `${late}: ${reasonOf(heard)}`);
+        throw new McpFailure(heard === undefined ? late : `${late}: ${serverReason(heard)}`);
       }
     },
     call: (call, context) =>
@@ -57,7 +57,7 @@ export function createLoadedMcp(access: McpAccess, store: Pick<Store, "db"> | un
   };
 }
 
-/** Before a server is asked again. A required one is asked for as long as it has to start. Source: ours. */
+/** Before a server is asked again. A required one is asked for as long as it has to start. Chosen: a server that restarts is back within seconds. */
 const AGAIN_AFTER_MS = [300, 1_000] as const;
 
 /** Asks again if the failure may pass: a server that is just being started, or has too much to do. */
@@ -132,7 +132,7 @@ async function callFromWorker(
     exchange: (_name, body) => exchange(body),
     request: exchange,
     // No server received the request.
-    isUnsent: (error) => !isConnected || /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(reasonOf(error)),
+    isUnsent: (error) => !isConnected || /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(serverReason(error)),
   });
   return isRestarted && isConnected ? withNotice(server.name, result) : result;
 }

@@ -1,4 +1,4 @@
-/** Turns a server's requests into questions for a person, and the answers into the form that the server expects. Pure. */
+/** Turns a server's requests into questions for a person, and the answers into the form that the server expects. */
 import type { ElicitRequestFormParams, ElicitRequestURLParams } from "@modelcontextprotocol/client";
 import { z } from "zod";
 import { issueText } from "../config/issue-text.ts";
@@ -6,12 +6,12 @@ import { shorten } from "../text/cut.ts";
 import { oneLine } from "../tools/paths.ts";
 import type { EndedQuestion, AskedQuestions, ServerQuestion } from "./mcp.ts";
 
-/** The most of a server's own words in a question. Source: ours, as for its descriptions. */
+/** The most of a server's own words in a question. Chosen: as for its descriptions. */
 const MAX_MESSAGE_CHARS = 2_000;
 /** Longest address; a truncated one would be useless. Source: what browsers accept. */
 const MAX_URL_CHARS = 8_000;
 const MAX_ABOUT_CHARS = 60;
-/** The most questions of one round. Source: ours; a longer form belongs on a web page. */
+/** The most questions of one round. Chosen: a longer form belongs on a web page. */
 const MAX_QUESTIONS = 20;
 
 const ELICIT = "elicitation/create";
@@ -86,7 +86,7 @@ function formQuestions(server: string, { message, requestedSchema }: ElicitReque
 const headline = (server: string, message: string) =>
   `${server} asks: ${shorten(message, MAX_MESSAGE_CHARS)}`;
 
-export type Answered =
+export type FormAnswers =
   /** Some questions have not been asked yet. */
   | { readonly kind: "open" }
   /** Answers that the form does not accept: these questions are asked again. */
@@ -104,7 +104,7 @@ export function answersTo(
   { requests, questions }: AskedQuestions,
   answers: ReadonlyMap<string, EndedQuestion>,
   nameOf: (place: number) => string,
-): Answered {
+): FormAnswers {
   const unanswered = questions.find((question) => {
     const status = answers.get(question.id)?.status;
     return status !== undefined && status !== "answered" && !(status === "declined" && question.isOptional);

@@ -13,7 +13,7 @@ import type { ToolResult } from "../tools/tool.ts";
 import { McpFailure, type McpCall } from "./mcp.ts";
 
 /** What went wrong, as a clause. */
-export function reasonOf(error: unknown): string {
+export function serverReason(error: unknown): string {
   const cause = innermost(error);
   if (cause instanceof McpFailure) return cause.message;
   if (error instanceof UnauthorizedError) return "it requires a login or another token (401)";
@@ -113,13 +113,13 @@ export function failedCall(
   const seconds = (ms: number) => `${ms / 1_000} s`;
   const reason = isTimeout(error)
     ? `${name} did not respond for ${seconds(settings.timeout)}, or took longer than ${seconds(settings.maxTimeout)} (timeout and maxTimeout of this server)`
-    : `${name}: ${reasonOf(error)}`;
+    : `${name}: ${serverReason(error)}`;
   const again = isPassing(error);
   if (!sent.isSent || isRefusal(error))
     return failure(`The call failed. ${reason}.${again ? " The same call may succeed later." : ""}`);
   if (isUnreadable(error))
     return failure(
-      `${name} answered this call, and its answer cannot be read: ${reasonOf(error)}. The call was made: look at what it has done before you repeat it.`,
+      `${name} answered this call, and its answer cannot be read: ${serverReason(error)}. The call was made: look at what it has done before you repeat it.`,
     );
   if (call.isRepeatable) return failure(`The call failed. ${reason}.${again ? " It can be repeated." : ""}`);
   return unknownEnd(call, reason);

@@ -18,7 +18,7 @@ import {
   writeCredential,
   type CredentialId,
 } from "../store/mcp-credentials.ts";
-import { reasonOf } from "./failures.ts";
+import { serverReason } from "./failures.ts";
 import { McpFailure } from "./mcp.ts";
 
 /** The result of a login. */
@@ -230,7 +230,7 @@ export async function logIn(
       ...(resourceMetadata === undefined ? {} : { resource: resourceMetadata.resource }),
     };
   } catch (error) {
-    throw new McpFailure(reasonOf(error));
+    throw new McpFailure(serverReason(error));
   } finally {
     await close();
   }

@@ -108,7 +108,7 @@ export interface CallState {
 const FRESH: CallState = { round: 0, questions: 0 };
 
 /** For a call without questions, one word is stored. */
-export function writeState(state: CallState): string {
+export function writeCallState(state: CallState): string {
   const { sent, asked, ...more } = state;
   if (sent !== undefined && asked === undefined && state.round === 0) return sent;
   return JSON.stringify({
@@ -118,7 +118,7 @@ export function writeState(state: CallState): string {
   });
 }
 
-export function readState(kept: string | null): CallState {
+export function readCallState(kept: string | null): CallState {
   if (kept === null) return FRESH;
   return kept.startsWith("{") ? (JSON.parse(kept) as CallState) : { ...FRESH, sent: kept };
 }

@@ -13,7 +13,7 @@ export function parentMark(): string {
  * Ends programs whose worker is gone. Needs `/proc`; on other systems they end by themselves when their input is closed.
  * @returns how many processes were ended
  */
-export function endOrphans(): number {
+export function endOrphanPrograms(): number {
   const own = namespace();
   let ended = 0;
   for (const name of list("/proc")) {

@@ -16,11 +16,11 @@ import { TASKS } from "./tasks.ts";
 
 const CLIENT = { name: "longhaul", version: "1" };
 
-/** Source: ours, some 500 tokens; a description is read with each request. */
+/** Chosen: some 500 tokens; a description is read with each request. */
 const MAX_DESCRIPTION_CHARS = 2_000;
-/** JSON of an input's schema; a longer one is replaced by "anything". Source: ours, some 7,000 tokens. */
+/** JSON of an input's schema; a longer one is replaced by "anything". Chosen: some 7,000 tokens. */
 const MAX_SCHEMA_CHARS = 20_000;
-/** Tools of one server. Source: ours, ten times the largest that people complain about. */
+/** Tools of one server. Chosen: ten times the largest that people complain about. */
 const MAX_TOOLS = 1_000;
 
 /** How many questions a server of the older revisions asked while a call was open, by client. */

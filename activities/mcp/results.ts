@@ -20,7 +20,7 @@ import type { ToolContext, ToolResult } from "../tools/tool.ts";
 
 /** In a message, whose result must be an object: what came instead. */
 export const PLAIN = "longhaul/plain";
-/** Of a part that is only quoted. Source: ours. */
+/** Of a part that is only quoted. Chosen: enough to see what it is. */
 const QUOTED_CHARS = 2_000;
 
 /** @param result as it came, or `{[PLAIN]: …}` */

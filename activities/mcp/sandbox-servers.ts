@@ -4,12 +4,12 @@ import type { McpServer } from "../config/mcp-settings.ts";
 import { SandboxLost, type CommandState, type Sandbox } from "../sandbox/sandbox.ts";
 import { cutTail } from "../text/cut.ts";
 import { workspacePath } from "../tools/paths.ts";
-import { reasonOf } from "./failures.ts";
+import { serverReason } from "./failures.ts";
 import { McpFailure } from "./mcp.ts";
 import { connected, createProtocolClient } from "./protocol-client.ts";
 import { SandboxTransport } from "./sandbox-transport.ts";
 
-/** Limit of a program's output; beyond it, the program is restarted. Source: ours, hundreds of images. */
+/** Limit of a program's output; beyond it, the program is restarted. Chosen: hundreds of images. */
 const MAX_OUTPUT_BYTES = 256 << 20;
 const NEARLY_FULL_BYTES = MAX_OUTPUT_BYTES - (32 << 20);
 const STDERR_BYTES = 2_000;
@@ -140,7 +140,7 @@ export async function withLastOutput(sandbox: Sandbox, command: string, error: u
   if (error instanceof SandboxLost) return error;
   const state = await sandbox.state(command);
   const words = state === undefined ? "" : await lastWords(sandbox, state);
-  return new McpFailure(`${reasonOf(error)}${words === "" ? "" : `; it last printed: ${words}`}`);
+  return new McpFailure(`${serverReason(error)}${words === "" ? "" : `; it last printed: ${words}`}`);
 }
 
 async function lastWords(sandbox: Sandbox, { id, errKept }: CommandState): Promise<string> {

@@ -11,7 +11,7 @@ import { messageOnLine } from "./answers.ts";
 import { McpFailure } from "./mcp.ts";
 
 const READ_BYTES = 1 << 20;
-/** The most of one message; a longer line is dropped. Source: ours, an image of 5 MB in base64 with room. */
+/** The most of one message; a longer line is dropped. Chosen: an image of 5 MB in base64 with room. */
 const MAX_LINE_BYTES = 32 << 20;
 const NEWLINE = 0x0a;
 

@@ -4,7 +4,7 @@ import { ProtocolError, type CallToolResult, type Client } from "@modelcontextpr
 import { z } from "zod";
 import type { McpServer } from "../config/mcp-settings.ts";
 import { oneLine } from "../tools/paths.ts";
-import { reasonOf } from "./failures.ts";
+import { serverReason } from "./failures.ts";
 import { McpFailure } from "./mcp.ts";
 import { readCallResult } from "./results.ts";
 
@@ -37,7 +37,7 @@ export function taskOf({ _meta: meta }: CallToolResult): Task | undefined {
 
 /** Poll interval, if the server suggests none, and its bounds. Source: the extension's own library, 1 s. */
 const POLL_MS = { usual: 1_000, least: 50, most: 60_000 };
-/** Source: ours; a call that a person stopped is waited for 5 s. */
+/** Chosen: a call that a person stopped is waited for 5 s. */
 const CANCEL_MS = 2_000;
 
 const anything = z.looseObject({});
@@ -90,9 +90,9 @@ export async function followTask(
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ProtocolError || error instanceof McpFailure)
-        return { kind: "lost", reason: reasonOf(error) };
+        return { kind: "lost", reason: serverReason(error) };
       // A server that is away for a moment keeps its tasks.
-      if (performance.now() - heard > timeout) return { kind: "lost", reason: reasonOf(error) };
+      if (performance.now() - heard > timeout) return { kind: "lost", reason: serverReason(error) };
       pause = POLL_MS.usual;
     }
     if (performance.now() - begun > maxTimeout) {

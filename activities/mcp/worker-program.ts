@@ -7,7 +7,7 @@ import type { WorkerProgramSettings } from "../config/mcp-settings.ts";
 import { cutTail } from "../text/cut.ts";
 import { filledIn, type McpAccess } from "./access.ts";
 import { messageOnLine } from "./answers.ts";
-import { reasonOf } from "./failures.ts";
+import { serverReason } from "./failures.ts";
 import { McpFailure } from "./mcp.ts";
 import { PARENT, parentMark } from "./orphan-programs.ts";
 
@@ -64,7 +64,7 @@ export class WorkerProgram implements Transport {
     await new Promise<void>((resolve, reject) => {
       child.once("spawn", resolve);
       child.once("error", (error) =>
-        reject(new McpFailure(`its program was not started: ${reasonOf(error)}`)),
+        reject(new McpFailure(`its program was not started: ${serverReason(error)}`)),
       );
     });
   }

@@ -8,7 +8,7 @@ import { type Environment, fullModelName } from "../config/providers.ts";
 import type { JsonObject } from "../text/json.ts";
 import type { ToolSpec } from "../contract/tools.ts";
 import { loadPart } from "../process/load-part.ts";
-import { Listener, toAnswer } from "./answer.ts";
+import { AnswerListener, toAnswer } from "./answer.ts";
 import { COUNT_MS, countingFetch, TokenCounts } from "./count-tokens.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
 import type { Identities } from "./identity/identities.ts";
@@ -158,7 +158,7 @@ async function loadSdk(): Promise<typeof Sdk> {
   return sdk;
 }
 
-/** Above this share of the window, by our count, an empty refusal means that the request does not fit. Source: ours. */
+/** Above this share of the window, by our count, an empty refusal means that the request does not fit. Chosen: our count is an estimate. */
 const NEAR_WINDOW = 0.8;
 
 interface Asking {
@@ -185,7 +185,7 @@ async function askOnce(
     (silent) => call.abort(silent),
     () => onDelta({ type: "thinking" }),
   );
-  const listener = new Listener(onDelta, watchdog);
+  const listener = new AnswerListener(onDelta, watchdog);
   try {
     let step: Sdk.StepResult<Sdk.ToolSet> | undefined;
     for await (const part of startStream(asking, call.signal, watchdog, (ended) => (step = ended)))

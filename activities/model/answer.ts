@@ -23,19 +23,19 @@ export type Step = Pick<
   "content" | "finishReason" | "rawFinishReason" | "usage" | "providerMetadata"
 >;
 /** A call of which no end has come, with its arguments so far. */
-export interface OpenCall {
+export interface UnfinishedCall {
   readonly toolCallId: string;
   readonly toolName: string;
   readonly input: string;
 }
 
-/** Of the provider's words for an answer's end. Source: ours. */
+/** Of the provider's words for an answer's end. Chosen: a sentence or two. */
 const MAX_REASON_CHARS = 300;
 
-export type ReadAnswer = Omit<ModelAnswer, "firstTokenMs" | "durationMs">;
+export type UntimedAnswer = Omit<ModelAnswer, "firstTokenMs" | "durationMs">;
 
 /** Listens to an answer while it streams: passes its pieces on, tells the watchdog of them, and remembers unfinished calls. */
-export class Listener {
+export class AnswerListener {
   /** By `performance.now()`; undefined until a piece of the answer has arrived. */
   firstTokenAt: number | undefined;
   readonly #onDelta: (delta: ModelDelta) => void;
@@ -49,7 +49,7 @@ export class Listener {
   }
 
   /** Calls that have begun and have no end, in the order in which they began. */
-  open(): OpenCall[] {
+  open(): UnfinishedCall[] {
     return [...this.#open.values()];
   }
 
@@ -99,10 +99,10 @@ function isCutOff(error: unknown): boolean {
  */
 export function toAnswer(
   step: Step | undefined,
-  open: readonly OpenCall[],
+  open: readonly UnfinishedCall[],
   { target, tools }: Pick<ModelRequest, "target" | "tools">,
   mask: (text: string) => string = (text) => text,
-): ReadAnswer {
+): UntimedAnswer {
   if (step === undefined || step.finishReason === "interrupted") throw cutOff();
   const metadata = (step.providerMetadata ?? {}) as ProviderData;
   const parts = [

@@ -7,9 +7,9 @@ import { readJson } from "../process/bounded-body.ts";
 import type { Fetch } from "../process/outgoing-fetch.ts";
 import { editBody, type FieldEdit } from "./refusals/body-fields.ts";
 
-/** Longest wait for a count: what a count may add to a step. Source: ours; a count takes some 0.2 s. */
+/** Longest wait for a count: what a count may add to a step. Chosen: a count takes some 0.2 s. */
 export const COUNT_MS = 2_000;
-/** After a failure that may pass, the estimate decides for this long. Source: ours. */
+/** After a failure that may pass, the estimate decides for this long. Chosen: a count saves little, and a failed one costs time. */
 const REST_MS = 10 * 60_000;
 /** What a server answers that has no such address. */
 const LACKS: ReadonlySet<number> = new Set([404, 405, 410, 501]);
@@ -37,7 +37,7 @@ const GEMINI_FIELDS = ["contents", "systemInstruction", "tools", "toolConfig"];
 const VERTEX_FIELDS = ["contents", "systemInstruction", "tools"];
 
 /**
- * The count for a request as it would be sent. Pure.
+ * The count for a request as it would be sent.
  * Sources: platform.claude.com/docs/en/api/messages/count_tokens; ai.google.dev/api/tokens; for Vertex, CountTokensRequest of its
  * v1 API, and docs.cloud.google.com "Count tokens for Claude models".
  * @returns undefined where no free count is known

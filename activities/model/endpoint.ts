@@ -1,4 +1,4 @@
-/** The address and credentials for a model. Pure. */
+/** The address and credentials for a model. */
 import type { ModelTarget, Provider } from "../config/model-target.ts";
 import { lackingFields } from "../config/presets.ts";
 import { type Environment, findProvider, fullModelName, missingVariables } from "../config/providers.ts";

@@ -1,4 +1,4 @@
-/** What is known of a provider's failure, read from any error without knowing its class. Pure. */
+/** What is known of a provider's failure, read from any error without knowing its class. */
 import { cutChars } from "../text/cut.ts";
 import { isJsonObject, type JsonObject } from "../text/json.ts";
 

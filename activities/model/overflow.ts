@@ -242,7 +242,7 @@ const WINDOW_WORDS = [
   /\d \+ \d+ > (\d+(?:,\d{3})*)/gi,
   /with (\d+(?:,\d{3})*) maximum context length/gi,
 ];
-/** Smaller windows are not served; such a number counts something else. Source: ours. */
+/** Chosen: smaller windows are not served; such a number counts something else. */
 const LEAST_WINDOW = 500;
 
 /** The largest request, in tokens, that the words of an overflow name; undefined if they name none. */

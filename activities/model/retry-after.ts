@@ -1,6 +1,6 @@
 /** How long a provider asks to wait: by its headers, its error's fields, or its words, which name a length of time or a moment. */
 
-/** Longest wait for the end of a limit. Source: ours; the longest limits of subscriptions are weekly. */
+/** Longest wait for the end of a limit. Chosen: the longest limits of subscriptions are weekly. */
 export const MAX_LIMIT_MS = 7 * 86_400_000;
 /** Longest wait that is honoured for other failures, whose end a provider only guesses. */
 export const MAX_RETRY_AFTER_MS = 600_000;

@@ -44,7 +44,7 @@ export async function runnerDocuments(get: GetJson, model?: string): Promise<Run
   return { props, loaded, studio };
 }
 
-/** What a server of these kinds says about a model. Pure. @returns undefined for another kind of server */
+/** What a server of these kinds says about a model. @returns undefined for another kind of server */
 export function runnerFacts(
   { props, loaded, studio }: RunnerDocuments,
   model: string,
@@ -81,9 +81,9 @@ export function runnerFacts(
 export const isSameModel = (listed: unknown, name: string): boolean =>
   listed === name || listed === `${name}:latest`;
 
-/** A server that is asked gives small documents at once. Source: ours. */
+/** Chosen: a server that is asked gives small documents at once. */
 const ASK_MS = 1_000;
-/** A server may be started again with another window. Source: ours. */
+/** Chosen: a server may be started again with another window. */
 const KEPT_MS = 10 * 60_000;
 
 type Target = ModelRequest["target"];

@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject } from "../text/json.ts";
 
 export type StreamEvent = JsonObject;
 /** Returns what is passed on instead of an event; undefined: nothing. */
-export type Repair = (event: StreamEvent) => StreamEvent | readonly StreamEvent[] | undefined;
+export type RepairEvent = (event: StreamEvent) => StreamEvent | readonly StreamEvent[] | undefined;
 
 /** An event that is a piece of a text, and nothing else. */
 export interface Piece {
@@ -19,8 +19,8 @@ export interface Piece {
 }
 export type FindPiece = (event: StreamEvent) => Piece | undefined;
 
-export interface Reading {
-  readonly repair?: Repair | undefined;
+export interface StreamReading {
+  readonly repair?: RepairEvent | undefined;
   /** Default: no event is a piece. */
   readonly piece?: FindPiece | undefined;
   /**
@@ -44,7 +44,7 @@ class UnexpectedBody extends Error {
   }
 }
 
-/** Of a body that is not a stream. Source: ours, some ten times the longest answers with a picture. */
+/** Of a body that is not a stream. Chosen: some ten times the longest answers with a picture. */
 const MAX_WHOLE_CHARS = 64_000_000;
 
 /**
@@ -52,10 +52,10 @@ const MAX_WHOLE_CHARS = 64_000_000;
  * not a JSON object, such as `[DONE]`, are passed on as they are.
  */
 export class RepairedEvents {
-  readonly #repair: Repair;
+  readonly #repair: RepairEvent;
   readonly #piece: FindPiece;
-  readonly #whole: NonNullable<Reading["whole"]>;
-  readonly #ending: NonNullable<Reading["ending"]>;
+  readonly #whole: NonNullable<StreamReading["whole"]>;
+  readonly #ending: NonNullable<StreamReading["ending"]>;
   /** Whether the body is events; undefined until its first character, and at last false for JSON or a page. */
   #isStream: boolean | undefined;
   #wholeChars = 0;
@@ -66,7 +66,7 @@ export class RepairedEvents {
   #lines: string[] = [];
   #held: { readonly last: Piece; text: string } | undefined;
 
-  constructor({ repair = (event) => event, piece = () => undefined, whole, ending }: Reading) {
+  constructor({ repair = (event) => event, piece = () => undefined, whole, ending }: StreamReading) {
     this.#repair = repair;
     this.#piece = piece;
     this.#whole = whole ?? (() => undefined);
@@ -186,7 +186,7 @@ function parsed(data: string): StreamEvent | undefined {
 
 export interface Gathering {
   /** Absent: the bytes are passed on as they are. */
-  readonly reading: Reading | undefined;
+  readonly reading: StreamReading | undefined;
   /** How long a piece may be held back now, in ms, so that those that follow come with it. */
   readonly gatherMs: () => number;
   /** Called when bytes arrive, even if they are only a comment. */
@@ -252,7 +252,7 @@ class HeldEvents {
   /** Pieces are held back until then. */
   #holdsUntil = -Infinity;
 
-  constructor(reading: Reading, gatherMs: () => number) {
+  constructor(reading: StreamReading, gatherMs: () => number) {
     this.#events = new RepairedEvents(reading);
     this.#gatherMs = gatherMs;
   }

@@ -1,6 +1,6 @@
 /**
  * Thoughts that a server leaves at the beginning of an answer's text, in the tags of the model's template. Only there: tags that the
- * text quotes later are part of it. Pure.
+ * text quotes later are part of it.
  */
 
 /** Opening and closing, in lower case. Source: templates of DeepSeek, Qwen and GLM; Anthropic's prompts; Seed, Magistral, Kimi and gpt-oss. */
@@ -103,7 +103,7 @@ function isQuoted(text: string, at: number, length: number): boolean {
   return /\S\s+$/.test(line) && /^(?:[^\S\n]+\S|[.,;:!?)])/.test(text.slice(at + length));
 }
 
-/** Whether a place of a text is within a fence or backticks, so that what is there is quoted. Pure. */
+/** Whether a place of a text is within a fence or backticks, so that what is there is quoted. */
 export function isInCode(text: string, at: number): boolean {
   const before = text.slice(0, at);
   if ((before.match(/^ {0,3}(?:```|~~~)/gm) ?? []).length % 2 === 1) return true;

@@ -1,4 +1,4 @@
-/** Turns whatever the SDK or the network throws into a ModelError, with its class and a message that helps. Pure. */
+/** Turns whatever the SDK or the network throws into a ModelError, with its class and a message that helps. */
 import type { Api, Provider } from "../config/model-target.ts";
 import { shorten } from "../text/cut.ts";
 import { isNetworkCode, passes, theirWords } from "../contract/errors.ts";

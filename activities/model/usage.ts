@@ -1,4 +1,4 @@
-/** Reads a provider's bill in each of its forms, and discards one that cannot be true. Pure. */
+/** Reads a provider's bill in each of its forms, and discards one that cannot be true. */
 import type { LanguageModelUsage } from "ai";
 import type { StepUsage } from "../contract/activities.ts";
 import { objectOf } from "../text/json.ts";

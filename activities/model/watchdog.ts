@@ -89,7 +89,7 @@ function hostOf(address: string, family: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname : undefined;
 }
 
-/** After this long without a piece, bytes that carry none are reported. Source: ours, about when a person begins to wonder. */
+/** After this long without a piece, bytes that carry none are reported. Chosen: about when a person begins to wonder. */
 const WONDER_MS = 5_000;
 /** A piece is here at the latest this long after its bytes: twice as long as pieces are gathered. */
 const CARRIED_MS = 1_000;

@@ -1,6 +1,6 @@
 /**
  * Calls that a model wrote as the text of its answer, because its server did not recognise them: its template or its parser does not
- * fit the model. Only where the text is the call, or ends in its markup; what prose, a fence or backticks quote is left alone. Pure.
+ * fit the model. Only where the text is the call, or ends in its markup; what prose, a fence or backticks quote is left alone.
  */
 import { isJsonObject, objectOf } from "../text/json.ts";
 import type { ToolSpec } from "../contract/tools.ts";
@@ -57,7 +57,7 @@ function unfenced(text: string): string {
 /** What calls begin with, and what stands around and between them. Source: templates and parsers of vLLM and SGLang. */
 const OPENER =
   /<\|?(?:tool_calls?|function_calls?|tools|tool_code|tool_calls_section_begin|tool_calls?_begin|python_tag)\|?>|<invoke\s|<function=|\[TOOL_CALLS\]|<\|channel\|>|^(?:commentary\s+)?to=functions/g;
-/** So many marks of a text are looked at, its last ones. Source: ours, more than a model calls at once. */
+/** So many marks of a text are looked at, its last ones. Chosen: more than a model calls at once. */
 const MAX_STARTS = 50;
 /** Also the result that a model makes up for its own call. */
 const AROUND =

@@ -17,7 +17,7 @@ import {
   MAX_SHOWN_CHARS,
 } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { readState } from "../mcp/mcp.ts";
+import { readCallState } from "../mcp/mcp.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { unlessMissing } from "../runtime/note-missing.ts";
 import { inputHash, questionId, standingVerdict } from "../tools/permissions/approval.ts";
@@ -138,7 +138,7 @@ async function asksNow(
 
 /** What the call's server asks, in its own words. */
 function serverQuestion({ mcpState }: LedgerRow, id: string | undefined): Asks | undefined {
-  const asked = readState(mcpState).asked?.questions.find((question) => question.id === id);
+  const asked = readCallState(mcpState).asked?.questions.find((question) => question.id === id);
   if (asked === undefined) return undefined;
   const options = asked.options?.map((label) => ({ label })) ?? null;
   return { ...PLAIN, kind: "mcp", text: asked.text, options };

@@ -11,7 +11,7 @@ const SEAM = "\n[the middle of the output is left out here]\n";
 
 type Reading = Pick<Sandbox, "read">;
 
-/** More runs than this are one. Source: ours; the ends of an output that is cut have 4,000 lines. */
+/** More runs than this are one. Chosen: the ends of an output that is cut have 4,000 lines. */
 const MAX_RUNS = 20_000;
 /** Bytes of one turn, and of them those that can be used: see agent/output.py. */
 const TURN_BYTES = 8;

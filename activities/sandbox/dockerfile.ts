@@ -1,7 +1,7 @@
 /**
  * What a Dockerfile would make the engine do outside the build's container: fetch sources of ADD, and take images. The engine reads
  * the file with a parser of its own, and versions of it differ (continued lines, the escape character), so it is read here in each
- * of these ways, and what any of them finds counts. What cannot be read for sure is refused. Pure.
+ * of these ways, and what any of them finds counts. What cannot be read for sure is refused.
  */
 
 export interface DockerfileReading {

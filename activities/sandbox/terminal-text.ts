@@ -1,5 +1,5 @@
 /**
- * What a terminal shows at the end of an output: a progress bar that was drawn 3,000 times is one line. Pure. Understood: carriage
+ * What a terminal shows at the end of an output: a progress bar that was drawn 3,000 times is one line. Understood: carriage
  * return, backspace, and the sequences that move the cursor or erase. Colours and all else go to the sanitizer, which removes them.
  */
 

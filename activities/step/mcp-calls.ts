@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpCatalogue } from "../contract/tools.ts";
 import { retryable } from "../contract/failures.ts";
-import { readState, writeState, type CallState, type ListedTools } from "../mcp/mcp.ts";
+import { readCallState, writeCallState, type CallState, type ListedTools } from "../mcp/mcp.ts";
 import { questionId } from "../tools/permissions/approval.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { appendEvents } from "../store/events.ts";
@@ -64,7 +64,7 @@ export function mcpCalls(deps: McpDeps, session: Session, holder: Holder): McpCa
 
 /** What the ledger knows about a call, and functions that store more about it. */
 async function heldCall({ store, telemetry }: McpDeps, session: Session, { row, fence, runId }: Holder) {
-  const state = readState(row.mcpState);
+  const state = readCallState(row.mcpState);
   return {
     state,
     task: row.mcpTask ?? undefined,
@@ -76,7 +76,7 @@ async function heldCall({ store, telemetry }: McpDeps, session: Session, { row, 
       traceparentOf(await traceOf(store.db, session, runId), callSpanId(session.id, runId, callKey(row))),
     questionId: (number: number) => `${questionId(row)}q${number}`,
     keepState: async (next: CallState, task?: string) => {
-      if (!(await noteMcpState(store.db, row, fence, { state: writeState(next), task })))
+      if (!(await noteMcpState(store.db, row, fence, { state: writeCallState(next), task })))
         throw retryable(
           "CallTaken",
           "Another attempt has claimed this call; this one sent nothing more. It is tried again.",

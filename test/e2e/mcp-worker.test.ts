@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { stringify } from "yaml";
 import { workerProgramSchema } from "../../activities/config/mcp-settings.ts";
 import { createMcp } from "../../activities/mcp/load-mcp.ts";
-import { endOrphans } from "../../activities/mcp/orphan-programs.ts";
+import { endOrphanPrograms } from "../../activities/mcp/orphan-programs.ts";
 import { startAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -87,7 +87,7 @@ test("a program outlives no worker: the next worker ends a killed one's programs
   onTestFinished(async () => {
     await session.close();
     // The last worker was killed too.
-    endOrphans();
+    endOrphanPrograms();
     rmSync(folder, { recursive: true, force: true });
   });
   const first = await session.startWorker();

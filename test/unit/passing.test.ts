@@ -6,9 +6,9 @@ import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { innermostReason, theirWords } from "../../activities/contract/errors.ts";
 import { ForgeRefusal } from "../../activities/git/git-http.ts";
-import { troubleOf } from "../../activities/git/remote.ts";
-import { refusalOf, unanswered } from "../../activities/git/trouble.ts";
-import { isPassing as mcpPasses, reasonOf as mcpReason } from "../../activities/mcp/failures.ts";
+import { remoteTrouble } from "../../activities/git/remote.ts";
+import { refusalOf, noAnswerReason } from "../../activities/git/trouble.ts";
+import { isPassing as mcpPasses, serverReason as mcpReason } from "../../activities/mcp/failures.ts";
 import { toModelError } from "../../activities/model/to-model-error.ts";
 import { unavailable } from "../../activities/sandbox/docker/docker-errors.ts";
 import { databaseErrorOf } from "../../activities/store/database-error.ts";
@@ -71,7 +71,7 @@ NETWORK.push(
 const context = { model: "acme/m", api: "chat", mask: (text: string) => text, now: 0 } as const;
 const modelClass = (error: unknown) => toModelError(error, context).class;
 const isAgain = (kind: string) => ["unavailable", "rate-limit"].includes(kind);
-const git = (err: string) => refusalOf(troubleOf("https://git.test/a/b", { err })).isPassing;
+const git = (err: string) => refusalOf(remoteTrouble("https://git.test/a/b", { err })).isPassing;
 const engine = (fields: object) => {
   const failure = unavailable(failed(fields));
   return failure instanceof ApplicationFailure && failure.nonRetryable !== true;
@@ -105,7 +105,7 @@ const BOUNDARIES: readonly Boundary[] = [
   },
   {
     name: "a forge's connection",
-    passes: (sign) => unanswered("forge.test", fetchFailed(sign)).includes("does not answer"),
+    passes: (sign) => noAnswerReason("forge.test", fetchFailed(sign)).includes("does not answer"),
     passing: NETWORK,
     any: code,
   },
@@ -227,7 +227,7 @@ it.each([
 ])("a certificate that is not trusted (%s) is no server that does not answer", (sign) => {
   const error = fetchFailed(sign);
   const told = [
-    unanswered("forge.test", error),
+    noAnswerReason("forge.test", error),
     unavailable(failed({ code: sign })).message,
     toModelError(error, context).message,
   ];
@@ -261,7 +261,7 @@ it("a reason of many lines is told on one, and the line that says why whole", ()
       const said = [
         theirWords(text),
         innermostReason(new Error("fetch failed", { cause: new Error(text) })),
-        unanswered("forge.test", new Error(text)),
+        noAnswerReason("forge.test", new Error(text)),
         unavailable(failed({ statusCode: 403 }, text)).message,
         toModelError(
           failed({ statusCode: 400, responseBody: JSON.stringify({ error: { message: text } }) }),

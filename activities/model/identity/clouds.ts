@@ -58,7 +58,7 @@ interface ProviderNode {
   readonly defaultProvider: (init: object) => () => Promise<AwsCredentials>;
 }
 
-/** Pure. @throws TokenTrouble if the credentials have ended */
+/** @throws TokenTrouble if the credentials have ended */
 export function bedrockToken(credentials: AwsCredentials, region: string, now: number): Token {
   const endsAt = credentials.expiration?.getTime() ?? Infinity;
   if (endsAt <= now) throw new TokenTrouble("the credentials have expired");

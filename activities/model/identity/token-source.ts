@@ -29,11 +29,11 @@ export class TokenTrouble extends Error {
   }
 }
 
-/** A token is renewed at this share of its life. Source: ours. */
+/** A token is renewed at this share of its life. Chosen: a clock that is some minutes off does no harm. */
 const RENEWED_AT = 0.8;
-/** Longest that one question to a source may take. Source: ours. */
+/** Longest that one question to a source may take. Chosen: a command line that asks its cloud takes some seconds. */
 const MAX_ASK_MS = 10_000;
-/** From this failure in a row on, a source counts as broken, so that a fallback model takes over. Source: ours. */
+/** From this failure in a row on, a source counts as broken, so that a fallback model takes over. Chosen: one failure may be a moment's. */
 const PERMANENT_FROM = 3;
 
 interface Kept extends Token {
@@ -152,7 +152,7 @@ export interface CommandOptions {
   readonly now: () => number;
 }
 
-/** Source: ours; the longest real tokens have some 8 KB. */
+/** Chosen: the longest real tokens have some 8 KB. */
 const MAX_BYTES = 65_536;
 const MAX_WORDS = 300;
 

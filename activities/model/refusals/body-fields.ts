@@ -1,4 +1,4 @@
-/** Which field of a request's body a provider's refusal is about, and the body without it. Pure. */
+/** Which field of a request's body a provider's refusal is about, and the body without it. */
 import { isJsonObject, objectOf, type JsonObject } from "../../text/json.ts";
 import type { ErrorFacts } from "../error-facts.ts";
 

@@ -10,7 +10,7 @@ import { type Ask, RefusalMemory, type Refusals } from "./refusals.ts";
 
 /** Longest quote of the provider's message. */
 const MAX_WHY_CHARS = 300;
-/** Most fields that one request learns of: each costs a request. Source: ours. */
+/** Most fields that one request learns of. Chosen: each costs a request. */
 const MOST_FIELDS = 4;
 
 interface Learned {

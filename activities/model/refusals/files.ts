@@ -87,7 +87,7 @@ function without(request: ModelRequest, refused: ReadonlyMap<FilePart, string>):
   return { ...request, messages: request.messages.map((message) => withFiles(message, words)) };
 }
 
-/** Most files left out one by one: the newest, since the previous request was accepted. Source: ours. */
+/** Most files left out one by one, the newest. Chosen: the previous request was accepted, so one of the new ones is refused. */
 const ONE_BY_ONE = 4;
 
 /**

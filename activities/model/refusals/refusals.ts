@@ -14,7 +14,7 @@ export interface Refusals {
   ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer>;
 }
 
-/** After this time a refused part is tried again: a refused request costs only time. Source: ours. */
+/** After this time a refused part is tried again. Chosen: a refused request costs only time. */
 const AN_HOUR_MS = 3_600_000;
 
 type Place = Pick<Endpoint, "baseUrl" | "modelId">;

@@ -53,7 +53,7 @@ async function refusalOf(ask: () => Promise<ModelAnswer>): Promise<ModelError | 
   }
 }
 
-/** Most servers whose tools are left out one after the other. Source: ours. */
+/** Most servers whose tools are left out one after the other. Chosen: each costs a request. */
 const ONE_BY_ONE = 4;
 
 interface Suspects {

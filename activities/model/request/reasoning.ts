@@ -1,4 +1,4 @@
-/** Which reasoning is sent back: only to the model that made it, in its wire's form. Pure. */
+/** Which reasoning is sent back: only to the model that made it, in its wire's form. */
 import type { ModelTarget } from "../../config/model-target.ts";
 import type { AssistantPart, ProviderData, ReasoningPart } from "../../contract/message.ts";
 import type { WireRules } from "./wire-rules.ts";

@@ -1,4 +1,4 @@
-/** Our transcript as the AI SDK's messages, in a form that the target server accepts. Pure. */
+/** Our transcript as the AI SDK's messages, in a form that the target server accepts. */
 import { createHash } from "node:crypto";
 import type { ModelMessage } from "ai";
 import type { ModelTarget } from "../../config/model-target.ts";

@@ -1,4 +1,4 @@
-/** The rules for requests to a server: those of its wire, overridden by the provider's. Pure. */
+/** The rules for requests to a server: those of its wire, overridden by the provider's. */
 import type { Api, ModelTarget, WireOptions } from "../../config/model-target.ts";
 
 type Settled = { readonly [Name in keyof WireOptions]-?: Exclude<WireOptions[Name], undefined> };

@@ -2,7 +2,7 @@
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { isJsonObject, objectOf } from "../../text/json.ts";
 import { isThinking } from "../request/wire-rules.ts";
-import type { Piece, Reading, StreamEvent } from "../stream-events.ts";
+import type { Piece, StreamReading, StreamEvent } from "../stream-events.ts";
 import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
 
 /** Claudes that decide themselves how long to think. Source: Anthropic's guide on adaptive thinking, from Claude 4.6 on. */
@@ -35,7 +35,7 @@ const TEXTS: Readonly<Record<string, string>> = {
 };
 
 /** An answer is whole once its reason for the end has come: some servers leave out the event that only closes it. */
-export class MessagesStream implements Reading {
+export class MessagesStream implements StreamReading {
   #end: "none" | "said" | "closed" = "none";
   readonly whole = messageEvents;
   readonly piece = messagesPiece;

@@ -2,7 +2,7 @@
 import { createOpenAI } from "@ai-sdk/openai";
 import { isJsonObject, objectOf } from "../../text/json.ts";
 import { isThinking } from "../request/wire-rules.ts";
-import type { Piece, Reading, StreamEvent } from "../stream-events.ts";
+import type { Piece, StreamReading, StreamEvent } from "../stream-events.ts";
 import { cacheKeyOf, NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
 
 export function responsesWire({ request, endpoint, rules, fetchWith }: WireCall): WireSettings {
@@ -29,7 +29,7 @@ export function responsesWire({ request, endpoint, rules, fetchWith }: WireCall)
 }
 
 /** Repairs what servers other than OpenAI send on this wire, which the SDK would refuse or drop. Sources: docs/models.md. */
-export class ResponsesStream implements Reading {
+export class ResponsesStream implements StreamReading {
   #hasItems = false;
   readonly piece = responsesPiece;
 

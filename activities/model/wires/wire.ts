@@ -6,14 +6,14 @@ import type { Fetch } from "../../process/outgoing-fetch.ts";
 import type { Endpoint } from "../endpoint.ts";
 import type { ModelRequest } from "../model.ts";
 import type { WireRules } from "../request/wire-rules.ts";
-import type { Reading } from "../stream-events.ts";
+import type { StreamReading } from "../stream-events.ts";
 
 export interface WireCall {
   readonly request: ModelRequest;
   readonly endpoint: Endpoint;
   readonly rules: WireRules;
   /** @param reading reads the events of this one answer before the SDK does */
-  readonly fetchWith: (reading?: Reading) => Fetch;
+  readonly fetchWith: (reading?: StreamReading) => Fetch;
 }
 
 /** Values are JSON: the SDK checks them by the package's own schema. */

@@ -8,7 +8,7 @@ import { extract, pack, type Header } from "tar-stream";
 /** Names as bytes; missing in the package's types. */
 const AS_BYTES: object = { filenameEncoding: "latin1" };
 
-/** Source: ours; a Dockerfile is a page or two. */
+/** Chosen: a Dockerfile is a page or two. */
 const MAX_DOCKERFILE_BYTES = 1024 * 1024;
 
 /** The context is not sent; the message says why. */

@@ -8,7 +8,7 @@ import type {
   WaitOptions,
 } from "../sandbox.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
-import type { Answer } from "./supervisor-stream.ts";
+import type { SupervisorAnswer } from "./supervisor-stream.ts";
 
 /** Source: requirement 2.8, the process's end within 0.5 s of a cancel. */
 const DEFAULT_GRACE_MS = 300;
@@ -42,11 +42,11 @@ export function createDockerSandbox(
     kill: async (id, graceMs = DEFAULT_GRACE_MS) => toState(await link.request("kill", { id, graceMs })),
     async state(id) {
       const { state } = await link.request("state", { id });
-      return state === null ? undefined : toState(state as Answer);
+      return state === null ? undefined : toState(state as SupervisorAnswer);
     },
     async list() {
       const { states } = await link.request("list", {});
-      return (states as Answer[]).map(toState).filter(({ id }) => !id.includes("-"));
+      return (states as SupervisorAnswer[]).map(toState).filter(({ id }) => !id.includes("-"));
     },
     // Ignored: only disk space is at stake, and a lost sandbox shows at the next request.
     async discard(id) {
@@ -75,7 +75,7 @@ function createSandboxFiles(link: SupervisorLink): SandboxFiles {
 }
 
 // Cast safely, as above.
-const toState = (answer: Answer): CommandState => answer as unknown as CommandState;
+const toState = (answer: SupervisorAnswer): CommandState => answer as unknown as CommandState;
 
 const toBytes = (base64: unknown): Uint8Array => Buffer.from(String(base64), "base64");
 

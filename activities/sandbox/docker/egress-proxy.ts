@@ -14,7 +14,7 @@ import { statusOf, unless } from "./docker-errors.ts";
 import type { Firewall } from "./firewall.ts";
 import { sandboxName, SESSION_LABEL, EGRESS_FOLDER } from "./profile.ts";
 import { SupervisorLink } from "./supervisor-link.ts";
-import type { Answer } from "./supervisor-stream.ts";
+import type { SupervisorAnswer } from "./supervisor-stream.ts";
 
 interface EgressProxyOptions extends EgressContainer {
   readonly docker: Dockerode;
@@ -80,7 +80,7 @@ export class EgressProxy {
     this.#opening = undefined;
   }
 
-  async #request(op: string, fields: object): Promise<Answer> {
+  async #request(op: string, fields: object): Promise<SupervisorAnswer> {
     const opening = this.#open();
     try {
       return await (await opening).link.request(op, fields);

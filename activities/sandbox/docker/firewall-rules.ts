@@ -43,10 +43,10 @@ export interface NetworkSettings {
   /** Addresses or prefixes that the configuration allows nevertheless. */
   readonly allow: readonly string[];
   /** Package registries: these ports may be reached even on private addresses, but never on a metadata service. */
-  readonly registries?: readonly Endpoint[];
+  readonly registries?: readonly NetworkEndpoint[];
 }
 
-export interface Endpoint {
+export interface NetworkEndpoint {
   readonly address: string;
   readonly port: number;
 }
@@ -55,7 +55,7 @@ export interface NetworkRules {
   /** Prefixes as text, IPv4 in its NAT64 form too. Evaluated in the order of network.nft. */
   readonly sets: Readonly<Record<"named" | "protected" | "allowed" | "special", readonly string[]>>;
   /** The registries that are open whatever their address is. */
-  readonly registries: readonly Endpoint[];
+  readonly registries: readonly NetworkEndpoint[];
   /** For `nft -f`. */
   readonly ruleset: string;
   /** Probed from inside the sandbox and from its namespace. */
@@ -134,13 +134,13 @@ export function measuredReach(
 }
 
 /** False for a metadata service and the sandbox itself, whatever name resolved to it. */
-function isOutside({ address }: Endpoint): boolean {
+function isOutside({ address }: NetworkEndpoint): boolean {
   return !containedIn(withNat64([...METADATA, ...NOWHERE].map(toPrefix)))(address);
 }
 
 function rulesetOf(
   sets: Readonly<Record<string, readonly Prefix[]>>,
-  registries: readonly Endpoint[],
+  registries: readonly NetworkEndpoint[],
 ): string {
   const template = networkTemplate.replaceAll(/\{\{registries([46])\}\}/g, (_, version: string) => {
     const elements = registries.filter(({ address }) => isIP(address) === Number(version));
@@ -202,7 +202,7 @@ interface Listed {
 }
 
 /** @param said what `nft -j list table inet longhaul` prints */
-export function refusedLately(said: string, withinMs: number): Endpoint[] {
+export function refusedLately(said: string, withinMs: number): NetworkEndpoint[] {
   const { nftables = [] } = JSON.parse(said) as Listed;
   return nftables
     .flatMap(({ set }) => (set !== undefined && SETS.includes(set.name) ? (set.elem ?? []) : []))

@@ -16,7 +16,7 @@ import { statusOf, unavailable } from "./docker-errors.ts";
 import {
   parseHostAddresses,
   refusedLately,
-  type Endpoint,
+  type NetworkEndpoint,
   networkRules,
   type NetworkRules,
 } from "./firewall-rules.ts";
@@ -92,7 +92,11 @@ export class Firewall {
   }
 
   /** What the rules refused in the last `withinMs`; empty if that cannot be read. Takes some 0.4 s. */
-  async refused(found: ContainerInspectInfo, spec: SandboxSpec, withinMs: number): Promise<Endpoint[]> {
+  async refused(
+    found: ContainerInspectInfo,
+    spec: SandboxSpec,
+    withinMs: number,
+  ): Promise<NetworkEndpoint[]> {
     try {
       const program = ["nft", "-j", "list", "table", "inet", "longhaul"];
       return refusedLately(await this.#runInNetwork(found, spec, program), withinMs);
@@ -189,9 +193,9 @@ const CACHED_MS = 60_000;
 const TIMEOUT_MS = 2_000;
 
 /** @returns a function from `host:port` to addresses; names that have none now are left out. It never rejects. */
-function createResolver(): (hosts: readonly string[]) => Promise<Endpoint[]> {
-  const known = new Map<string, () => Promise<Endpoint[]>>();
-  const resolve = (host: string): Promise<Endpoint[]> => {
+function createResolver(): (hosts: readonly string[]) => Promise<NetworkEndpoint[]> {
+  const known = new Map<string, () => Promise<NetworkEndpoint[]>>();
+  const resolve = (host: string): Promise<NetworkEndpoint[]> => {
     const ask = known.get(host) ?? cachedFor(CACHED_MS, () => addressesOf(host));
     known.set(host, ask);
     return ask().catch(() => []);
@@ -212,7 +216,7 @@ function createResolver(): (hosts: readonly string[]) => Promise<Endpoint[]> {
   };
 }
 
-async function addressesOf(host: string): Promise<Endpoint[]> {
+async function addressesOf(host: string): Promise<NetworkEndpoint[]> {
   const { hostname, port } = new URL(`http://${host}`);
   const found = await lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { all: true });
   // The URL parser drops the default port of `http`.

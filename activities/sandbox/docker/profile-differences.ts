@@ -1,4 +1,4 @@
-/** How an existing container differs from the profile of a session's sandbox. Pure. */
+/** How an existing container differs from the profile of a session's sandbox. */
 import type { ContainerInspectInfo, Ulimit } from "dockerode";
 import { cutChars } from "../../text/cut.ts";
 import { PROTOCOL } from "../agent/sources.ts";

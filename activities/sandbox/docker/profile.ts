@@ -1,5 +1,5 @@
 /**
- * The profile of a sandbox as data: the request that creates it. profile-differences.ts compares existing containers. Pure.
+ * The profile of a sandbox as data: the request that creates it. profile-differences.ts compares existing containers.
  * Capabilities: the supervisor needs SETUID and SETGID to become uid 1000; it does not need KILL, because it takes the tools'
  * effective uid to signal (measured: docs/decisions).
  */

@@ -39,7 +39,7 @@ export async function runOnce(docker: Dockerode, options: Dockerode.ContainerCre
   });
   try {
     const output = await container.attach({ stream: true, stdout: true, stderr: true });
-    const said = textOf(output);
+    const said = programOutput(output);
     // It may fail before it is awaited.
     said.catch(() => undefined);
     await container.start();
@@ -72,7 +72,7 @@ export async function runInside(
       AttachStdout: true,
       AttachStderr: true,
     });
-    return answerOf(await textOf(await exec.start({})));
+    return answerOf(await programOutput(await exec.start({})));
   } catch (error) {
     // Engines differ in the status with which they refuse a program that does not exist.
     const status = statusOf(error);
@@ -114,7 +114,7 @@ function answerOf(text: string): Ran {
 }
 
 /** Reads the stream to its end. @returns the program's standard output, or its standard error if the output is empty */
-export async function textOf(stream: NodeJS.ReadableStream): Promise<string> {
+export async function programOutput(stream: NodeJS.ReadableStream): Promise<string> {
   const out: Buffer[] = [];
   const err: Buffer[] = [];
   let left = MAX_BYTES;

@@ -7,7 +7,7 @@ import { cutChars } from "../../text/cut.ts";
 import { forwardSource, portsSource } from "../agent/sources.ts";
 import { unless } from "./docker-errors.ts";
 import { sandboxName, SESSION_LABEL } from "./profile.ts";
-import { startProgram, textOf } from "./run-program.ts";
+import { startProgram, programOutput } from "./run-program.ts";
 import { frameReader } from "./supervisor-stream.ts";
 
 /** The tools' user, so that a person's connections give their servers no further rights. */
@@ -36,7 +36,7 @@ export async function runningSandbox(
 
 export async function listeningPorts(container: Dockerode.Container): Promise<readonly ListeningPort[]> {
   const stream = await startProgram(container, ["LONGHAUL_PORTS", portsSource], [], TOOL_USER);
-  return JSON.parse(await textOf(stream)) as ListeningPort[];
+  return JSON.parse(await programOutput(stream)) as ListeningPort[];
 }
 
 /**

@@ -8,7 +8,12 @@ import { SandboxLost } from "../sandbox.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
 import type { KernelStatus } from "./profile-differences.ts";
 import { startProgram } from "./run-program.ts";
-import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
+import {
+  type SupervisorAnswer,
+  type RequestOptions,
+  StreamEnded,
+  SupervisorStream,
+} from "./supervisor-stream.ts";
 
 /** In a container of our own, whose image may say otherwise. */
 const OWN_RELAY = ["LONGHAUL_SOCKET=/var/lib/longhaul/control.sock", "LONGHAUL_CONNECT_SECONDS=10"];
@@ -75,7 +80,7 @@ export class SupervisorLink {
    * with `again: true`, so every request must be idempotent.
    * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
    */
-  async request(op: string, fields: object, options?: RequestOptions): Promise<Answer> {
+  async request(op: string, fields: object, options?: RequestOptions): Promise<SupervisorAnswer> {
     let brief = 0;
     for (let again = false; ; again = true) {
       const { stream } = await this.#connection();
@@ -163,7 +168,7 @@ export class SupervisorLink {
   }
 
   /** @throws SandboxLost if the sandbox was restarted since the first one; Error for another protocol */
-  #handshake({ protocol, boot, empty, reachable, isolation }: Answer): Handshake {
+  #handshake({ protocol, boot, empty, reachable, isolation }: SupervisorAnswer): Handshake {
     if (protocol !== PROTOCOL) throw new Error(`the sandbox speaks protocol ${String(protocol)}`);
     this.#boot ??= String(boot);
     if (String(boot) !== this.#boot) throw new SandboxLost("the sandbox was restarted");

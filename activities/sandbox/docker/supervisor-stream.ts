@@ -10,7 +10,7 @@ export class StreamEnded extends Error {
   override readonly name = "StreamEnded";
 }
 
-export type Answer = Readonly<Record<string, unknown>>;
+export type SupervisorAnswer = Readonly<Record<string, unknown>>;
 
 export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
@@ -18,14 +18,14 @@ export interface RequestOptions {
 }
 
 interface Pending {
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (answer: SupervisorAnswer) => void;
   readonly reject: (error: unknown) => void;
   readonly onBytes: ((bytes: number) => void) | undefined;
 }
 
 /** How often the supervisor is pinged while a request is in progress; two missed answers end the stream. */
 const PING_MS = 15_000;
-/** An answer. Source: ours; the longest that our own supervisor sends lists 200,000 files. */
+/** An answer. Chosen: the longest that our own supervisor sends lists 200,000 files. */
 const MAX_ANSWER_BYTES = 128 << 20;
 /** What may come while nothing was asked: rests of progress. */
 const MAX_IDLE_BYTES = 1 << 20;
@@ -76,11 +76,15 @@ export class SupervisorStream {
   }
 
   /** @throws StreamEnded; Error with the supervisor's text if it refuses the request; the signal's reason. */
-  async request(op: string, fields: object, { signal, onBytes }: RequestOptions = {}): Promise<Answer> {
+  async request(
+    op: string,
+    fields: object,
+    { signal, onBytes }: RequestOptions = {},
+  ): Promise<SupervisorAnswer> {
     if (this.#ended) throw new StreamEnded("the stream to the sandbox has ended");
     signal?.throwIfAborted();
     const q = ++this.#lastNumber;
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const { promise, resolve, reject } = Promise.withResolvers<SupervisorAnswer>();
     const aborted = (): void => {
       this.#pending.delete(q);
       if (!this.#ended) this.#send({ q: ++this.#lastNumber, op: "unwait", of: q });
@@ -109,7 +113,7 @@ export class SupervisorStream {
   }
 
   #receive(line: string): void {
-    let message: { q: number; ok?: Answer; error?: string; bytes?: number };
+    let message: { q: number; ok?: SupervisorAnswer; error?: string; bytes?: number };
     try {
       message = JSON.parse(line) as typeof message;
     } catch (error) {

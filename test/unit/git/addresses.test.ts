@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { branchName, branchOf, repositoryAddress, forgeOf } from "../../../activities/config/git-settings.ts";
 import { isNamed, isSameServer } from "../../../activities/config/repository-place.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
-import { troubleOf } from "../../../activities/git/remote.ts";
+import { remoteTrouble } from "../../../activities/git/remote.ts";
 import { credentialFor, git, gitEnvironment, GitFailed } from "../../../activities/git/run-git.ts";
 import { secretsOf } from "../../../activities/redaction/secret-values.ts";
 
@@ -148,7 +148,7 @@ describe("a token", () => {
 
 it("distinguishes a missing credential, a missing repository and an unreachable host", () => {
   const url = "https://github.com/acme/app";
-  const kind = (err: string) => troubleOf(url, { err }).kind;
+  const kind = (err: string) => remoteTrouble(url, { err }).kind;
   expect(kind("fatal: could not read Username for 'https://github.com': terminal prompts disabled")).toBe(
     "credential",
   );
@@ -159,7 +159,7 @@ it("distinguishes a missing credential, a missing repository and an unreachable 
     "unknown",
   );
   expect(kind("fatal: unable to access 'https://x/': Could not resolve host: x")).toBe("away");
-  expect(troubleOf(url, { err: "fatal: Authentication failed" }).fix).toContain(
+  expect(remoteTrouble(url, { err: "fatal: Authentication failed" }).fix).toContain(
     "LONGHAUL_GIT_TOKEN_GITHUB_COM",
   );
 });
@@ -172,5 +172,5 @@ it("lets a failed command throw GitFailed, and runs git without hooks", async ()
 
 it("an address that no client should have stored is not tried again", () => {
   const err = "fatal: transport 'ext' not allowed";
-  expect(troubleOf("ext::sh -c id", { err })).toMatchObject({ kind: "unknown" });
+  expect(remoteTrouble("ext::sh -c id", { err })).toMatchObject({ kind: "unknown" });
 });

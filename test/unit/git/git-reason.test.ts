@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { gitReason } from "../../../activities/git/git-words.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
-import { troubleOf } from "../../../activities/git/remote.ts";
+import { remoteTrouble } from "../../../activities/git/remote.ts";
 import { runGit } from "../../../activities/git/run-git.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { refusalOf } from "../../../activities/git/trouble.ts";
@@ -120,7 +120,7 @@ error: failed to push some refs`,
 
 test("a remote that does not answer is said in one sentence, with what to do", () => {
   const err = `ssh: connect to host example.com port 22: Connection refused\n${SSH_END}`;
-  expect(troubleOf("ssh://git@example.com/a.git", { err })).toMatchObject({
+  expect(remoteTrouble("ssh://git@example.com/a.git", { err })).toMatchObject({
     kind: "away",
     message:
       "example.com does not answer for ssh://git@example.com/a.git: ssh: connect to host example.com port 22: Connection refused",
@@ -180,7 +180,7 @@ test.each([
   ["fatal: detected dubious ownership in repository at '/srv/app.git'", "refused"],
   ["fatal: unsafe repository ('/srv/app.git' is owned by someone else)", "refused"],
 ])("of a remote, %s is %s", (err, kind) => {
-  const trouble = troubleOf(HTTPS, { err });
+  const trouble = remoteTrouble(HTTPS, { err });
   expect(trouble.kind).toBe(kind);
   expect(refusalOf(trouble).isPassing).toBe(["away", "ours", "memory", "disk"].includes(kind));
   // In git's own words, and never as silence.
@@ -191,7 +191,7 @@ test.each([
 test("a repository of another user is not told as missing", () => {
   const err =
     "fatal: detected dubious ownership in repository at '/srv/app.git'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /srv/app.git";
-  const { message, fix } = troubleOf("file:///srv/app.git", { err });
+  const { message, fix } = remoteTrouble("file:///srv/app.git", { err });
   expect(message).toMatch(/^Git cannot use .*dubious ownership/);
   expect(fix).toMatch(/The repository is there, but another user/);
 });
@@ -201,7 +201,7 @@ test("a git that is killed, or says too much, ends with what happened", async ()
   const access = gitAccessOf({ LONGHAUL_GIT_FOLDER: folder });
   const alias = (shell: string) => runGit(access, ["-c", `alias.x=!${shell}`, "x"]);
   const killed = await alias("kill -9 $PPID; sleep 5");
-  expect(troubleOf(HTTPS, killed).kind).toBe("memory");
+  expect(remoteTrouble(HTTPS, killed).kind).toBe("memory");
   const endless = await alias("head -c 70000000 /dev/zero");
   expect(endless.err).toMatch(/says more than 64 MiB/);
 });
@@ -209,7 +209,7 @@ test("a git that is killed, or says too much, ends with what happened", async ()
 test("what git says in words that nobody knows is told at once, whatever the words", () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[a-z]{1,12}( [a-z]{1,12}){0,6}$/), (words) => {
-      const { kind, message } = troubleOf(HTTPS, { err: `fatal: zz ${words}` });
+      const { kind, message } = remoteTrouble(HTTPS, { err: `fatal: zz ${words}` });
       if (kind !== "refused") expect(words).toMatch(/time ?out|corrupt|not found|certificate/);
       else expect(message).toContain(`zz ${words}`);
     }),
@@ -238,7 +238,7 @@ test.each([
     /or give the one that is set access\.$/,
   ],
 ])("a credential that does not serve is said with the reason, and what to do by it: %#", (err, said, fix) => {
-  const trouble = troubleOf("git@h:acme/app.git", { err });
+  const trouble = remoteTrouble("git@h:acme/app.git", { err });
   expect(trouble).toMatchObject({ kind: "credential", fix: expect.stringMatching(fix) as string });
   expect(trouble.message).toBe(`h refused access to git@h:acme/app.git: ${said}`);
 });
@@ -246,10 +246,10 @@ test.each([
 test("a certificate out of its time is no matter of authorities", () => {
   const err =
     "fatal: unable to access 'https://forge.test/': SSL certificate problem: certificate has expired";
-  expect(troubleOf(HTTPS, { err }).fix).toMatch(/dates of the server's certificate/);
+  expect(remoteTrouble(HTTPS, { err }).fix).toMatch(/dates of the server's certificate/);
 });
 
 test("a certificate of an unknown authority names the variable that helps", () => {
   const err = "fatal: unable to access 'https://forge.test/': server certificate verification failed.";
-  expect(troubleOf(HTTPS, { err }).fix).toContain("NODE_EXTRA_CA_CERTS");
+  expect(remoteTrouble(HTTPS, { err }).fix).toContain("NODE_EXTRA_CA_CERTS");
 });

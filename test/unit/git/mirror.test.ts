@@ -19,7 +19,7 @@ import { boundedFetch, type GitFailed } from "../../../activities/git/run-git.ts
 import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
 import { hasCommit, removeDamaged, updateMirror } from "../../../activities/git/mirror.ts";
 import { peekFile } from "../../../activities/git/repository-files.ts";
-import { troubleOf } from "../../../activities/git/remote.ts";
+import { remoteTrouble } from "../../../activities/git/remote.ts";
 import { refusalOf } from "../../../activities/git/trouble.ts";
 import { removeUnusedRepositories } from "../../../activities/git/own-repositories.ts";
 import { findStartPoint, withPack } from "../../../activities/git/start-point.ts";
@@ -175,7 +175,7 @@ it("is not touched while another process works in it, nor because the remote doe
   const failed = updateMirror(access, remote.url);
   await expect(failed).rejects.toThrow("cannot lock ref");
   const { result } = (await failed.catch((error: unknown) => error)) as GitFailed;
-  const trouble = troubleOf(remote.url, result);
+  const trouble = remoteTrouble(remote.url, result);
   expect(trouble).toMatchObject({ kind: "ours", message: expect.stringMatching(/^Our copy of /) as string });
   expect(refusalOf(trouble).isPassing).toBe(true);
   expect(existsSync(join(mirror, "refs/heads/main.lock"))).toBe(true);
@@ -222,7 +222,7 @@ it("a disk that takes no files is named as the worker's", async () => {
   writeFileSync(file, "");
   const wrong = gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: join(file, "git") });
   const failed = (await updateMirror(wrong, remote.url).catch((error: unknown) => error)) as GitFailed;
-  expect(troubleOf(remote.url, failed.result).message).toMatch(/^Our copy of .* ENOTDIR/);
+  expect(remoteTrouble(remote.url, failed.result).message).toMatch(/^Our copy of .* ENOTDIR/);
 });
 
 it("is deleted when no session has used it for a month, and cloned again by the next one", async () => {

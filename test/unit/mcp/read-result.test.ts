@@ -1,7 +1,7 @@
 import { isCallToolResult } from "@modelcontextprotocol/client";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readMessage } from "../../../activities/mcp/answers.ts";
+import { readServerMessage } from "../../../activities/mcp/answers.ts";
 import { PLAIN, readCallResult, readToolList } from "../../../activities/mcp/results.ts";
 
 const hi = [{ type: "text", text: "hi" }];
@@ -233,7 +233,7 @@ describe("a message", () => {
     ["that is none", { a: 1 }, undefined],
     ["that is a list", [1], undefined],
   ])("is read: %s", (_, given, message) => {
-    expect(readMessage(given)).toEqual(message);
+    expect(readServerMessage(given)).toEqual(message);
   });
 
   it("is untouched where JSON-RPC allows it", () => {
@@ -250,7 +250,7 @@ describe("a message", () => {
     );
     fc.assert(
       fc.property(message, (given) => {
-        expect(readMessage(given)).toBe(given);
+        expect(readServerMessage(given)).toBe(given);
       }),
       { seed: 35, numRuns: 1_000 },
     );

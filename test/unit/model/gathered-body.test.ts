@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import {
   gatheredBody,
   RepairedEvents,
-  type Reading,
+  type StreamReading,
   type StreamEvent,
 } from "../../../activities/model/stream-events.ts";
 import { ChatStream } from "../../../activities/model/wires/chat.ts";
@@ -28,7 +28,7 @@ const said = (delta: string, item = "msg_1") => ({
 });
 
 /** The output of a stream that gets these texts, each after the one before it was read. */
-async function through(texts: readonly string[], reading: Reading | undefined, gatherMs: number) {
+async function through(texts: readonly string[], reading: StreamReading | undefined, gatherMs: number) {
   const out: string[] = [];
   const body = gatheredBody(Readable.from(texts.map(bytes)), {
     reading,
