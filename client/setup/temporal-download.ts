@@ -22,7 +22,7 @@ export interface Release {
 
 /**
  * Version 1.5.1 is the newest that also builds with `go install` (the go.mod of 1.9.1 has replace lines), so archive and
- * sources are of one version; the wheel is newer (`temporal-wheel.ts`). The archives'
+ * sources are of one version; the wheel below is newer. The archives'
  * checksums are from the release's checksums.txt, as repeated by two package collections (read 2026-11-22); the module's
  * sum is from Go's checksum database, as queried by `go install` (2026-11-23).
  */
