@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client, Connection } from "@temporalio/client";
 import { recordHistory } from "../test/support/history-fixture.ts";
-import { temporalConnection } from "../temporal/temporal-connection.ts";
+import { temporalConnection } from "../temporal/connection.ts";
 
 const project = fileURLToPath(new URL("..", import.meta.url));
 

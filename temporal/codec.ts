@@ -3,8 +3,11 @@
  * installed: without keys it leaves payloads as they are, and names the missing key if a payload is encrypted.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { ApplicationFailure, type Payload, type PayloadCodec } from "@temporalio/common";
-import { WrongSettings } from "./wrong-settings.ts";
+import { ApplicationFailure, type Payload, type PayloadCodec, type DataConverter } from "@temporalio/common";
+import { WrongSettings } from "./service-missing.ts";
+import type { Client } from "@temporalio/client";
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
 
 export interface CodecKey {
   /** Stored with each payload, unencrypted. */
@@ -135,3 +138,32 @@ function text({ metadata }: Payload, name: string): string {
 function failure(type: "CodecKeyMissing" | "CodecRefused", message: string): ApplicationFailure {
   return ApplicationFailure.create({ type, message, nonRetryable: false });
 }
+
+/** With the client's keys. @throws CodecKeyMissing if a key is */
+export function decodePayloads(client: Client, workflowId: string, payloads: Payload[]): Promise<Payload[]> {
+  const [codec = createCodec([])] = client.workflow.options.loadedDataConverter.payloadCodecs;
+  return codec.decode(payloads, { type: "workflow", namespace: client.options.namespace, workflowId });
+}
+
+/** `.ts` here, `.js` in the library that is built for consumers. */
+const extension = extname(fileURLToPath(import.meta.url));
+const at = (name: string) => fileURLToPath(new URL(`./${name}${extension}`, import.meta.url));
+
+export const payloadConverterPath = at("payload-guard");
+
+/** The converter inside the workflow: a payload from outside that cannot be decoded does not fail the workflow task. */
+export const workflowPayloadConverterPath = at("workflow-payloads");
+
+/** Used only with keys: without them it would merely hide texts from the Web UI. */
+export const encodedFailuresPath = at("encoded-failures");
+
+/** @param keys the first encrypts; without any, nothing is encrypted */
+export function dataConverterOf(keys: readonly CodecKey[]): DataConverter {
+  return {
+    payloadConverterPath,
+    payloadCodecs: [createCodec(keys)],
+    ...(keys.length === 0 ? {} : { failureConverterPath: encodedFailuresPath }),
+  };
+}
+
+export const dataConverter = dataConverterOf([]);

@@ -4,7 +4,8 @@
  * do) is waited for, and that is said.
  */
 import { connect } from "node:net";
-import { NoAnswer, withTimeout } from "./with-timeout.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Client } from "@temporalio/client";
 
 export interface Patience {
   /** Until the host accepts a connection, in ms. */
@@ -66,3 +67,64 @@ function knock(place: Place, timeoutMs: number): Promise<void> {
 
 /** Exit code 4 comes within 10 s [U7], and a busy machine's engine may take more than 4 s (measured 2026-11). */
 export const PROBE_MS = 7_000;
+
+/** Asks until the answer is yes or `timeoutMs` have passed; returns the last answer. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs: number,
+  everyMs = 50,
+): Promise<boolean> {
+  const end = performance.now() + timeoutMs;
+  for (;;) {
+    if (await condition()) return true;
+    if (performance.now() >= end) return false;
+    await sleep(everyMs);
+  }
+}
+
+/** Whether it resolves. Never rejects. */
+export function succeeds(promise: Promise<unknown>): Promise<boolean> {
+  return promise.then(
+    () => true,
+    () => false,
+  );
+}
+
+export class NoAnswer extends Error {}
+
+/** Waits for a promise for at most `timeoutMs`; the promise itself is not stopped. @throws NoAnswer when the time is up */
+export async function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  promise.catch(() => undefined);
+  try {
+    return await Promise.race([
+      promise,
+      new Promise<never>((_, reject) => {
+        timer = setTimeout(() => {
+          // On a machine that is too busy the answer may have arrived unread: one more look at what is there.
+          setImmediate(() => setImmediate(() => reject(new NoAnswer(`no answer in ${timeoutMs} ms`))));
+        }, timeoutMs);
+      }),
+    ]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * A request to Temporal that is cancelled when the time is up. One that is only abandoned is repeated by the SDK after the
+ * connection was closed, which ends the process: gRPC throws in a timer.
+ * @throws NoAnswer when the time is up
+ */
+export async function askWithin<T>(
+  client: Pick<Client, "withAbortSignal">,
+  timeoutMs: number,
+  ask: () => Promise<T>,
+): Promise<T> {
+  const limit = new AbortController();
+  try {
+    return await withTimeout(client.withAbortSignal(limit.signal, ask), timeoutMs);
+  } finally {
+    limit.abort();
+  }
+}

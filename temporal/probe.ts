@@ -2,19 +2,19 @@
 import { request as overPlain } from "node:http";
 import { request as overTls, type RequestOptions } from "node:https";
 import type { Connection } from "@temporalio/client";
-import { temporalConnection } from "./temporal-connection.ts";
+import { temporalConnection } from "./connection.ts";
 import {
   engineAddress,
   EngineSettingWrong,
   type EngineAddress,
 } from "../activities/sandbox/docker/engine-address.ts";
-import { ServiceMissing } from "./service-missing.ts";
-import { lacksNamespace } from "./namespace-missing.ts";
-import { theirWords } from "../activities/contract/errors.ts";
-import { withTimeout } from "./with-timeout.ts";
-import { patiently, PROBE_MS, within, type Patience } from "./patience.ts";
+import { ServiceMissing, lacksNamespace, plainReason, surroundingsMissing } from "./service-missing.ts";
+import { theirWords, reasonOf } from "../activities/contract/errors.ts";
+import { withTimeout, patiently, PROBE_MS, within, type Patience } from "./patience.ts";
 import { readPostgresAddress } from "../activities/store/postgres-address.ts";
-import { plainReason } from "./plain-reason.ts";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { GitAccess } from "../activities/git/git-access.ts";
 
 /** Of an answer of the engine: an image with many labels has some 100 KB. */
 const MAX_ANSWER_CHARS = 8_000_000;
@@ -214,5 +214,29 @@ export function withoutPassword(url: string): string {
     return `${protocol}//${host}${pathname}`;
   } catch {
     return "an address that cannot be read";
+  }
+}
+
+/** @throws ServiceMissing if the folder for repositories cannot be written to, or a file of certificate authorities cannot be read */
+export async function checkGit({ folder, trust }: Pick<GitAccess, "folder" | "trust">): Promise<void> {
+  const probe = join(folder, `probe-${process.pid}`);
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(probe, "");
+    await rm(probe);
+  } catch (cause) {
+    throw new ServiceMissing({
+      service: "The folder for repositories",
+      address: folder,
+      problem: `cannot be written to: ${folder}`,
+      reason: reasonOf(cause),
+      fix: "Set LONGHAUL_GIT_FOLDER to a folder that the worker may write to; without it, the folder is below XDG_DATA_HOME or HOME.",
+      cause,
+    });
+  }
+  try {
+    trust();
+  } catch (cause) {
+    throw surroundingsMissing(cause);
   }
 }

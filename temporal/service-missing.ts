@@ -1,5 +1,12 @@
+/** Why a service, a namespace or a setting could not be used, as typed failures and in words for people. */
 import { AuthoritiesUnusable, trustAuthorities } from "../activities/process/authorities.ts";
 import { ProxyUnusable, readProxies } from "../activities/process/proxies.ts";
+import { innermostReason } from "../activities/contract/errors.ts";
+
+/** Settings with which no worker starts. The message's first line says where they are, and each further line what is wrong. */
+export class WrongSettings extends Error {
+  override readonly name = "WrongSettings";
+}
 
 /** A missing service, described as the client prints it before it ends with exit code 4. */
 export interface MissingService {
@@ -77,4 +84,37 @@ export function proxyMissing(cause: ProxyUnusable): ServiceMissing {
     fix,
     cause,
   });
+}
+
+/** gRPC's NOT_FOUND, used for many kinds of objects. */
+const GRPC_NOT_FOUND = 5;
+
+/** Whether Temporal reports that it has no such namespace, as a starting server does. */
+export function isNamespaceMissing(status: { readonly code?: unknown; readonly details?: unknown }): boolean {
+  return status.code === GRPC_NOT_FOUND && /^namespace\b.*\bnot found/i.test(String(status.details));
+}
+
+/** Whether an error or one of its causes says so. */
+export function lacksNamespace(error: unknown): error is Error {
+  for (let inner = error; inner instanceof Error; inner = inner.cause)
+    if (isNamespaceMissing(inner as { code?: unknown })) return true;
+  return false;
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nothing listens there",
+  ECONNRESET: "the other side closed the connection",
+  EPIPE: "the other side closed the connection",
+  ENOTFOUND: "there is no host of this name",
+  ETIMEDOUT: "there was no answer in time",
+  EHOSTUNREACH: "the host cannot be reached",
+  ENETUNREACH: "the network cannot be reached",
+};
+
+/** The system's code stays visible, so that it can be searched for; any other reason is the innermost message. */
+export function plainReason(error: unknown): string {
+  // gRPC begins a message with its status, such as `14 UNAVAILABLE: `.
+  const reason = innermostReason(error).replace(/^\d+ [A-Z_]+: /, "");
+  const code = Object.keys(WORDS).find((name) => new RegExp(String.raw`\b${name}\b`).test(reason));
+  return code === undefined ? reason : `${WORDS[code]}, ${code}`;
 }

@@ -1,14 +1,24 @@
-/** A session's runs as Temporal knows them: which one is current, and which messages the ended ones received. */
+/**
+ * A session's runs as Temporal knows them: which one is current, and which messages the ended ones received, read from their
+ * histories where they ended without storing them.
+ */
 import type { Client } from "@temporalio/client";
-import { acceptedGuidance } from "./accepted-guidance.ts";
-import { describedRun, type RunStatus } from "./described-run.ts";
-import { listRuns } from "./list-runs.ts";
-import { readHistory } from "./read-history.ts";
+import { describedRun, type RunStatus, whereFound, listRuns, readHistory } from "./runs.ts";
 import { originOf, placeAfter } from "./reset-origin.ts";
-import { whereFound } from "./where-found.ts";
 import { cleanDeep } from "../activities/redaction/clean-deep.ts";
-import type { Guidance } from "../activities/contract/guidance.ts";
+import {
+  type Guidance,
+  isEmptyMessage,
+  senderOf,
+  createUnnamedIds,
+  idOf,
+  itemsOf,
+  partsOf,
+} from "../activities/contract/guidance.ts";
 import type { SessionRuns, UnkeptRuns } from "../activities/contract/session-runs.ts";
+import { defaultPayloadConverter, type Payload } from "@temporalio/common";
+import { optionalTsToMs } from "@temporalio/common/lib/time.js";
+import type { History } from "@temporalio/common/lib/proto-utils.js";
 
 /** Timeout for all requests of one call, in ms. Source: shorter than the minute that the quick activities have. */
 const ANSWER_MS = 45_000;
@@ -123,4 +133,83 @@ async function runsOf(client: Client, sessionId: string, known: string | undefin
 /** Whether a run stored its undelivered messages: one that ended by itself did; one that failed may have had no Postgres. */
 function isKept(status: RunStatus): boolean {
   return !["TERMINATED", "TIMED_OUT", "FAILED"].includes(status);
+}
+
+type Event = NonNullable<History["events"]>[number];
+
+/**
+ * All messages that a run received, in order of arrival and under the ids that the run itself gives them: those it was
+ * started with, signals, and updates that it accepted.
+ */
+export function acceptedGuidance({ events }: History): Guidance[] {
+  const list = events ?? [];
+  const unnamed = createUnnamedIds(runKeyOf(list));
+  const items = list.flatMap((event) => {
+    const queuedAt = new Date(optionalTsToMs(event.eventTime) ?? 0).toISOString();
+    return [
+      ...startedWith(event),
+      ...messagesIn(event).flatMap((message) => {
+        const parts = partsOf(message);
+        if (!parts || isEmptyMessage(parts)) return [];
+        return itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt, senderOf(message));
+      }),
+    ];
+  });
+  // A message that its sender took back counts as seen.
+  const seen = new Set<string>(list.flatMap(takenBackBy));
+  return items.filter(({ id }) => !seen.has(id) && seen.add(id));
+}
+
+/** The same key as in the workflow: the chain of runs, and when this run's first task began. A reset keeps both. */
+function runKeyOf(events: readonly Event[]): string {
+  const chain = events[0]?.workflowExecutionStartedEventAttributes?.firstExecutionRunId ?? "";
+  const first = events.find((event) => event.workflowTaskCompletedEventAttributes);
+  const startedEventId = String(first?.workflowTaskCompletedEventAttributes?.startedEventId);
+  const begun = events.find((event) => String(event.eventId) === startedEventId);
+  return `${chain} ${optionalTsToMs(begun?.eventTime) ?? 0}`;
+}
+
+/** Ids of messages that the run's queue had until their sender withdrew them. */
+function takenBackBy(event: Event): string[] {
+  const input =
+    event.workflowExecutionUpdateAdmittedEventAttributes?.request?.input ??
+    event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest?.input;
+  if (input?.name !== "withdrawMessage") return [];
+  const { id } = (valueOf(input.args?.payloads?.[0]) ?? {}) as { readonly id?: unknown };
+  return typeof id === "string" ? [id] : [];
+}
+
+function startedWith(event: Event): Guidance[] {
+  const input = valueOf(event.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]);
+  if (typeof input !== "object" || input === null) return [];
+  const { guidance, carried } = input as {
+    guidance?: unknown;
+    carried?: { inbox?: { queue?: unknown } } | null;
+  };
+  return [guidance, carried?.inbox?.queue].flatMap((list) =>
+    Array.isArray(list) ? (list as Guidance[]) : [],
+  );
+}
+
+/** What an event carries that may be a message. A reset that applies an update again records it as admitted. */
+function messagesIn(event: Event): unknown[] {
+  const signal = event.workflowExecutionSignaledEventAttributes;
+  if (signal) {
+    const isMessage = signal.signalName === "guidance" || signal.signalName === "interrupt";
+    return isMessage ? [valueOf(signal.input?.payloads?.[0])] : [];
+  }
+  const input =
+    event.workflowExecutionUpdateAdmittedEventAttributes?.request?.input ??
+    event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest?.input;
+  return input?.name === "sendGuidance" ? [valueOf(input.args?.payloads?.[0])] : [];
+}
+
+/** Undefined for a payload that the run could not read either. */
+function valueOf(payload: Payload | null | undefined): unknown {
+  if (!payload) return undefined;
+  try {
+    return defaultPayloadConverter.fromPayload(payload);
+  } catch {
+    return undefined;
+  }
 }

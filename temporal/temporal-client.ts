@@ -7,10 +7,9 @@ import {
   makeGrpcRetryInterceptor,
   type GrpcRetryOptions,
 } from "@temporalio/client";
-import type { CodecKey } from "./codec.ts";
-import { dataConverterOf } from "./data-converter.ts";
-import type { TemporalConnection } from "./temporal-connection.ts";
-import { isNamespaceMissing } from "./namespace-missing.ts";
+import { type CodecKey, dataConverterOf } from "./codec.ts";
+import type { TemporalConnection } from "./connection.ts";
+import { isNamespaceMissing } from "./service-missing.ts";
 
 export function temporalClient(
   { connection, namespace }: { readonly connection: ConnectionLike; readonly namespace: string },

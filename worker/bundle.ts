@@ -18,7 +18,7 @@ import {
   encodedFailuresPath,
   payloadConverterPath,
   workflowPayloadConverterPath,
-} from "../temporal/data-converter.ts";
+} from "../temporal/codec.ts";
 import { reasonOf } from "../activities/contract/errors.ts";
 
 /** A file; or the code itself, if no file could be written. */

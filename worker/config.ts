@@ -13,9 +13,8 @@ import { providerVariables } from "../activities/config/providers.ts";
 import { DEFAULT_IMAGE, imageNamed, imageSchema } from "../activities/config/sandbox-settings.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
-import { WrongSettings } from "../temporal/wrong-settings.ts";
+import { WrongSettings, checkSurroundings, ServiceMissing } from "../temporal/service-missing.ts";
 import { codecKeysOf, type CodecKey } from "../temporal/codec.ts";
-import { checkSurroundings, ServiceMissing } from "../temporal/service-missing.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
 
 /** A wrong value is answered with the form of a right one, and an example of it. */

@@ -12,12 +12,12 @@ import { resolveRun } from "../activities/config/resolve-run.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { withAttached } from "../activities/sandbox/docker/attached.ts";
 import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
-import { noticeSender } from "../temporal/send-notice.ts";
+import { noticeSender } from "./send-notice.ts";
 import { temporalClient } from "../temporal/temporal-client.ts";
 import { temporalRuns } from "../temporal/session-runs.ts";
 import { hearAnnouncements } from "../activities/store/announcements.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
-import { mayNotMigrate } from "../temporal/postgres-missing.ts";
+import { mayNotMigrate } from "../temporal/postgres-probe.ts";
 import { createNotifier } from "../activities/store/events.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { applicationOf } from "../activities/store/worker-lease.ts";
@@ -25,8 +25,13 @@ import { toolRegistry } from "../activities/tools/index.ts";
 import type { WorkerConfig } from "./config.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
 import type { Logger } from "./logger.ts";
-import { loadOwnTools } from "./load-own-tools.ts";
 import { hasSearchAttributes } from "../temporal/search-attributes.ts";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { oneLine } from "../activities/tools/paths.ts";
+import { reasonOf } from "../activities/contract/errors.ts";
+import { ownToolsOf, type OwnTools } from "../activities/tools/own/own-tools.ts";
+import { ServiceMissing } from "../temporal/service-missing.ts";
 
 export interface BoundDeps {
   readonly deps: AgentDeps;
@@ -159,4 +164,22 @@ function separateQueues({ queues, hostTimeoutMs }: WorkerConfig): AgentDeps["tas
     ...(admin === undefined ? {} : { admin }),
     ...(sandbox === undefined ? {} : { sandbox, hostTimeoutMs }),
   };
+}
+
+/** @throws ServiceMissing (exit code 4) if the file cannot be loaded, or has something that is not a tool */
+export async function loadOwnTools(path: string): Promise<OwnTools> {
+  const file = resolve(path);
+  try {
+    const { default: exported } = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
+    return ownToolsOf(exported);
+  } catch (error) {
+    throw new ServiceMissing({
+      service: "The file of tools",
+      address: file,
+      problem: `LONGHAUL_TOOLS=${path} cannot be used; the worker was not started`,
+      reason: oneLine(reasonOf(error), 500),
+      fix: "Correct the file (docs/tools.md describes its form), or unset LONGHAUL_TOOLS.",
+      cause: error,
+    });
+  }
 }

@@ -12,7 +12,7 @@ import { activeSessionIds } from "../activities/store/sessions.ts";
 import type { LostWorker, WorkerLease } from "../activities/store/worker-lease.ts";
 import type { CodecKey } from "../temporal/codec.ts";
 import { temporalClient } from "../temporal/temporal-client.ts";
-import { isNotFound, whereFound } from "../temporal/where-found.ts";
+import { isNotFound, whereFound } from "../temporal/runs.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/errors.ts";
 

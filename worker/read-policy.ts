@@ -8,7 +8,7 @@ import {
   type OperatorProvider,
 } from "../activities/config/operator-policy.ts";
 import type { ProviderConfig } from "../activities/config/model-target.ts";
-import { WrongSettings } from "../temporal/wrong-settings.ts";
+import { WrongSettings } from "../temporal/service-missing.ts";
 
 /** @throws WrongSettings that names each wrong key: a worker without its policy does not start */
 export function readPolicy(path: string): OperatorPolicy {

@@ -8,9 +8,8 @@ import { lastAnswer } from "../activities/store/transcript.ts";
 import { answerText } from "../activities/contract/message.ts";
 import { standingOf, type SessionStanding } from "../activities/store/session-standing.ts";
 import { endAbandoned, findSession, type AbandonedEnd, type Session } from "../activities/store/sessions.ts";
-import { describedRun, type RunStatus } from "../temporal/described-run.ts";
+import { describedRun, type RunStatus, whereFound } from "../temporal/runs.ts";
 import { finishedStep, temporalRuns } from "../temporal/session-runs.ts";
-import { whereFound } from "../temporal/where-found.ts";
 
 interface Stores {
   readonly store: Store;

@@ -13,7 +13,7 @@ import { FIRST_LOOK_MS } from "../activities/runtime/activity-scope.ts";
 import type { BatchActivities } from "../activities/contract/batch.ts";
 import type { WorkflowBundle } from "./bundle.ts";
 import type { WorkerConfig } from "./config.ts";
-import { dataConverterOf } from "../temporal/data-converter.ts";
+import { dataConverterOf } from "../temporal/codec.ts";
 
 export interface WorkerParts {
   readonly config: WorkerConfig;

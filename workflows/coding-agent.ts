@@ -2,15 +2,23 @@
 import { CancellationScope, workflowInfo } from "@temporalio/workflow";
 import type { ClosedSession } from "../activities/contract/activities.ts";
 import { runTools } from "./calls.ts";
-import { close, keepWaiting, notStarted, storeEnd } from "./closing.ts";
-import { continueIfMoving, continueSession, continueWithWaiting, isNewRunDue } from "./continuing.ts";
+import {
+  close,
+  keepWaiting,
+  notStarted,
+  storeEnd,
+  openRun,
+  continueIfMoving,
+  continueSession,
+  continueWithWaiting,
+  isNewRunDue,
+} from "./lifecycle.ts";
 import { pushSaves } from "./delivery.ts";
 import { setHandlers } from "./handlers.ts";
 import { limitToAsk, mayGoOn, untilLimitEnds } from "./limits.ts";
 import { afterStep, applyMove, limitReached, returnIfDue, stepIn } from "./loop-policy.ts";
 import { makeRoom, pruneOld, undoCompactions } from "./make-room.ts";
 import { takeStep } from "./model-step.ts";
-import { openRun } from "./opening.ts";
 import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
 import { announceStop, createRun, hasMessages, type Run } from "./run.ts";
 import type { CodingAgentInput } from "./run-input.ts";

@@ -1,5 +1,5 @@
 /** Signals, updates and queries of a run, set before anything is awaited. All but answers are synchronous. */
-import { ApplicationFailure, setHandler, uuid4, workflowInfo } from "@temporalio/workflow";
+import { ApplicationFailure, setHandler, uuid4, workflowInfo, condition } from "@temporalio/workflow";
 import { cleanText } from "../activities/text/clean.ts";
 import {
   isEmptyMessage,
@@ -8,6 +8,8 @@ import {
   idOf,
   itemsOf,
   partsOf,
+  type Guidance,
+  queuedMessage,
 } from "../activities/contract/guidance.ts";
 import { cutChars } from "../activities/text/cut.ts";
 import { accept, firstOf, refusal, waiting, withdraw } from "./inbox.ts";
@@ -29,9 +31,9 @@ import {
   type WithdrawnMessage,
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
-import { announceQueued } from "./queued-announcements.ts";
 import { thisRun } from "./this-run.ts";
-import { interrupt, showDetails, type Run } from "./run.ts";
+import { interrupt, showDetails, type Run, optionsOf } from "./run.ts";
+import { perform } from "./proxies.ts";
 
 const SHOWN_EACH = 20;
 const SHOWN_EVERY = 100;
@@ -221,3 +223,39 @@ function focusOf(request: CompactRequest | string | undefined | null): CompactRe
   const focus = typeof request === "string" ? request : request?.focus;
   return typeof focus === "string" ? { focus: cutChars(cleanText(focus), MAX_FOCUS_CHARS) } : {};
 }
+
+/** In a flood, all further messages are announced with their delivery. Source: what a person may queue (requirement 4.1). */
+const MAX_ANNOUNCED = 100;
+/** The most messages in one activity: its input stays far below the 64 KB guard. */
+const MAX_AT_ONCE = 20;
+
+/** Announces a message that was just queued, together with those that come meanwhile. */
+function announceQueued(run: Run, message: Pick<Guidance, "id" | "parts" | "by">): void {
+  const { unannounced } = run;
+  const position = waiting(run.state.inbox);
+  if (unannounced.isOver || position > MAX_ANNOUNCED) return;
+  unannounced.messages.push(queuedMessage(message, position));
+  if (unannounced.isBusy) return;
+  unannounced.isBusy = true;
+  // If this fails, as in a cancelled run, the messages are announced with their delivery.
+  announceAll(run)
+    .catch(() => undefined)
+    .finally(() => (unannounced.isBusy = false));
+}
+
+async function announceAll(run: Run): Promise<void> {
+  const { unannounced, state } = run;
+  await condition(() => run.policy !== undefined);
+  while (unannounced.messages.length > 0 && !unannounced.isOver) {
+    const waits = new Set(state.inbox.queue.map(({ id }) => id));
+    const messages = unannounced.messages.splice(0, MAX_AT_ONCE).filter(({ id }) => waits.has(id));
+    if (messages.length > 0 && isOn(run))
+      await perform("announceQueued", optionsOf(run), `announce ${messages.length} queued`, {
+        step: state.step,
+        messages,
+      });
+  }
+}
+
+/** Messages that arrive while the run closes wait for the next run. */
+const isOn = ({ status }: Run) => status === "active" || status === "waiting";

@@ -1,4 +1,4 @@
-/** The queue of guidance: accept, detect duplicates, count, drain. Pure. */
+/** The queue of guidance: accept, detect duplicates, count, drain; and which waiting messages watchers do not know yet. */
 import { estimateMessage } from "../activities/contract/request-size.ts";
 import {
   type Guidance,
@@ -130,8 +130,6 @@ export function putBack(inbox: Inbox, { guidance, parked }: Drained): void {
   inbox.queue.unshift(...guidance);
   if (parked) inbox.parked = Math.max(1, inbox.parked);
 }
-
-// Queued messages that are not announced to watchers yet. Pure.
 
 export interface Unannounced {
   messages: AnnounceQueuedInput["messages"][number][];

@@ -1,4 +1,4 @@
-/** Asks people at a limit whether the session may continue: a question like any other, but one that belongs to no call. */
+/** A run's limits: people are asked at one of steps or money, a model's is waited for, and a deadline ends the run in order. */
 import type { BudgetLimit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { lasted, type OpenQuestion } from "./asking.ts";
@@ -61,8 +61,6 @@ function raise(run: Run, limit: BudgetLimit, of: number): true {
   return true;
 }
 
-// A run's deadline: the step in flight is interrupted some time before it, so that the run ends in order.
-
 /** The largest share of the time that the wrap-up may take. Source: ours. */
 const MAX_WRAP_UP_SHARE = 1 / 4;
 
@@ -87,8 +85,6 @@ export function watchDeadline(run: Run, { deadline }: RunPolicy): void {
     if (!isCancellation(error)) throw error;
   });
 }
-
-// Waits for the end of a limit of the model: one timer, during which nothing is asked or paid.
 
 /** For all waits in a row. Source: ours; the longest limits of subscriptions are weekly. */
 const MAX_WAIT_MS = 7 * 86_400_000;

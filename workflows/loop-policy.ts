@@ -233,8 +233,6 @@ export const WRAP_UP_TEXT: Readonly<Record<Limit, string>> = {
   cost: `The limit of what this session may cost is reached. ${WHERE_THINGS_STAND}`,
 };
 
-// Which model makes the next step, if the session has fallback models. Pure.
-
 type Asked = Pick<ModelStepInput, "fallback" | "hasFallback" | "switched">;
 
 /** The field of a step's input that names the fallback model. Empty if there is none, as in old histories. */

@@ -51,11 +51,7 @@ const MAX_MOVES = 3;
  * Performs `action` on the host that has the sandbox. If that host is lost, `reopen` recreates the sandbox on another host, once
  * for all calls that wait for it, and `action` runs there; the ledger says whether the call had begun.
  */
-export async function onHost<T>(
-  run: Hosted,
-  reopen: () => Promise<void>,
-  action: () => Promise<T>,
-): Promise<T> {
+async function onHost<T>(run: Hosted, reopen: () => Promise<void>, action: () => Promise<T>): Promise<T> {
   for (let moves = 0; ; moves += 1) {
     const lost = run.state.sandbox;
     try {
@@ -75,7 +71,7 @@ export async function onHost<T>(
 }
 
 /** True if no worker took the call from the host's queue in time, or its Docker engine stayed away through all attempts. */
-export function isHostLost(error: unknown): boolean {
+function isHostLost(error: unknown): boolean {
   if (!(error instanceof ActivityFailure)) return false;
   const { cause } = error;
   if (cause instanceof TimeoutFailure) return cause.timeoutType === "SCHEDULE_TO_START";

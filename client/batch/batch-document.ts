@@ -15,7 +15,7 @@ import { dollars } from "../../activities/text/format.ts";
 import type { Style, Output } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { setTimeout as sleep } from "node:timers/promises";
-import { plainReason } from "../../temporal/plain-reason.ts";
+import { plainReason } from "../../temporal/service-missing.ts";
 import { LiveArea } from "../screen/live-area.ts";
 
 /** A batch without its items. */

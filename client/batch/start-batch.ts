@@ -16,7 +16,7 @@ import {
 } from "../../activities/store/batches.ts";
 import type { SessionBatchInput } from "../../workflows/session-batch.ts";
 import type { Services } from "../connect/connection.ts";
-import { describedRun } from "../../temporal/described-run.ts";
+import { describedRun } from "../../temporal/runs.ts";
 import { describeRun, unlessGone } from "../connect/describe-run.ts";
 import { settled } from "../connect/missing-service.ts";
 import { notPossible, missing } from "../console/errors.ts";
@@ -27,7 +27,7 @@ import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { isSameBatch, itemSessionId, planBatch } from "./batch-file.ts";
 import type { PreparedItem } from "./prepare-batch.ts";
 import { findSession } from "../../activities/store/reading.ts";
-import { until } from "../../temporal/until.ts";
+import { until } from "../../temporal/patience.ts";
 import { readBatch, type BatchDocument } from "./batch-document.ts";
 
 export interface BatchOrder {

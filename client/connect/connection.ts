@@ -1,21 +1,18 @@
 /** The client's connections to Postgres and Temporal. Waits are bounded; a missing service gives exit code 4 and a fix. */
-import { trustNamedAuthorities } from "../../temporal/service-missing.ts";
+import { trustNamedAuthorities, ServiceMissing, plainReason } from "../../temporal/service-missing.ts";
 import type { Client, Connection } from "@temporalio/client";
 import { refuseEarlierTables } from "../../activities/store/migrate.ts";
 import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../temporal/probe.ts";
-import { refusePooler } from "../../temporal/probe-pooler.ts";
+import { refusePooler, postgresMissing } from "../../temporal/postgres-probe.ts";
 import { PATIENT, patiently } from "../../temporal/patience.ts";
-import { postgresMissing } from "../../temporal/postgres-missing.ts";
 import { placeOf, readPostgresAddress } from "../../activities/store/postgres-address.ts";
-import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { clientUser } from "../config/config.ts";
 import { findServices, settingOf, type LocalServices } from "../setup/services.ts";
 import { codecKeysOf } from "../../temporal/codec.ts";
-import { temporalConnection } from "../../temporal/temporal-connection.ts";
+import { temporalConnection } from "../../temporal/connection.ts";
 import { usageError } from "../console/errors.ts";
-import { plainReason } from "../../temporal/plain-reason.ts";
 
 export interface Services {
   readonly store: Store;

@@ -3,9 +3,9 @@ import type { Client } from "@temporalio/client";
 import { defaultPayloadConverter, WorkflowNotFoundError, type Payload } from "@temporalio/common";
 import { parseProgress } from "../../activities/contract/calls.ts";
 import type { Temporal } from "./connection.ts";
-import { describedRun, type DescribedRun } from "../../temporal/described-run.ts";
-import { decodePayloads } from "../../temporal/decode-payloads.ts";
-import { askWithin } from "../../temporal/with-timeout.ts";
+import { describedRun, type DescribedRun } from "../../temporal/runs.ts";
+import { decodePayloads } from "../../temporal/codec.ts";
+import { askWithin } from "../../temporal/patience.ts";
 import { given, oneLine } from "../console/format.ts";
 
 /** A machine with ten times the work it can do answers within some seconds. Source: ours. */

@@ -1,11 +1,13 @@
 /** Services that became unavailable: their errors, told from all others, and effects whose answer was lost with them. */
 import { isNetworkCode, passes } from "../../activities/contract/errors.ts";
 import { isConnectionLost } from "../../activities/store/lost-connection.ts";
-import { isNamespaceMissing } from "../../temporal/namespace-missing.ts";
-import { ServiceMissing } from "../../temporal/service-missing.ts";
-import { WrongSettings } from "../../temporal/wrong-settings.ts";
+import {
+  isNamespaceMissing,
+  ServiceMissing,
+  plainReason,
+  WrongSettings,
+} from "../../temporal/service-missing.ts";
 import { missing, notPossible, usageError, ClientError } from "../console/errors.ts";
-import { plainReason } from "../../temporal/plain-reason.ts";
 
 /** Postgres: insufficient privilege; also used when a row policy refuses access. */
 const NOT_ALLOWED = "42501";

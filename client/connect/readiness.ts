@@ -5,8 +5,8 @@ import { pollersOf, processOf } from "../setup/temporal-server.ts";
 import type { Output } from "../console/output.ts";
 import type { Services, Temporal } from "./connection.ts";
 import { ApplicationFailure } from "@temporalio/common";
-import { describedRun } from "../../temporal/described-run.ts";
-import { decodePayloads } from "../../temporal/decode-payloads.ts";
+import { describedRun } from "../../temporal/runs.ts";
+import { decodePayloads } from "../../temporal/codec.ts";
 import { missing } from "../console/errors.ts";
 
 /** Reports a missing worker at once, before a wait begins. */

@@ -5,7 +5,7 @@ import type { Client, ScheduleDescription } from "@temporalio/client";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { nearest } from "../../activities/text/lists.ts";
 import { createSchedule, findSchedule, removeSchedule } from "../../activities/store/schedules.ts";
-import { plainReason } from "../../temporal/plain-reason.ts";
+import { plainReason } from "../../temporal/service-missing.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import type { Services } from "../connect/connection.ts";

@@ -1,7 +1,7 @@
 /** Schedules: Temporal handles the times and overlaps, our table holds the task and its settings. */
 import { ScheduleNotFoundError, type ScheduleDescription, type Client } from "@temporalio/client";
 import { findSchedule, listSchedules, removeSchedule } from "../../activities/store/schedules.ts";
-import { until } from "../../temporal/until.ts";
+import { until } from "../../temporal/patience.ts";
 import type { Services } from "../connect/connection.ts";
 import { notPossible } from "../console/errors.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";

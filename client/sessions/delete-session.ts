@@ -1,7 +1,7 @@
 /** Deletes a session that does not run: its rows, its delegates, and its histories in Temporal. */
 import { deleteFamily, readFamily, type FamilyMember } from "../../activities/store/delete-session.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
-import { forgetHistories, type Forgotten } from "../../temporal/forget-histories.ts";
+import { forgetHistories, type Forgotten } from "../../temporal/runs.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { missing, notPossible } from "../console/errors.ts";

@@ -20,13 +20,12 @@ import {
 } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import { clientSanitizer } from "../config/config.ts";
-import { acceptedGuidance } from "../../temporal/accepted-guidance.ts";
-import { describedRun } from "../../temporal/described-run.ts";
-import { readHistory } from "../../temporal/read-history.ts";
+import { acceptedGuidance } from "../../temporal/session-runs.ts";
+import { describedRun, readHistory } from "../../temporal/runs.ts";
 import type { Services } from "../connect/connection.ts";
 import { settled } from "../connect/missing-service.ts";
 import { requireKey } from "../connect/readiness.ts";
-import { askWithin, NoAnswer } from "../../temporal/with-timeout.ts";
+import { askWithin, NoAnswer } from "../../temporal/patience.ts";
 import { notPossible, ClientError, exitCodes, missing } from "../console/errors.ts";
 import { attachedText, cleanAttachment, requireTextRoom, type Attachment } from "./attachments.ts";
 import { idsOnly } from "../setup/services.ts";

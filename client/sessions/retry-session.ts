@@ -9,17 +9,16 @@ import { takeOver } from "../../activities/store/runs.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { temporalRuns } from "../../temporal/session-runs.ts";
-import { until } from "../../temporal/until.ts";
+import { until } from "../../temporal/patience.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
-import { describedRun } from "../../temporal/described-run.ts";
+import { describedRun, readHistory, type History } from "../../temporal/runs.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { settled } from "../connect/missing-service.ts";
 import { requireKey } from "../connect/readiness.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import { recordAction } from "./with-session.ts";
 import { optionalTsToMs } from "@temporalio/common/lib/time.js";
-import { readHistory, type History } from "../../temporal/read-history.ts";
 
 /** Temporal's codes for abandoned events that are not applied to the new run. */
 const SIGNAL = 1;

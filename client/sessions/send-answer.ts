@@ -11,9 +11,8 @@ import {
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { senderOf } from "../../activities/contract/guidance.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
-import { askAgainIfGone } from "../../temporal/ask-again.ts";
-import { until } from "../../temporal/until.ts";
-import { askWithin } from "../../temporal/with-timeout.ts";
+import { askAgainIfGone } from "../../temporal/runs.ts";
+import { until, askWithin } from "../../temporal/patience.ts";
 import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";

@@ -8,7 +8,7 @@ import { deliveryOf, findRepository, listPublications } from "../../activities/s
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { readParked, readWaiting } from "../../activities/store/waiting-messages.ts";
-import { askWithin, withTimeout } from "../../temporal/with-timeout.ts";
+import { askWithin, withTimeout } from "../../temporal/patience.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";

@@ -1,7 +1,7 @@
 /** Ends a session's run, or aborts its step in flight, and says what was kept of it. */
 import { databaseNow, readKept, type Kept } from "../../activities/store/stopped-step.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
-import { until } from "../../temporal/until.ts";
+import { until, askWithin } from "../../temporal/patience.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun, unlessGone, type RunDescription } from "../connect/describe-run.ts";
 import { missing, notPossible, usageError } from "../console/errors.ts";
@@ -9,7 +9,6 @@ import { notRunning, withRunning, recordAction } from "./with-session.ts";
 import { randomUUID } from "node:crypto";
 import { senderOf } from "../../activities/contract/guidance.ts";
 import { readWaiting } from "../../activities/store/waiting-messages.ts";
-import { askWithin } from "../../temporal/with-timeout.ts";
 import { interruptSignal, statusQuery, type SessionView } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { announce } from "./guidance.ts";

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { isPermissionDenied, probeDocker } from "../../temporal/probe.ts";
 import { engineAddress, EngineSettingWrong } from "../../activities/sandbox/docker/engine-address.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
-import { succeeds, until } from "../../temporal/until.ts";
+import { succeeds, until } from "../../temporal/patience.ts";
 import { aptInstall } from "./apt.ts";
 import { childEnvironment, findOnPath, run } from "./processes.ts";
 import type { Say } from "./progress.ts";

@@ -3,7 +3,7 @@ import { type AttachedContainer, containerSchema } from "../../activities/config
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { lacksPython, usableContainer } from "../../activities/sandbox/docker/attached.ts";
-import { withTimeout } from "../../temporal/with-timeout.ts";
+import { withTimeout } from "../../temporal/patience.ts";
 import { missing, usageError, notPossible } from "../console/errors.ts";
 import { hostname } from "node:os";
 import { runningSandbox } from "../../activities/sandbox/docker/sandbox-ports.ts";

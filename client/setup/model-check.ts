@@ -12,7 +12,7 @@ import { ModelError } from "../../activities/model/model.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { readPolicy } from "../../worker/read-policy.ts";
-import { WrongSettings } from "../../temporal/wrong-settings.ts";
+import { WrongSettings } from "../../temporal/service-missing.ts";
 
 type Check = Finding & { readonly name: string };
 type Asked = Pick<

@@ -16,7 +16,7 @@ import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { cutChars } from "../../activities/text/cut.ts";
-import { until } from "../../temporal/until.ts";
+import { until } from "../../temporal/patience.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 
 const execute = promisify(execFile);

@@ -6,12 +6,14 @@ import { existsSync } from "node:fs";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../../activities/git/github-app.ts";
-import { checkGit } from "../../temporal/check-git.ts";
-import { probePostgres, probeTables } from "../../temporal/probe-postgres.ts";
-import { isPermissionDenied, probeDocker, probeTemporal } from "../../temporal/probe.ts";
-import { plainReason } from "../../temporal/plain-reason.ts";
-import { ServiceMissing, trustNamedAuthorities } from "../../temporal/service-missing.ts";
-import { WrongSettings } from "../../temporal/wrong-settings.ts";
+import { checkGit, isPermissionDenied, probeDocker, probeTemporal } from "../../temporal/probe.ts";
+import { probePostgres, probeTables } from "../../temporal/postgres-probe.ts";
+import {
+  plainReason,
+  ServiceMissing,
+  trustNamedAuthorities,
+  WrongSettings,
+} from "../../temporal/service-missing.ts";
 import { lookAtAttributes, SEARCH_ATTRIBUTES } from "../../temporal/search-attributes.ts";
 import { askTemporal } from "./temporal-server.ts";
 import { findOnPath } from "./processes.ts";

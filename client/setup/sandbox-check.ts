@@ -8,7 +8,7 @@ import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/sandbox-settings.ts";
 import { runcOf, type Runc } from "../../activities/sandbox/docker/known-escapes.ts";
-import { withTimeout } from "../../temporal/with-timeout.ts";
+import { withTimeout } from "../../temporal/patience.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 
 export interface Finding {

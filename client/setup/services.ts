@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_IMAGE, imageNamed } from "../../activities/config/sandbox-settings.ts";
-import { probePostgres } from "../../temporal/probe-postgres.ts";
+import { probePostgres } from "../../temporal/postgres-probe.ts";
 import { dockerHasImage } from "../../temporal/probe.ts";
 import { PostgresAddressWrong, readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { PATIENT } from "../../temporal/patience.ts";

@@ -1,6 +1,6 @@
 /** Starts a program as a service of this machine and waits until it answers. */
 import { join } from "node:path";
-import { succeeds, until } from "../../temporal/until.ts";
+import { succeeds, until } from "../../temporal/patience.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { endProcess, isAlive, launch, tail, type Launch, type ProcessMark } from "./processes.ts";
 import { remember, type RunningService, type ServiceName } from "./state.ts";

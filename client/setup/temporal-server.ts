@@ -6,8 +6,8 @@ import { readState, rememberFound } from "./state.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import type { Finding } from "./sandbox-check.ts";
 import { present } from "../console/format.ts";
-import { temporalConnection } from "../../temporal/temporal-connection.ts";
-import { withTimeout } from "../../temporal/with-timeout.ts";
+import { temporalConnection } from "../../temporal/connection.ts";
+import { withTimeout } from "../../temporal/patience.ts";
 
 /** @throws Error if no server answers within `connectMs`; also throws whatever `ask` throws */
 export async function askTemporal<T>(

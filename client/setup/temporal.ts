@@ -4,7 +4,7 @@ import { loadClientConfigProfile } from "@temporalio/envconfig";
 import { probeTemporal } from "../../temporal/probe.ts";
 import { PATIENT, within } from "../../temporal/patience.ts";
 import { freePort } from "./processes.ts";
-import { lacksNamespace } from "../../temporal/namespace-missing.ts";
+import { lacksNamespace } from "../../temporal/service-missing.ts";
 import { answersWhileAlive, startService } from "./start-service.ts";
 import { readState, remember, rememberFound, type RunningService, type SetUp } from "./state.ts";
 import { cacheFolder, temporalBinary } from "./temporal-binary.ts";

@@ -2,7 +2,7 @@
 import type { Say } from "./progress.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { probeTables } from "../../temporal/probe-postgres.ts";
+import { probeTables } from "../../temporal/postgres-probe.ts";
 import { isDifferent, ensureWorker, environmentOf, lastWorker, followWorker } from "./worker-process.ts";
 import {
   bringDown,
@@ -18,7 +18,7 @@ import { configuredTemporal } from "./temporal.ts";
 import { lackingKeys } from "./keys-needed.ts";
 import { endPrograms, isAlive } from "./processes.ts";
 import type { Connection } from "@temporalio/client";
-import { type ListedRun, listRuns } from "../../temporal/list-runs.ts";
+import { type ListedRun, listRuns } from "../../temporal/runs.ts";
 import { temporalClient } from "../../temporal/temporal-client.ts";
 import { askTemporal, pollersOf } from "./temporal-server.ts";
 import { listNames, present } from "../console/format.ts";

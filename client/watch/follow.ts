@@ -11,7 +11,7 @@ import { findSession, type SessionRow } from "../../activities/store/reading.ts"
 import type { Store } from "../../activities/store/db.ts";
 import { listen } from "../../activities/store/watching.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
-import { plainReason } from "../../temporal/plain-reason.ts";
+import { plainReason } from "../../temporal/service-missing.ts";
 
 const POLL_MS = 1_000;
 /** Time without events after which Temporal is asked whether the run still exists. */

@@ -17,7 +17,7 @@ import {
 } from "node:fs";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { until } from "../../temporal/until.ts";
+import { until } from "../../temporal/patience.ts";
 
 const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
 const MAX_LINES = 20;

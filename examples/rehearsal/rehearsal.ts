@@ -1,10 +1,17 @@
 /** The rehearsal model's answers: the next step of its script, whatever the request. */
 import { shorten } from "../../activities/text/cut.ts";
 import type { ParsedRequest, Reply, ReplyPart } from "./wire.ts";
-import { callId, positionOf, textOf, type Position } from "./position.ts";
-import { summaryAt, wrapUpAt } from "./report.ts";
+import {
+  callId,
+  positionOf,
+  textOf,
+  type Position,
+  summaryAt,
+  wrapUpAt,
+  whatHappened,
+  type WhatHappened,
+} from "./progress.ts";
 import type { ScriptStep } from "./script-step.ts";
-import { whatHappened, type WhatHappened } from "./what-happened.ts";
 
 export interface RehearsalOptions {
   readonly script: readonly ScriptStep[];

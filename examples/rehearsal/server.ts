@@ -5,9 +5,9 @@ import type { AddressInfo } from "node:net";
 import { text as readText } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { estimateText } from "../../activities/text/tokens.ts";
-import { readRequest } from "./read-request.ts";
-import type { ParsedRequest, Reply, ReplyPart } from "./wire.ts";
+import type { ParsedRequest, Reply, ReplyPart, WireItem } from "./wire.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
+import { z } from "zod";
 
 /** Source: OpenAI's prompt caching guide. */
 const CACHE_MINIMUM_TOKENS = 1_024;
@@ -155,3 +155,76 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
   response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify(body));
 }
+
+const parts = z
+  .union([z.string(), z.array(z.looseObject({ type: z.string(), text: z.string().optional() }))])
+  .transform((content) =>
+    (typeof content === "string" ? [{ text: content }] : content).map(({ text }) =>
+      text === undefined ? ({ type: "file" } as const) : ({ type: "text", text } as const),
+    ),
+  );
+
+const item = z.union([
+  z.object({ role: z.enum(["system", "developer", "user", "assistant"]), content: parts }),
+  z.object({
+    type: z.literal("function_call"),
+    call_id: z.string(),
+    name: z.string(),
+    arguments: z.string(),
+  }),
+  z.object({ type: z.literal("function_call_output"), call_id: z.string(), output: parts }),
+  z.object({ type: z.literal("reasoning"), summary: z.array(z.object({ text: z.string() })) }),
+]);
+
+const body = z.object({
+  model: z.string(),
+  instructions: z.string().optional(),
+  input: z.array(item),
+  tools: z.array(z.unknown()).default([]),
+  tool_choice: z.unknown(),
+  prompt_cache_key: z.string().optional(),
+});
+
+interface ReadRequest {
+  readonly request: ParsedRequest;
+  readonly model: string;
+  /** All texts that count as usage, in the order in which a cache compares them. */
+  readonly texts: readonly string[];
+}
+
+/** @throws ZodError, SyntaxError for another body */
+function readRequest(text: string): ReadRequest {
+  const {
+    model,
+    instructions = "",
+    input,
+    tools,
+    tool_choice: choice,
+    prompt_cache_key: cacheKey,
+  } = body.parse(JSON.parse(text));
+  const system = [instructions];
+  const items: WireItem[] = [];
+  const texts = [JSON.stringify(tools), instructions];
+  for (const entry of input) {
+    if ("role" in entry) {
+      const { role, content } = entry;
+      texts.push(wordsOf(content));
+      if (role === "user" || role === "assistant") items.push({ type: "message", role, parts: content });
+      else system.push(wordsOf(content));
+    } else if (entry.type === "function_call") {
+      texts.push(`${entry.name}\n${entry.arguments}`);
+      items.push({ type: "call", callId: entry.call_id });
+    } else if (entry.type === "function_call_output") {
+      texts.push(wordsOf(entry.output));
+      items.push({ type: "result", callId: entry.call_id, parts: entry.output });
+    } else texts.push(...entry.summary.map((part) => part.text));
+  }
+  return {
+    request: { system: system.join("\n"), items, tools: choice === "none" ? [] : tools, cacheKey },
+    model,
+    texts,
+  };
+}
+
+const wordsOf = (content: z.infer<typeof parts>) =>
+  content.map((part) => (part.type === "text" ? part.text : "")).join("\n");

@@ -5,8 +5,7 @@ import { migrateStore, openStore, type Store } from "../../activities/store/db.t
 import { createSession, findSession } from "../../activities/store/sessions.ts";
 import { openServices } from "../../client/connect/connection.ts";
 import { findServices } from "../../client/setup/services.ts";
-import { mayNotMigrate } from "../../temporal/postgres-missing.ts";
-import { probeTables } from "../../temporal/probe-postgres.ts";
+import { mayNotMigrate, probeTables } from "../../temporal/postgres-probe.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { dropDatabase, onServer } from "../support/services.ts";
 

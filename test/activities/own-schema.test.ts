@@ -7,8 +7,7 @@ import { inSchema } from "../../activities/store/migrate.ts";
 import { hasNewerTables } from "../../activities/store/schema-version.ts";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
 import { holdLease } from "../../activities/store/worker-lease.ts";
-import { probeTables } from "../../temporal/probe-postgres.ts";
-import { mayNotMigrate } from "../../temporal/postgres-missing.ts";
+import { probeTables, mayNotMigrate } from "../../temporal/postgres-probe.ts";
 import { configOf } from "../support/run-config.ts";
 import { asOwner, ownDatabase } from "../support/own-database.ts";
 

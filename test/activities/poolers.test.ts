@@ -9,7 +9,7 @@ import { holdLease } from "../../activities/store/worker-lease.ts";
 import { openServices } from "../../client/connect/connection.ts";
 import { endProcess, freePort, launch, tail } from "../../client/setup/processes.ts";
 import { findServices } from "../../client/setup/services.ts";
-import { probePostgres } from "../../temporal/probe-postgres.ts";
+import { probePostgres } from "../../temporal/postgres-probe.ts";
 import { within } from "../../temporal/patience.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { eventually } from "../support/eventually.ts";

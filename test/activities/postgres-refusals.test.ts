@@ -1,7 +1,6 @@
 /** What a real server's refusals are called. */
 import { expect, inject, it } from "vitest";
-import { probePostgres } from "../../temporal/probe-postgres.ts";
-import { postgresMissing } from "../../temporal/postgres-missing.ts";
+import { probePostgres, postgresMissing } from "../../temporal/postgres-probe.ts";
 
 const server = new URL(inject("databaseServer"));
 const at = (change: (url: URL) => void) => {

@@ -9,7 +9,7 @@ import { keptLabels, keptName } from "../../activities/sandbox/docker/set-up-ima
 import { deleteFamily, readFamily } from "../../activities/store/delete-session.ts";
 import * as schema from "../../activities/store/schema/index.ts";
 import { createSession } from "../../activities/store/sessions.ts";
-import { removeDeletedSetUps } from "../../worker/clean-deleted.ts";
+import { removeDeletedSetUps } from "../../worker/retention.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { listen } from "../support/listen.ts";

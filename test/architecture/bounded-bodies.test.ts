@@ -15,7 +15,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "client/setup/model-servers.ts": "reads by readJson",
   "client/setup/services.ts": "drops the body",
   "client/setup/temporal-download.ts": "counts packed and unpacked bytes",
-  "temporal/send-notice.ts": "drops the body",
+  "worker/send-notice.ts": "drops the body",
   "examples/rehearsal/server.ts": "requests of our own worker on loopback",
 };
 

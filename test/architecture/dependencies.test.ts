@@ -9,8 +9,8 @@ describe("each library is known to one folder", () => {
     ["the MCP library", /^@modelcontextprotocol\/client$/, /^activities\/mcp\/|^test\//],
     ["drizzle", /^drizzle-orm/, /^activities\/store\/|^drizzle\.config|^test\//],
     // Local set-up speaks to a server that has none of our tables yet.
-    ["pg", /^pg$/, /^activities\/store\/|^temporal\/probe|^client\/setup\/|^test\//],
-    ["Temporal's worker", /^@temporalio\/worker$/, /^worker\/|^temporal\/temporal-connection|^test\//],
+    ["pg", /^pg$/, /^activities\/store\/|^temporal\/(postgres-)?probe|^client\/setup\/|^test\//],
+    ["Temporal's worker", /^@temporalio\/worker$/, /^worker\/|^temporal\/connection|^test\//],
     ["OpenTelemetry", /^@opentelemetry\//, /^worker\/telemetry\/|^test\//],
     ["commander", /^commander$/, /^client\//],
   ])("%s", (_, packages, allowed) => {

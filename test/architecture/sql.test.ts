@@ -19,8 +19,8 @@ const WITH_TEXT = [
   "activities/store/worker-lease.ts",
   "client/connect/stores-check.ts",
   "client/setup/postgres-roles.ts",
-  "temporal/probe-pooler.ts",
-  "temporal/probe-postgres.ts",
+  "temporal/postgres-probe.ts",
+  "temporal/postgres-probe.ts",
 ];
 
 /** Words of SQL or of English that are also names of columns: as names they would follow a dot. */

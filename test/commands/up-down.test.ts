@@ -14,7 +14,7 @@ import { ownPostgresUrl } from "../../client/setup/postgres.ts";
 import { directConfig } from "../support/direct-agent.ts";
 import { birthOf } from "../../client/setup/processes.ts";
 import { readState } from "../../client/setup/state.ts";
-import { listRuns } from "../../temporal/list-runs.ts";
+import { listRuns } from "../../temporal/runs.ts";
 import { temporalClient } from "../../temporal/temporal-client.ts";
 
 /** Its own clone: `up` and `down` keep state in the project's folder. What a failed test leaves there is ended. */

@@ -6,7 +6,7 @@ import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { listItems } from "../../activities/store/batches.ts";
 import { parseBatch } from "../../client/batch/batch-file.ts";
 import { startBatch } from "../../client/batch/start-batch.ts";
-import { dataConverter } from "../../temporal/data-converter.ts";
+import { dataConverter } from "../../temporal/codec.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { CANARY } from "../support/canary.ts";
 import { obey } from "../support/commands/obedient-model.ts";

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, expect, test } from "vitest";
-import { until } from "../../temporal/until.ts";
+import { until } from "../../temporal/patience.ts";
 import { emptyFolder } from "../support/empty-folder.ts";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));

@@ -11,7 +11,7 @@ import { createSession, findSession, setContainer } from "../../activities/store
 import { sandboxName, createOptions } from "../../activities/sandbox/docker/profile.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { type SandboxHost, sandboxSpec, type SandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
-import { listedAsRunning } from "../../temporal/list-runs.ts";
+import { listedAsRunning } from "../../temporal/runs.ts";
 import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";

@@ -9,7 +9,7 @@ import { createNotifier } from "../../activities/store/events.ts";
 import { listSessions, readFigures } from "../../activities/store/reading.ts";
 import { recordSandbox, sandboxOwners } from "../../activities/store/sandboxes.ts";
 import { activeSessionIds, createSession } from "../../activities/store/sessions.ts";
-import { listedAsRunning } from "../../temporal/list-runs.ts";
+import { listedAsRunning } from "../../temporal/runs.ts";
 import { reapSandboxes } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";

@@ -3,7 +3,7 @@ import { pino } from "pino";
 import { expect, it } from "vitest";
 import { findSession } from "../../activities/store/sessions.ts";
 import { parkGuidance, parkedGuidance } from "../../activities/store/guidance.ts";
-import { listedAsRunning } from "../../temporal/list-runs.ts";
+import { listedAsRunning } from "../../temporal/runs.ts";
 import { startReaper } from "../../worker/reaper.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";

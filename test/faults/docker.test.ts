@@ -1,7 +1,7 @@
 /** The Docker engine is restarted during a run: this file has its own engine, so that no other test's sandboxes end. */
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { troubleOf } from "../../client/connect/describe-run.ts";
-import { describedRun } from "../../temporal/described-run.ts";
+import { describedRun } from "../../temporal/runs.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";

@@ -13,7 +13,7 @@ import {
 } from "@temporalio/worker";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
-import { dataConverter, payloadConverterPath } from "../../temporal/data-converter.ts";
+import { dataConverter, payloadConverterPath } from "../../temporal/codec.ts";
 import { readable, recordedHistories, type RecordedHistory } from "../support/history-fixture.ts";
 import { workflowSinks } from "../../worker/worker-options.ts";
 
@@ -115,7 +115,7 @@ describe("recorded histories", () => {
 describe("a workflow in which two activities are swapped", () => {
   let codePath: string;
   beforeAll(async () => {
-    codePath = await changedBundle("closing.ts", swap('perform("closeSandbox"', 'perform("closeSession"'));
+    codePath = await changedBundle("lifecycle.ts", swap('perform("closeSandbox"', 'perform("closeSession"'));
   });
 
   const closed = histories.filter(({ history }) => !readable(history).includes("EXECUTION_CONTINUED_AS_NEW"));

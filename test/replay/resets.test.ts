@@ -3,7 +3,7 @@ import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from "@temp
 import { historyFromJSON } from "@temporalio/common/lib/proto-utils.js";
 import { beforeAll, expect, it } from "vitest";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
-import { dataConverter } from "../../temporal/data-converter.ts";
+import { dataConverter } from "../../temporal/codec.ts";
 import { originOf } from "../../temporal/reset-origin.ts";
 import { workflowSinks } from "../../worker/worker-options.ts";
 import { recordedHistories } from "../support/history-fixture.ts";

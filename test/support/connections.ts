@@ -1,7 +1,7 @@
 /** A worker's and a client's connection to a Temporal server. */
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
-import { dataConverter } from "../../temporal/data-converter.ts";
+import { dataConverter } from "../../temporal/codec.ts";
 
 export interface Connections {
   readonly native: NativeConnection;

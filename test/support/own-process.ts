@@ -8,7 +8,7 @@ import {
   type ProcessMark,
   tail,
 } from "../../client/setup/processes.ts";
-import { succeeds } from "../../temporal/until.ts";
+import { succeeds } from "../../temporal/patience.ts";
 import { eventually } from "./eventually.ts";
 
 export interface OwnProcess {

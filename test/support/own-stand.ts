@@ -1,7 +1,7 @@
 /** What the benchmarks and the soak stand on: services on free ports, with their data in a folder of the run, closed together. */
 import { Client, Connection } from "@temporalio/client";
 import { bringUp, type LocalServices, type Need } from "../../client/setup/services.ts";
-import { dataConverter } from "../../temporal/data-converter.ts";
+import { dataConverter } from "../../temporal/codec.ts";
 import { type Closers, closable } from "./closers.ts";
 import { endServices, newTestHome, sweepOldRuns } from "./services.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findBinaries } from "../../client/setup/postgres.ts";
 import { postgresOwner } from "../../client/setup/postgres-roles.ts";
-import { probePostgres } from "../../temporal/probe-postgres.ts";
+import { probePostgres } from "../../temporal/postgres-probe.ts";
 import { within } from "../../temporal/patience.ts";
 import { freePort, run } from "../../client/setup/processes.ts";
 import { ownProcess } from "./own-process.ts";

@@ -9,7 +9,7 @@ import { trustAuthorities } from "../../activities/process/authorities.ts";
 import { createOutgoing } from "../../activities/process/outgoing-fetch.ts";
 import { childEnvironment } from "../../client/setup/processes.ts";
 import { readWorkerConfig } from "../../worker/config.ts";
-import { noticeSender } from "../../temporal/send-notice.ts";
+import { noticeSender } from "../../worker/send-notice.ts";
 import { emptyFolder } from "../support/empty-folder.ts";
 import { listen } from "../support/listen.ts";
 import { issueCertificate } from "../support/private-authority.ts";

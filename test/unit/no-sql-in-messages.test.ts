@@ -7,7 +7,7 @@ import { databaseErrorOf } from "../../activities/store/database-error.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { missingServiceOf } from "../../client/connect/missing-service.ts";
 import { failureOf } from "../../client/serve/http.ts";
-import { plainReason } from "../../temporal/plain-reason.ts";
+import { plainReason } from "../../temporal/service-missing.ts";
 import { createLogger } from "../../worker/logger.ts";
 
 const STATEMENT = 'select "content" from "stored_messages" where "id" = $1';

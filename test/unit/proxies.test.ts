@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { isDirect, readProxies, temporalProxy } from "../../activities/process/proxies.ts";
 import { readWorkerConfig } from "../../worker/config.ts";
 import { patiently } from "../../temporal/patience.ts";
-import { hostAndPort, temporalConnection } from "../../temporal/temporal-connection.ts";
+import { hostAndPort, temporalConnection } from "../../temporal/connection.ts";
 import { listen } from "../support/listen.ts";
 
 describe("the proxies of the environment", () => {

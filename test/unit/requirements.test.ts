@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { REQUIREMENTS } from "../../client/setup/requirements.ts";
-import { unfitPostgres } from "../../temporal/probe-postgres.ts";
+import { unfitPostgres } from "../../temporal/postgres-probe.ts";
 import { hasSearchAttributes, SEARCH_ATTRIBUTES } from "../../temporal/search-attributes.ts";
 
 it("each row of the manual's table is a check of doctor, and each such check a row", () => {

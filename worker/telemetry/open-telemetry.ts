@@ -19,11 +19,10 @@ import {
   resourceFromAttributes,
 } from "@opentelemetry/resources";
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
-import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import { BatchSpanProcessor, TracerProvider, type SpanExporter } from "@opentelemetry/sdk-trace";
 import type { Logger } from "pino";
 import type { Metric, Telemetry } from "../../activities/runtime/telemetry/telemetry.ts";
-import { withTimeout } from "../../temporal/with-timeout.ts";
-import { countLosses } from "./lossy-exporter.ts";
+import { withTimeout } from "../../temporal/patience.ts";
 import type { TelemetrySettings } from "./settings.ts";
 
 /** How long the last spans and metrics may take when the worker ends, in ms: its grace period is for activities. */
@@ -168,4 +167,61 @@ function listsOf(attributes: Parameters<Telemetry["add"]>[2]) {
   return Object.fromEntries(
     Object.entries(attributes).map(([name, value]) => [name, typeof value === "object" ? [...value] : value]),
   );
+}
+
+interface Losses {
+  readonly exporter: SpanExporter;
+  /** Spans dropped so far. */
+  readonly dropped: number;
+  /** Spans that still wait or are being sent. */
+  readonly left: number;
+  /** Counts one more span as waiting, or as dropped if there is no room. @returns whether there was room */
+  takes(): boolean;
+}
+
+/** The codes of `ExportResultCode`, which is in a package that is not ours to import. */
+const SUCCESS = 0;
+
+/** @param report called with each loss, with why */
+function countLosses(inner: SpanExporter, maxWaiting: number, report: (reason: string) => void): Losses {
+  let waiting = 0;
+  let underWay = 0;
+  let dropped = 0;
+  let isFull = false;
+  const losses: Losses = {
+    get dropped() {
+      return dropped;
+    },
+    get left() {
+      return waiting + underWay;
+    },
+    takes() {
+      if (waiting < maxWaiting) {
+        isFull = false;
+        waiting += 1;
+        return true;
+      }
+      dropped += 1;
+      // Once for each time that it fills up, not for each span.
+      if (!isFull) report(`${maxWaiting} spans wait already`);
+      isFull = true;
+      return false;
+    },
+    exporter: {
+      export(spans, done) {
+        waiting -= spans.length;
+        underWay += spans.length;
+        inner.export(spans, (result) => {
+          underWay -= spans.length;
+          if (result.code !== SUCCESS) {
+            dropped += spans.length;
+            report(result.error?.message ?? "the endpoint refused them");
+          }
+          done(result);
+        });
+      },
+      shutdown: () => inner.shutdown(),
+    },
+  };
+  return losses;
 }

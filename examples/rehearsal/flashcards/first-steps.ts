@@ -1,7 +1,6 @@
 /** The script's first part: package, scheduling, cards, search, store. */
 import { bash, edit, failing, grep, list, read, type ScriptStep } from "../script-step.ts";
-import { NO_LOWEST_FACTOR, put, putFlawed, TEMPORARY_FILE_STAYS, test } from "./app-files.ts";
-import { todo } from "./todo-list.ts";
+import { NO_LOWEST_FACTOR, put, putFlawed, TEMPORARY_FILE_STAYS, test, todo } from "./app-files.ts";
 
 export const FIRST_STEPS: readonly ScriptStep[] = [
   {

@@ -10,8 +10,7 @@ import {
   withProcess,
   type ScriptStep,
 } from "../script-step.ts";
-import { NO_ORIGIN_CHECK, ORIGIN_NOT_ASKED, put, putFlawed, test } from "./app-files.ts";
-import { todo } from "./todo-list.ts";
+import { NO_ORIGIN_CHECK, ORIGIN_NOT_ASKED, put, putFlawed, test, todo } from "./app-files.ts";
 
 const CHECK_LINES = NO_ORIGIN_CHECK.right.trimEnd().split("\n");
 

@@ -7,8 +7,8 @@ import {
   putFlawed,
   STREAK_ENDS_AT_MIDNIGHT,
   test,
+  todo,
 } from "./app-files.ts";
-import { todo } from "./todo-list.ts";
 
 export const MIDDLE_STEPS: readonly ScriptStep[] = [
   {

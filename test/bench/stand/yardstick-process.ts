@@ -10,7 +10,7 @@ import {
 } from "@temporalio/worker";
 import type { AgentActivities } from "../../../activities/contract/activities.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
-import { payloadConverterPath } from "../../../temporal/data-converter.ts";
+import { payloadConverterPath } from "../../../temporal/codec.ts";
 import { workerOptions } from "../../../worker/worker-options.ts";
 import { thinkStarts, yardstickActivities } from "../yardstick/activities.ts";
 import { serve } from "./channel.ts";

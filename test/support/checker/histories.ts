@@ -2,7 +2,7 @@
 import type { Client } from "@temporalio/client";
 import { Worker } from "@temporalio/worker";
 import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
-import { dataConverter } from "../../../temporal/data-converter.ts";
+import { dataConverter } from "../../../temporal/codec.ts";
 import { isEmptyMessage, idOf, partsOf } from "../../../activities/contract/guidance.ts";
 import { quietRuntime } from "../quiet-runtime.ts";
 import { readableHistory } from "../stored.ts";

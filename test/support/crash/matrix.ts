@@ -9,7 +9,7 @@ import { connectDocker } from "../../../activities/sandbox/docker/connect-docker
 import { createDockerHost } from "../../../activities/sandbox/docker/docker.ts";
 import { createSession } from "../../../activities/store/sessions.ts";
 import type { ServedRequest } from "../model-server/wire.ts";
-import { dataConverter } from "../../../temporal/data-converter.ts";
+import { dataConverter } from "../../../temporal/codec.ts";
 import type { codingAgent } from "../../../workflows/index.ts";
 import { runConfig } from "../agent-harness.ts";
 import { CANARY } from "../canary.ts";

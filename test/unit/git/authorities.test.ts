@@ -5,7 +5,7 @@ import { rootCertificates } from "node:tls";
 import { expect, it } from "vitest";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { lsRemote } from "../../../activities/git/remote.ts";
-import { checkGit } from "../../../temporal/check-git.ts";
+import { checkGit } from "../../../temporal/probe.ts";
 import { ServiceMissing } from "../../../temporal/service-missing.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { behindTls, issueCertificate } from "../../support/private-authority.ts";

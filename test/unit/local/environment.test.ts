@@ -9,7 +9,7 @@ import {
   run,
   makePrivate,
 } from "../../../client/setup/processes.ts";
-import { until } from "../../../temporal/until.ts";
+import { until } from "../../../temporal/patience.ts";
 import { sources } from "../../architecture/sources.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 

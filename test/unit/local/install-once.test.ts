@@ -5,7 +5,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { until } from "../../../temporal/until.ts";
+import { until } from "../../../temporal/patience.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 const SCRIPTS = fileURLToPath(new URL("../../../scripts", import.meta.url));

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { birthOf, endProcess, freePort, isAlive, launch } from "../../../client/setup/processes.ts";
-import { until } from "../../../temporal/until.ts";
+import { until } from "../../../temporal/patience.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 let folder: string;

@@ -7,7 +7,7 @@ import { ownTool, ownToolsOf } from "../../../activities/tools/own/own-tools.ts"
 import { defineTool, type ToolDefinition } from "../../../activities/tools/own/define-tool.ts";
 import { LeaveRunning } from "../../../activities/tools/failure.ts";
 import type { ToolContext } from "../../../activities/tools/tool.ts";
-import { loadOwnTools } from "../../../worker/load-own-tools.ts";
+import { loadOwnTools } from "../../../worker/deps.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 const base = { name: "mine", description: "Mine.", input: z.object({}), run: () => "done" };

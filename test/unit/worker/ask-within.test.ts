@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { askWithin, NoAnswer } from "../../../temporal/with-timeout.ts";
+import { askWithin, NoAnswer } from "../../../temporal/patience.ts";
 
 /** A client that shows the signal of its last request. */
 function client() {
