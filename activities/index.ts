@@ -21,7 +21,7 @@ import { createSessionSandboxes } from "./workspace/session-sandbox.ts";
 import { createSetUps, withSetUp } from "./workspace/set-up.ts";
 import { createSettleDelegate } from "./delegates/settle-delegate.ts";
 import { createSummarize } from "./step/summarize.ts";
-import { createUndoCompaction } from "./step/undo-compaction.ts";
+import { createUndoCompaction } from "./step/store-compaction.ts";
 import { createBatchActivities } from "./session/work-batch.ts";
 
 export function createActivities(deps: AgentDeps): AgentActivities & BatchActivities {

@@ -10,7 +10,7 @@ import type { ChangedFile, NotApplied } from "./delegate-files.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { resultEvent } from "../store/call-events.ts";
-import { hashOf, storedElsewhere } from "../step/ended-call.ts";
+import { hashOf, storedElsewhere } from "../step/call-result.ts";
 import { keepResult } from "../store/commit-step.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";

@@ -12,7 +12,7 @@ import { storeDelegateResult } from "./delegate-result.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
-import { endedBefore, hasEnded } from "../step/ended-call.ts";
+import { endedBefore, hasEnded } from "../step/call-result.ts";
 import { makeOrAdopt } from "../store/adopt-session.ts";
 import {
   copyNewestFiles,

@@ -23,8 +23,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingEnd } from "../runtime/interrupt-open-calls.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
-import { endedBefore, hasEnded } from "../step/ended-call.ts";
-import { storeFullOutput } from "../step/store-full-output.ts";
+import { endedBefore, hasEnded, storeFullOutput } from "../step/call-result.ts";
 import {
   endDelegation,
   endedWithItsLine,

@@ -35,7 +35,7 @@ import { lockRunAlone } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { findAskedCall } from "../store/asked-call.ts";
 import type { LedgerRow } from "../store/tool-calls.ts";
-import { hasEnded } from "../step/ended-call.ts";
+import { hasEnded } from "../step/call-result.ts";
 import { exitPlan, type ExitPlanInput } from "../tools/exit-plan.ts";
 import { askUser, type AskUserInput } from "../tools/ask-user.ts";
 import type { Verdict } from "../tools/permissions/permissions.ts";

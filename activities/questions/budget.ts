@@ -5,7 +5,7 @@ import { superseded } from "../contract/failures.ts";
 import type { AskedBudget, SettleBudgetInput, Settlement } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
-import { budgetAsked, openBudget, roomFor } from "../step/budget.ts";
+import { budgetAsked, openBudget, mayBeAdded } from "../step/budget.ts";
 import { appendEvents } from "../store/events.ts";
 import { spentUsd } from "../store/model-calls.ts";
 import { questionsBefore, closeQuestion, setWaiting } from "../store/questions.ts";
@@ -35,7 +35,7 @@ async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudget
   // Never for a limit that the run already has: the question would return at once.
   if (used < of && of > input.of) return { kind: "raised", of };
   const reached = { ...input, used, of };
-  const most = roomFor(deps.policy, reached);
+  const most = mayBeAdded(deps.policy, reached);
   const asked = await db.transaction(async (tx) => {
     if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the question was not asked");
     // An earlier run may have asked here, and ended without an answer: that question stays as it ended.
@@ -85,7 +85,7 @@ async function settleBudget(
   const settlement = cleanDeep(input.settlement, deps.sanitizer.clean) as Settlement;
   const asked = settlement.how === "answered" ? moreOf(limit, settlement.text) : undefined;
   // The operator's policy may have become stricter while the question was open.
-  const amount = asked === undefined ? undefined : Math.min(asked, roomFor(deps.policy, input));
+  const amount = asked === undefined ? undefined : Math.min(asked, mayBeAdded(deps.policy, input));
   const of = amount === undefined || amount <= 0 ? undefined : raisedLimit(input, amount);
   await deps.store.db.transaction(async (tx) => {
     if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the answer was dropped");

@@ -16,7 +16,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
 import { resultEvent } from "../store/call-events.ts";
-import { endedBefore, hasEnded, hashOf } from "../step/ended-call.ts";
+import { endedBefore, hasEnded, hashOf } from "../step/call-result.ts";
 import { openAgain } from "./ask-person.ts";
 import { closingOf, resultFor, settledEvent } from "./settlement.ts";
 import type { Queryable } from "../store/db.ts";

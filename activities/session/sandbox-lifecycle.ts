@@ -16,7 +16,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession, enterToClose } from "../runtime/enter-session.ts";
 import { fatal, type FailureType } from "../contract/failures.ts";
 import { enterWaiting } from "./waiting.ts";
-import { takeSandboxTools } from "../step/server-tools.ts";
+import { takeSandboxTools } from "../step/catalogues.ts";
 import type { OpenBudget } from "../contract/limits.ts";
 import { SandboxLost } from "../sandbox/sandbox.ts";
 import { closeSandbox, parkSandbox } from "../workspace/close-sandbox.ts";

@@ -1,13 +1,19 @@
-/** Questions about a limit that a session has reached: their rows and events, and how far the operator's policy lets it be raised. */
+/** What a session has spent against its limits, and the questions about a limit that it has reached. */
 import type { OperatorPolicy } from "../config/operator-policy.ts";
 import { budgetOptions, budgetText, type OpenBudget, type ReachedLimit } from "../contract/limits.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
 import type { Queryable } from "../store/db.ts";
 import { openQuestion, type QuestionOption, type QuestionRow } from "../store/questions.ts";
 import type { Session } from "../store/sessions.ts";
+import { lostRates } from "../config/cost.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import type { NewEvent } from "../store/event.ts";
+import { recordLostCalls, spentUsd } from "../store/model-calls.ts";
+import { loadConfig } from "../store/stored-config.ts";
+import type { StepContext } from "./step-context.ts";
 
 /** How much more the operator's policy lets a session have, in USD or steps. */
-export function roomFor(policy: OperatorPolicy | undefined, { limit, used, of }: ReachedLimit): number {
+export function mayBeAdded(policy: OperatorPolicy | undefined, { limit, used, of }: ReachedLimit): number {
   const most = limit === "cost" ? policy?.max.costUsd : policy?.max.steps;
   return Math.max(0, (most ?? Infinity) - Math.max(used, of));
 }
@@ -20,7 +26,9 @@ export function isSpent(
 ): boolean {
   if (maxCostUsd === undefined || usedUsd < maxCostUsd) return false;
   const reached = { limit: "cost", used: usedUsd, of: maxCostUsd } as const;
-  return asks.atLimit !== true || budgetOptions("cost", maxCostUsd, roomFor(policy, reached)) === undefined;
+  return (
+    asks.atLimit !== true || budgetOptions("cost", maxCostUsd, mayBeAdded(policy, reached)) === undefined
+  );
 }
 
 interface OpenedBudget {
@@ -63,3 +71,51 @@ export const budgetAsked = ({ id, kind, text, options, step }: QuestionRow, atte
   attempt,
   data: { id, kind, text, options: options as QuestionOption[] | null, default: null, expiresAt: null },
 });
+
+/** What a session has cost against its limit. */
+interface Spent {
+  readonly before: number;
+  readonly after: number;
+}
+
+/** USD of the session before and with this answer; undefined if nothing limits it. */
+export async function spentWith({ deps, session }: StepContext, costUsd: number): Promise<Spent | undefined> {
+  if (session.config.limits.maxCostUsd === undefined) return undefined;
+  const before = await spentUsd(deps.store.db, session.id);
+  return { before, after: before + costUsd };
+}
+
+/** Like `spentWith`, plus the requests that earlier attempts lost with their workers. Call it after this answer is stored. */
+export async function withLost({ deps, session }: StepContext): Promise<number> {
+  // Read the stored configuration: `session.config` may have a fallback model here.
+  const own = await loadConfig(deps.store.db, session.id);
+  await recordLostCalls(deps.store.db, session.id, lostRates(own ?? session.config));
+  return spentUsd(deps.store.db, session.id);
+}
+
+/** The limit of a delegate as it is now: an answer to its parent's question may have raised it since the step began. */
+export async function raisedLimit(
+  { store }: Pick<AgentDeps, "store">,
+  { id, parentId, config }: Session,
+): Promise<Pick<RunPolicy, "maxCostUsd">> {
+  if (parentId === undefined || config.limits.maxCostUsd === undefined) return {};
+  const { maxCostUsd } = ((await loadConfig(store.db, id)) ?? config).limits;
+  return maxCostUsd === undefined ? {} : { maxCostUsd };
+}
+
+/** Share of the limit at which people are warned. Chosen: as budget alarms usually do. */
+const NEAR = 0.8;
+
+export function nearLimit({ session, input }: StepContext, spent: Spent | undefined): NewEvent[] {
+  const { maxCostUsd } = session.config.limits;
+  if (spent === undefined || maxCostUsd === undefined) return [];
+  if (spent.before >= NEAR * maxCostUsd || spent.after < NEAR * maxCostUsd) return [];
+  const data = { limit: "cost", used: spent.after, max: maxCostUsd } as const;
+  return [{ type: "limit:near", step: input.step, data }];
+}
+
+/** For the Web UI, which shows the sum. Rounded, since it stands in the history. */
+export function costFacts(sessionUsd: number | undefined, stepUsd: number | null | undefined) {
+  if (sessionUsd !== undefined) return { costUsd: sessionUsd };
+  return stepUsd == null ? {} : { stepCostUsd: Number(stepUsd.toFixed(6)) };
+}

@@ -1,17 +1,16 @@
-/** Gathers, masks and writes the live pieces of an answer for watchers, in the background. */
+/** Publishes an answer's pieces while they arrive; those that no one watches are written once a second, for all answers in one statement. */
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { Store } from "../store/db.ts";
-import { appendEvents, type ChunkRow, type Notifier } from "../store/events.ts";
+import { appendEvents, type ChunkRow, type Notifier, type Pieces } from "../store/events.ts";
 import type { ModelDelta } from "../model/model.ts";
-import type { ChunkBatch, WaitingPieces } from "./chunk-batch.ts";
-import { WrittenCall } from "./written-call.ts";
+import { databaseErrorOf } from "../store/database-error.ts";
 
 /**
- * Least time between two writes while someone watches. Source: survey of durable engines, D16 (50–100 ms); watchers should see a
+ * Least time between two writes while someone watches. Chosen: durable engines take 50 to 100 ms; watchers should see a
  * piece within 300 ms.
  */
 export const WATCHED_MS = 60;
-/** Pieces come gathered; those that come together are written together. Source: ours, a turn or two of a busy event loop. */
+/** Pieces come gathered; those that come together are written together. Chosen: a turn or two of a busy event loop. */
 const TOGETHER_MS = 10;
 
 interface WriterDeps {
@@ -124,5 +123,97 @@ export class ChunkWriter implements WaitingPieces {
         appendEvents(this.#deps.store.db, sessionId, epoch, [{ type: "llm:thinking", step, attempt, data }]),
       )
       .then(this.#wake, () => undefined);
+  }
+}
+
+/** How much of an answer, in ms, a crash may lose. Source: requirement 9, at most 20 commits in a step of 10 s. */
+const GATHER_MS = 1_000;
+
+/** An answer with pieces that wait to be written. */
+export interface WaitingPieces {
+  readonly at: Omit<Pieces, "chunks">;
+  take(): readonly ChunkRow[];
+  /** Resolves when the pieces that were taken earlier are written. Never rejects. */
+  writing: Promise<void>;
+}
+
+export class ChunkBatch {
+  readonly #append: (answers: readonly Pieces[]) => Promise<void>;
+  readonly #waiting = new Set<WaitingPieces>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(append: (answers: readonly Pieces[]) => Promise<void>) {
+    this.#append = append;
+  }
+
+  /** Writes the answer's waiting pieces together with the others, within a second. */
+  add(answer: WaitingPieces): void {
+    this.#waiting.add(answer);
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      const sessions = new Set<string>();
+      // One answer per session: an attempt that was thought dead may still receive pieces beside the current attempt.
+      this.write(
+        [...this.#waiting].filter(({ at }) => !sessions.has(at.sessionId) && sessions.add(at.sessionId)),
+      );
+      for (const left of this.#waiting) this.add(left);
+    }, GATHER_MS);
+  }
+
+  /** Removes an answer: its pieces were written, or are not wanted any more. */
+  remove(answer: WaitingPieces): void {
+    this.#waiting.delete(answer);
+  }
+
+  /** Writes the waiting pieces of these answers now. Pieces that cannot be written are lost to watchers, not to the transcript. */
+  write(answers: readonly WaitingPieces[]): void {
+    for (const answer of answers) this.#waiting.delete(answer);
+    const pieces = answers
+      .map((answer) => ({ ...answer.at, chunks: answer.take() }))
+      .filter(({ chunks }) => chunks.length > 0);
+    if (pieces.length === 0) return;
+    const done = Promise.all(answers.map(({ writing }) => writing))
+      .then(() => this.#append(pieces))
+      .catch((error: unknown) =>
+        databaseErrorOf(error)?.final === true ? this.#eachAlone(pieces) : undefined,
+      );
+    for (const answer of answers) answer.writing = done;
+  }
+
+  /** Writes each session's pieces alone, so that text that Postgres refuses does not cost other sessions theirs. */
+  async #eachAlone(pieces: readonly Pieces[]): Promise<void> {
+    if (pieces.length > 1) await Promise.allSettled(pieces.map((answer) => this.#append([answer])));
+  }
+}
+
+/** Arguments are shown from this length on; shorter ones arrive at once. Chosen: some five lines. */
+const TOLD_FROM_CHARS = 400;
+
+export class WrittenCall {
+  readonly #name: string;
+  readonly #stream: ReturnType<Sanitizer["stream"]>;
+  #held: string | undefined = "";
+
+  constructor(name: string, sanitizer: Sanitizer) {
+    this.#name = sanitizer.clean(name);
+    this.#stream = sanitizer.stream();
+  }
+
+  /** @returns the chunks to publish with this piece of the arguments */
+  push(piece: string): ChunkRow[] {
+    if (this.#held === undefined) return [{ chunkType: "tool-input", text: this.#stream.push(piece) }];
+    this.#held += piece;
+    if (this.#held.length < TOLD_FROM_CHARS) return [];
+    const text = this.#stream.push(this.#held);
+    this.#held = undefined;
+    return [
+      { chunkType: "tool-name", text: this.#name },
+      { chunkType: "tool-input", text },
+    ];
+  }
+
+  end(): ChunkRow[] {
+    return this.#held === undefined ? [{ chunkType: "tool-input", text: this.#stream.end() }] : [];
   }
 }

@@ -1,21 +1,27 @@
-/** What follows a request without an answer: a stop, another attempt, another model, a compaction, or the end. */
+/** What follows a request that brought no answer: a stop, another attempt, another model, a compaction, or the end; and what it cost. */
 import { budgetOf } from "../config/run-policy.ts";
 import type { StepOutcome } from "../contract/activities.ts";
 import { sizeFacts } from "../context/context-size.ts";
-import { ModelError } from "../model/model.ts";
-import { failureOf, limitMs, mayStepIn } from "./model-failure.ts";
-import { keepInterrupted } from "./store-answer.ts";
-import type { StepContext } from "./step-context.ts";
-import { emitEvents } from "./step-events.ts";
-import { hasLargerAnswer } from "../store/model-calls.ts";
+import { ModelError, type ModelAnswer, type ModelErrorClass } from "../model/model.ts";
+import { failureOf, limitMs, mayStepIn, ONE_MORE_TRY, outOfRoom } from "./model-failure.ts";
+import { keepInterrupted, billOf } from "./store-answer.ts";
+import { type StepContext, emitEvents } from "./step-context.ts";
+import { hasLargerAnswer, hasEarlierCall, type ModelCallRow, recordCall } from "../store/model-calls.ts";
 import { setWindow } from "../store/session-settings.ts";
-import { estimatedCostUsd, failedAlike, recordWasted } from "./wasted-call.ts";
+import { answerCostUsd, costUsd } from "../config/cost.ts";
+import { cutChars } from "../text/cut.ts";
+import { estimateText } from "../text/tokens.ts";
+import { reportCall } from "../runtime/telemetry/report.ts";
+import type { Budget } from "../contract/budget.ts";
+import { answerTokens } from "../config/budget.ts";
+import type { ModelTarget } from "../config/model-target.ts";
+import { appendEvents } from "../store/events.ts";
 
-/** A fallback model does not let people wait longer. Source: ours, the longest pause between two attempts. */
+/** A fallback model does not let people wait longer. Chosen: the longest pause between two attempts. */
 const LONG_MS = 120_000;
-/** Attempts after which a request for which there is no room at the moment counts as one that does not fit. Source: ours, two minutes. */
+/** Attempts after which a request for which there is no room at the moment counts as one that does not fit. Chosen: two minutes. */
 const PASSING_ATTEMPTS = 8;
-/** A window with less room than this beside prefix and answer is no session's. Source: ours, a short task and a result. */
+/** A window with less room than this beside prefix and answer is no session's. Chosen: a short task and a result. */
 const LEAST_ROOM_TOKENS = 500;
 
 /** The part of the answer that arrived. */
@@ -102,4 +108,132 @@ async function overflowed(step: StepContext, error: ModelError): Promise<StepOut
 function hasRoom({ session, measure }: StepContext, windowTokens: number): boolean {
   const { limitTokens } = budgetOf({ ...session.config, contextWindow: windowTokens }, measure.prefixTokens);
   return limitTokens - measure.prefixTokens * measure.ratio >= LEAST_ROOM_TOKENS;
+}
+
+/** Failures after which a provider bills its input and output without reporting the amount. Chosen: by what they mean. */
+const BILLED: ReadonlySet<string> = new Set<ModelErrorClass>(["silent", "too-long", "malformed"]);
+
+/**
+ * The estimated cost in USD of a request without reported usage: by our token count, with the cached share of the last request
+ * that had usage. Null if the price is not known.
+ * @param said the part of the answer that arrived
+ */
+function estimatedCostUsd({ session, size, rows }: StepContext, said: string): number | null {
+  const { price, tier } = session.config;
+  const last = rows.findLast((row) => row.usage !== undefined)?.usage;
+  const share = last === undefined || !(last.input > 0) ? 0 : (last.cached ?? 0) / last.input;
+  const input = size.next.tokens;
+  return costUsd(price, { input, cached: Math.round(share * input), output: estimateText(said) }, { tier });
+}
+
+/**
+ * Records a request that was, or may have been, billed for nothing. Without reported usage its cost is an estimate; such a row has
+ * a cost and no tokens.
+ * @param said the part of the answer that arrived before the failure
+ */
+async function recordWasted(
+  step: StepContext,
+  error: string,
+  {
+    answer,
+    finish,
+    said = "",
+  }: { readonly answer?: ModelAnswer; readonly finish: string; readonly said?: string },
+): Promise<void> {
+  const { sanitizer, store } = step.deps;
+  const unbilled = said !== "" || BILLED.has(finish) ? estimatedCostUsd(step, said) : null;
+  const bill: ModelCallRow = {
+    ...billOf(step),
+    status: "wasted",
+    error: cutChars(sanitizer.clean(error), 1_000),
+    finish,
+    usage: answer?.usage,
+    costUsd: answer === undefined ? unbilled : answerCostUsd(step.session.config, answer),
+  };
+  reportCall(step, bill, step.session.config);
+  await recordCall(store.db, bill);
+}
+
+/** Whether an earlier attempt at this step failed in the same way; queried only if that decides anything. */
+function failedAlike(step: StepContext, kind: ModelErrorClass): boolean | Promise<boolean> {
+  if (!ONE_MORE_TRY.has(kind)) return false;
+  return hasEarlierCall(step.deps.store.db, { ...placeOf(step), attempt: step.scope.attempt }, kind);
+}
+
+/** Whether thinking used up an earlier answer of this step. */
+export function thoughtInVain(step: StepContext): boolean | Promise<boolean> {
+  return step.input.again === true && hasEarlierCall(step.deps.store.db, placeOf(step), "length");
+}
+
+function placeOf({ session, input }: StepContext) {
+  return { sessionId: session.id, epoch: session.epoch, step: input.step, model: session.config.model };
+}
+
+/** How much room an answer was given, in tokens. */
+export interface Room {
+  readonly tokens: number;
+  /** More room than at first, because thinking used up the previous answer. */
+  readonly isMore: boolean;
+}
+
+type Limits = Pick<ModelTarget, "maxOutput" | "moreOutput">;
+
+/** @param isMore whether thinking used up the previous answer */
+export function answerRoom(limits: Limits, budget: Budget, usedTokens: number, isMore: boolean): Room {
+  const most = isMore ? largest(limits) : limits.maxOutput;
+  return { tokens: answerTokens(budget, most, usedTokens), isMore };
+}
+
+/**
+ * What follows an answer whose output tokens were used up by thinking: once, the same step with more room, or after a compaction if
+ * the conversation leaves no room; then the end. With the same room, the model would use it up by thinking again.
+ */
+export function afterUsedUp(
+  room: Room,
+  limits: Limits,
+  budget: Budget,
+  usedTokens: number,
+): "again" | "compact" | "end" {
+  if (room.isMore) return "end";
+  if (answerRoom(limits, budget, usedTokens, true).tokens > room.tokens) return "again";
+  return room.tokens < largest(limits) ? "compact" : "end";
+}
+
+function largest({ maxOutput, moreOutput = maxOutput }: Limits): number {
+  return Math.max(maxOutput, moreOutput);
+}
+
+/** @throws EmptyAnswer (fatal) if thinking used up all that the model can write, and no other model steps in */
+export async function emptyAnswer(
+  step: StepContext,
+  { answer, room, budget }: { readonly answer: ModelAnswer; readonly room: Room; readonly budget: Budget },
+): Promise<StepOutcome> {
+  const { deps, session, input, scope, size } = step;
+  const { config, epoch } = session;
+  const usage = answer.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0 };
+  if (answer.finish !== "length") {
+    const why = answer.reason === undefined ? undefined : deps.sanitizer.clean(answer.reason);
+    const said = why === undefined ? "The answer was empty." : `The answer was empty: ${why}`;
+    await recordWasted(step, said, { answer, finish: answer.finish });
+    return { kind: "empty", usage, ...(why === undefined ? {} : { reason: why }), epoch };
+  }
+  const used = size.next;
+  const next = afterUsedUp(room, config, budget, used.tokens);
+  const failure = outOfRoom(config.model, room.tokens);
+  const said = `${config.model} used up its ${room.tokens} tokens of output by thinking and said nothing.`;
+  const more = answerRoom(config, budget, used.tokens, true).tokens;
+  const message = {
+    again: `${said} It is asked once more, with ${more}.`,
+    compact: `${said} The conversation is compacted to make room for more.`,
+    end: failure.message,
+  }[next];
+  await recordWasted(step, said, { answer, finish: answer.finish });
+  const data = { class: "used-up", message, retryInMs: null, final: next === "end" };
+  const event = { type: "llm:error", step: input.step, attempt: scope.attempt, data } as const;
+  await appendEvents(deps.store.db, session.id, epoch, [event]);
+  deps.notifier.wake(session.id);
+  if (next === "again") return { kind: "empty", usage, epoch };
+  if (next === "compact") return { kind: "overflow", by: "provider", context: sizeFacts(size), epoch };
+  if (input.hasFallback === true) return { kind: "unavailable", reason: "used-up", epoch };
+  throw failure;
 }

@@ -10,7 +10,7 @@ import { loadedNotes, type FolderNotes } from "../store/transcript.ts";
 import type { Session } from "../store/sessions.ts";
 import { touchedFile, touchedFolders } from "../tools/touched-folders.ts";
 
-/** Source: ours: a quarter of what coding agents read of a root file at most, and that much in all. */
+/** Chosen: a quarter of what coding agents read of a root file at most, and that much in all. */
 const MAX_FILE_BYTES = 8 * 1024;
 const MAX_SESSION_BYTES = 32 * 1024;
 /** Paths that are safe to show as an attribute and in lists. */

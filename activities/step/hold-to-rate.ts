@@ -9,7 +9,7 @@ import { appendEvents } from "../store/events.ts";
 import { OPEN_MS, renew, reserve, settle } from "../store/rates.ts";
 import type { Session } from "../store/sessions.ts";
 
-/** The longest random delay of a retry, so that requests that wait for the same minute do not all come at once. Source: ours. */
+/** The longest random delay of a retry, so that requests that wait for the same minute do not all come at once. */
 const SPREAD_MS = 2_000;
 
 export interface RateHolder {

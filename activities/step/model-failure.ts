@@ -1,4 +1,4 @@
-/** What a provider's failure means for the run: a retry, after how long, or the end. Pure. */
+/** What a provider's failure means for the run: a retry, after how long, or the end. */
 import type { ApplicationFailure } from "@temporalio/common";
 import { fatal, retryable } from "../contract/failures.ts";
 import type { ModelError, ModelErrorClass } from "../model/model.ts";
@@ -17,7 +17,7 @@ export interface ModelFailure {
  */
 export const ONE_MORE_TRY: ReadonlySet<ModelErrorClass> = new Set(["malformed", "too-long"]);
 
-/** A shorter wait is the next attempt's of the same activity. Source: ours; a timer of the run costs some events. */
+/** A shorter wait is the next attempt's of the same activity. Chosen: a timer of the run costs some events. */
 const SHORT_MS = 10_000;
 
 /** How long the run itself waits for the end of a limit, in ms; undefined if an attempt's delay is enough, or no end is known. */

@@ -15,12 +15,11 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { holdToModels } from "../runtime/hold-to-policy.ts";
 import { appendChunks } from "../store/events.ts";
-import { withAskedModel } from "./asked-model.ts";
-import { withChangedTools } from "./changed-tools.ts";
-import { ChunkBatch } from "./chunk-batch.ts";
+import { withAskedModel } from "./step-context.ts";
+import { withChangedTools, takeServerTools } from "./catalogues.ts";
+import { ChunkBatch } from "./chunk-writer.ts";
 import { deliverGuidance } from "./deliver-guidance.ts";
-import { takeServerTools } from "./server-tools.ts";
-import { raisedLimit } from "./spent.ts";
+import { raisedLimit } from "./budget.ts";
 import { takeStep } from "./take-step.ts";
 
 /** Attempts of one step, two minutes apart at most, so that a step outlasts an outage of an hour. */

@@ -20,14 +20,20 @@ import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer } from "../store/transcript.ts";
 import { runInCharge } from "../store/runs.ts";
 import { lockRun } from "../store/session-locks.ts";
-import { storedContent } from "./stored-content.ts";
-import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
+import {
+  storedContent,
+  aboutOf,
+  callFacts,
+  serversOf,
+  judgeAnswer,
+  doubtOf,
+  refusalNews,
+  refusedParts,
+  wasAskedForLess,
+} from "./answer-facts.ts";
 import { boundedInput } from "../store/call-events.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
-import { doubtOf } from "./doubtful-bill.ts";
-import { judgeAnswer } from "./judge-answer.ts";
-import { refusalNews, refusedParts, wasAskedForLess } from "./refusal-news.ts";
-import { costFacts, nearLimit, spentWith, withLost } from "./spent.ts";
+import { costFacts, nearLimit, spentWith, withLost } from "./budget.ts";
 import type { StepContext } from "./step-context.ts";
 
 const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };

@@ -8,14 +8,13 @@
  */
 import type { RunConfig } from "../config/agent-config.ts";
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import { finishCompaction, type CompactionContext } from "./finish-compaction.ts";
+import { finishCompaction, type CompactionContext } from "./store-compaction.ts";
 import { compact } from "../compaction/compact.ts";
 import type { Compaction, CompactionInput, Summarise } from "../compaction/compaction.ts";
-import { withAskedModel } from "./asked-model.ts";
-import { sizeAtTrigger } from "./counted-size.ts";
+import { withAskedModel } from "./step-context.ts";
+import { sizeAtTrigger, contextSizeOf, measureOf, type Measure } from "../context/context-size.ts";
 import { deliverDrained } from "./deliver-guidance.ts";
 import { createSummariser, SummariserLimited, summariserOf, SummariserUnavailable } from "./summariser.ts";
-import { contextSizeOf, measureOf, type Measure } from "../context/context-size.ts";
 import type { Budget } from "../contract/budget.ts";
 import { tokensOf } from "../transcript/boundary.ts";
 import type { TokenRatio } from "../contract/request-size.ts";

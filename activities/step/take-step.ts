@@ -3,13 +3,13 @@ import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import type { ModelStepInput, StepOutcome } from "../contract/activities.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
-import { measureOf, sizeFacts } from "../context/context-size.ts";
+import { measureOf, sizeFacts, sizeAtLimit } from "../context/context-size.ts";
 import { type BuiltMessages, buildMessages, type Prefix } from "../context/request.ts";
 import type { ModelAnswer } from "../model/model.ts";
 import { saysNothing } from "../model/answer.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
-import { interruptOpenCalls, missingEnd } from "../runtime/interrupt-open-calls.ts";
+import { interruptOpenCalls, missingEnd, endTasks } from "../runtime/interrupt-open-calls.ts";
 import { appendEvents } from "../store/events.ts";
 import { loadView } from "../store/load-view.ts";
 import type { Session } from "../store/sessions.ts";
@@ -17,17 +17,18 @@ import { announceSwitch, setWindow } from "../store/session-settings.ts";
 import { callsOf } from "../store/transcript.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { viewSize } from "../transcript/size.ts";
-import { sizeAtLimit } from "./counted-size.ts";
-import type { ChunkBatch } from "./chunk-batch.ts";
-import { ChunkWriter, WATCHED_MS } from "./chunk-writer.ts";
-import { emptyAnswer, roomFor, type Room } from "./empty-answer.ts";
-import { endTasks } from "./end-tasks.ts";
-import { afterFailure, type Received } from "./failed-request.ts";
+import { type ChunkBatch, ChunkWriter, WATCHED_MS } from "./chunk-writer.ts";
+import {
+  emptyAnswer,
+  answerRoom,
+  type Room,
+  afterFailure,
+  type Received,
+  thoughtInVain,
+} from "./failed-request.ts";
 import { holdToRate } from "./hold-to-rate.ts";
 import { answerFacts, storeAnswer } from "./store-answer.ts";
-import type { StepContext } from "./step-context.ts";
-import { emitEvents, eventsOfRequest } from "./step-events.ts";
-import { thoughtInVain } from "./wasted-call.ts";
+import { type StepContext, emitEvents, eventsOfRequest } from "./step-context.ts";
 
 /**
  * How long pieces are gathered. Watched: as long as between two writes, so that no piece waits twice. Unwatched: half of what a
@@ -62,7 +63,7 @@ export async function takeStep(
 
   const built = await buildMessages(deps.store.db, rows, session.config.input, session.config.model);
   await reportSwitch(step);
-  const room = roomFor(session.config, budget, context.used, await thoughtInVain(step));
+  const room = answerRoom(session.config, budget, context.used, await thoughtInVain(step));
   const answered = await ask(step, { ...request, built, room });
   if ("outcome" in answered) return answered.outcome;
   const { answer } = answered;

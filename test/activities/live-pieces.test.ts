@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
-import { ChunkBatch } from "../../activities/step/chunk-batch.ts";
+import { ChunkBatch } from "../../activities/step/chunk-writer.ts";
 import { appendChunks, readEvents } from "../../activities/store/events.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { resolveConfig } from "../../client/config/config.ts";

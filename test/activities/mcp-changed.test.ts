@@ -1,7 +1,7 @@
 /** When a session takes what a server lists by now. */
 import { expect, test } from "vitest";
 import type { McpToolEntry } from "../../activities/contract/tools.ts";
-import { digestOf, noteListed, withChangedTools } from "../../activities/step/changed-tools.ts";
+import { digestOf, noteListed, withChangedTools } from "../../activities/step/catalogues.ts";
 import { keepCatalogue, loadCatalogues } from "../../activities/store/mcp.ts";
 import type { Session } from "../../activities/store/sessions.ts";
 import { sessionEvents } from "../support/session-events.ts";

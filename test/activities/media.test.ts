@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { buildMessages } from "../../activities/context/request.ts";
-import { refusedParts } from "../../activities/step/refusal-news.ts";
+import { refusedParts } from "../../activities/step/answer-facts.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { blobs, sessions } from "../../activities/store/schema/index.ts";
 import { loadRatio } from "../../activities/store/model-calls.ts";

@@ -140,8 +140,8 @@ test("ARCHITECTURE's order of the loop is that of the code", () => {
   inOrder(body("activities/step/run-tool.ts", "runTool"), [
     "claimCall(",
     "hasEnded(",
-    "invoke(",
-    "return store(",
+    "performCall(",
+    "return storeResult(",
   ]);
 });
 

@@ -2,8 +2,7 @@
 import { and, asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { ChunkBatch } from "../../activities/step/chunk-batch.ts";
-import { ChunkWriter } from "../../activities/step/chunk-writer.ts";
+import { ChunkBatch, ChunkWriter } from "../../activities/step/chunk-writer.ts";
 import { loadBill } from "../../activities/store/model-calls.ts";
 import { modelCalls } from "../../activities/store/schema/index.ts";
 import { appendChunks, appendEvents, readEvents } from "../../activities/store/events.ts";

@@ -19,7 +19,7 @@ import { createSession } from "../../activities/store/sessions.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { insertMessage, takeSequences } from "../../activities/store/transcript.ts";
 import { createSummarize } from "../../activities/step/summarize.ts";
-import { createUndoCompaction } from "../../activities/step/undo-compaction.ts";
+import { createUndoCompaction } from "../../activities/step/store-compaction.ts";
 import { rowsOf } from "./rows.ts";
 import type { TestDatabase } from "./test-database.ts";
 import { configOf } from "./run-config.ts";

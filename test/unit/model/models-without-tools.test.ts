@@ -7,7 +7,7 @@ import { resolveModel as resolve } from "../../../activities/config/models.ts";
 import { resolveRun } from "../../../activities/config/resolve-run.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { prefixOf } from "../../../activities/context/request.ts";
-import { toolsToTake } from "../../../activities/step/server-tools.ts";
+import { toolsToTake } from "../../../activities/step/catalogues.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
 
 const resolveModel = (name: string, models: Record<string, ModelConfig>) =>

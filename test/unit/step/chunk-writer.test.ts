@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
-import { ChunkBatch } from "../../../activities/step/chunk-batch.ts";
-import { ChunkWriter } from "../../../activities/step/chunk-writer.ts";
+import { ChunkBatch, ChunkWriter } from "../../../activities/step/chunk-writer.ts";
 import type { Store } from "../../../activities/store/db.ts";
 import type { Notifier, Pieces } from "../../../activities/store/events.ts";
 

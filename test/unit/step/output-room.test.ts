@@ -1,7 +1,7 @@
 /** The token limit of an answer, and the next one after thinking used it up. */
 import { describe, expect, it } from "vitest";
 import { budgetFor } from "../../../activities/config/budget.ts";
-import { afterUsedUp, roomFor } from "../../../activities/step/empty-answer.ts";
+import { afterUsedUp, answerRoom } from "../../../activities/step/failed-request.ts";
 
 const budget = budgetFor(32_000, { triggerRatio: 0.8 });
 const limits = { maxOutput: 2_000, moreOutput: 8_000 };
@@ -13,10 +13,10 @@ describe("an answer whose limit thinking used up [S13]", () => {
     ["ends if the model is not known to write more", { maxOutput: 2_000 }, 5_000, false, "end"],
     ["has the conversation compacted if that leaves no room", { maxOutput: 8_000 }, 27_000, false, "compact"],
   ] as const)("%s", (_, given, used, isMore, next) => {
-    expect(afterUsedUp(roomFor(given, budget, used, isMore), given, budget, used)).toBe(next);
+    expect(afterUsedUp(answerRoom(given, budget, used, isMore), given, budget, used)).toBe(next);
   });
 
   it("never gets more than the window has left", () => {
-    expect(roomFor({ maxOutput: 2_000, moreOutput: 30_000 }, budget, 20_000, true).tokens).toBe(11_000);
+    expect(answerRoom({ maxOutput: 2_000, moreOutput: 30_000 }, budget, 20_000, true).tokens).toBe(11_000);
   });
 });

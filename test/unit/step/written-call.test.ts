@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
-import { WrittenCall } from "../../../activities/step/written-call.ts";
+import { WrittenCall } from "../../../activities/step/chunk-writer.ts";
 
 const SECRET = "sk-live-0123456789abcdef0123456789abcdef";
 

@@ -1,5 +1,4 @@
-/** Lists the tools of a session's MCP servers once, so that its prompt does not change when a server does. */
-import { digestOf } from "./changed-tools.ts";
+/** The tools that MCP servers and the operator add to a session: taken once, so that its prompt does not change when a server does. */
 import { isRemote, type McpServer } from "../config/mcp-settings.ts";
 import type { McpCatalogue, McpToolEntry } from "../contract/tools.ts";
 import { reasonOf } from "../contract/errors.ts";
@@ -11,11 +10,16 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
-import { keepCatalogue, loadCatalogues } from "../store/mcp.ts";
+import { keepCatalogue, loadCatalogues, keepNext, takeNext } from "../store/mcp.ts";
 import type { Session } from "../store/sessions.ts";
 import { estimateTools } from "../contract/request-size.ts";
 import { toolSpec } from "../tools/index.ts";
 import { mcpToolsOf } from "../tools/mcp-tools.ts";
+import { noteOwnTools } from "../store/session-settings.ts";
+import { OWN_TOOLS } from "../tools/own/own-tools.ts";
+import { createHash } from "node:crypto";
+import type { ModelStepInput } from "../contract/activities.ts";
+import { lastRound } from "../store/compactions.ts";
 
 type ToolsDeps = Pick<AgentDeps, "store" | "notifier" | "sanitizer" | "mcp">;
 type Named = readonly [name: string, settings: McpServer];
@@ -158,4 +162,74 @@ async function ask(
 function loginNeeded(server: string, message: string) {
   const command = `longhaul mcp login ${server}`;
   return message.includes(command) ? [{ server, command }] : [];
+}
+
+/**
+ * A session takes the tools of the worker that opens it first, and keeps them: the prompt in front of its messages does
+ * not change with a deploy. A session that was made from such a session takes them when it is opened.
+ */
+export async function takeOwnTools(
+  { store, ownTools }: Pick<AgentDeps, "store" | "ownTools">,
+  session: Session,
+  isFirst: boolean,
+): Promise<Session> {
+  const isDue = isFirst || session.config.ownTools === true;
+  const has = session.catalogues?.some(({ server }) => server === OWN_TOOLS) === true;
+  if (ownTools === undefined || ownTools.byName.size === 0 || !isDue || has) return session;
+  await store.db.transaction(async (tx) => {
+    await keepCatalogue(tx, session, ownTools.catalogue);
+    await noteOwnTools(tx, session.id);
+  });
+  const catalogues = await loadCatalogues(store.db, session.id);
+  return { ...session, config: { ...session.config, ownTools: true }, catalogues };
+}
+
+/** Equal for equal lists of tools. */
+export const digestOf = (tools: readonly McpToolEntry[]): string =>
+  createHash("sha256").update(JSON.stringify(tools)).digest("hex");
+
+/**
+ * Compares a server's list with the session's, and reports a difference once. The prompt keeps the old list, so that providers'
+ * caches stay valid; the new one is applied when the prompt changes anyway: after a compaction, and when a person writes.
+ */
+export async function noteListed(
+  { store, notifier, sanitizer }: Pick<AgentDeps, "store" | "notifier" | "sanitizer">,
+  session: Pick<Session, "id" | "epoch">,
+  current: McpCatalogue,
+  listed: { readonly era: string; readonly tools: readonly McpToolEntry[]; readonly step: number },
+): Promise<void> {
+  const tools = cleanDeep(listed.tools, sanitizer.clean) as readonly McpToolEntry[];
+  const digest = digestOf(tools);
+  const isSame = digest === current.digest;
+  if (isSame && current.next === undefined) return;
+  const [before, after] = [namesOf(current.tools), namesOf(tools)];
+  const removed = before.filter((name) => !after.includes(name));
+  const added = after.filter((name) => !before.includes(name));
+  const round = await lastRound(store.db, session.id);
+  const next = isSame ? null : { digest, round, removed, era: listed.era, tools };
+  if (!(await keepNext(store.db, session.id, current, next))) return;
+  const data = { server: current.server, added, removed };
+  await appendEvents(store.db, session.id, session.epoch, [{ type: "mcp:changed", step: listed.step, data }]);
+  notifier.wake(session.id);
+}
+
+const namesOf = (tools: readonly McpToolEntry[]) => tools.map(({ name }) => name);
+
+/** The session with the lists that are applied at this step; the same one if there are none. */
+export async function withChangedTools(
+  { store }: Pick<AgentDeps, "store">,
+  session: Session,
+  { guidance, parked, round }: Pick<ModelStepInput, "guidance" | "parked" | "round">,
+): Promise<Session> {
+  const isSaid = guidance.length > 0 || parked === true || session.hasWaiting;
+  const due = (session.catalogues ?? []).filter(
+    ({ next }) => next !== undefined && (isSaid || (round !== undefined && round > next.round)),
+  );
+  if (due.length === 0) return session;
+  await takeNext(
+    store.db,
+    session.id,
+    due.map(({ server }) => server),
+  );
+  return { ...session, catalogues: await loadCatalogues(store.db, session.id) };
 }

@@ -1,9 +1,14 @@
-/** Stores a compaction's result in one transaction, and returns facts for the workflow. */
-import type { ActivityScope } from "../runtime/activity-scope.ts";
+/** How a compaction ends: its summary is stored and checked, or its newest round is undone. */
+import { type ActivityScope, inScope } from "../runtime/activity-scope.ts";
 import type { StoredMessage } from "../contract/message.ts";
-import { contextSizeOf, type Measure } from "../context/context-size.ts";
+import { contextSizeOf, type Measure, measureOf } from "../context/context-size.ts";
 import { tokensSaved } from "../transcript/view.ts";
-import type { SummarizeInput, CompactionOutcome } from "../contract/activities.ts";
+import type {
+  SummarizeInput,
+  CompactionOutcome,
+  UndoCompactionInput,
+  UndoneFacts,
+} from "../contract/activities.ts";
 import type { ContextSize } from "../contract/request-size.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { superseded } from "../contract/failures.ts";
@@ -16,6 +21,9 @@ import { lockRun } from "../store/session-locks.ts";
 import { reportRound } from "../runtime/telemetry/report.ts";
 import type { StrategyName } from "../config/strategies.ts";
 import type { Compaction } from "../compaction/compaction.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { prefixOf } from "../context/request.ts";
+import { undoAndAnnounce } from "../store/undo-compaction.ts";
 
 /** Everything that was loaded for one compaction. */
 export interface CompactionContext {
@@ -182,4 +190,37 @@ function viewAfter(compaction: CompactionContext, outcome: Compacted, epoch: num
   const kept = rows.filter((row) => !gone.has(row.sequence));
   const at = kept.findIndex((row) => row.position > outcome.position);
   return at === -1 ? [...kept, summary] : kept.toSpliced(at, 0, summary);
+}
+
+/**
+ * Undoes the newest compaction, between two steps.
+ *
+ * Idempotency key: the request's id, which the round's event keeps. Side effects: one transaction with marks and event.
+ * Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
+ */
+export function createUndoCompaction(deps: AgentDeps) {
+  return (input: UndoCompactionInput): Promise<UndoneFacts> =>
+    inScope(deps, (scope) => undoCompaction(deps, scope, input));
+}
+
+async function undoCompaction(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  { step, requestId }: UndoCompactionInput,
+): Promise<UndoneFacts> {
+  const { db } = deps.store;
+  const session = await enterSession(deps, scope, { step, phase: "model" });
+  const undone = await db.transaction(async (tx) => {
+    if (!(await lockRun(tx, session.id, scope.runId))) {
+      throw superseded("no compaction was undone");
+    }
+    return undoAndAnnounce(tx, { id: session.id, epoch: session.epoch, step }, requestId);
+  });
+  deps.notifier.wake(session.id);
+  const rows = await loadView(db, session.id);
+  const prefix = prefixOf(session, deps.tools);
+  const context = contextSizeOf(rows, measureOf(session, prefix));
+  return undone === undefined
+    ? { kind: "nothing", reason: "No compaction round is left to undo.", context }
+    : { kind: "undone", round: undone.round, context };
 }
