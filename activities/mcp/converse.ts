@@ -1,8 +1,7 @@
 /** Brings a call from its stored state to its result: sends it, continues it with answers, or follows its task. */
 import { isInputRequiredResult, type Client } from "@modelcontextprotocol/client";
-import { LeaveRunning } from "../tools/failure.ts";
+import { LeaveRunning, type ToolContext, type ToolResult } from "../tools/tool.ts";
 import { oneLine } from "../tools/paths.ts";
-import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import { answersTo, questionsFor } from "./elicitation.ts";
 import { failedCall, unknownEnd } from "./failures.ts";
 import type { AskedQuestions, CallState, McpCall } from "./mcp.ts";

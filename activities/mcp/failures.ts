@@ -7,9 +7,8 @@ import {
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
 import { isNetworkTrouble, passes, theirWords } from "../contract/errors.ts";
-import { failure } from "../tools/failure.ts";
+import { failure, type ToolResult } from "../tools/tool.ts";
 import { oneLine } from "../tools/paths.ts";
-import type { ToolResult } from "../tools/tool.ts";
 import { McpFailure, type McpCall } from "./mcp.ts";
 
 /** What went wrong, as a clause. */

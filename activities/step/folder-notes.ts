@@ -8,7 +8,7 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { NewEvent } from "../store/event.ts";
 import { loadedNotes, type FolderNotes } from "../store/transcript.ts";
 import type { Session } from "../store/sessions.ts";
-import { touchedFile, touchedFolders } from "../tools/touched-folders.ts";
+import { touchedFile, touchedFolders } from "../tools/paths.ts";
 
 /** Chosen: a quarter of what coding agents read of a root file at most, and that much in all. */
 const MAX_FILE_BYTES = 8 * 1024;

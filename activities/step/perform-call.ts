@@ -14,7 +14,7 @@ import { toolLimitsOf } from "../config/run-policy.ts";
 import { findTool } from "../tools/index.ts";
 import { sessionTools } from "../tools/session-tools.ts";
 import { invokeTool, type InvokedTool } from "../tools/invoke.ts";
-import { LeaveRunning } from "../tools/failure.ts";
+import { LeaveRunning, type McpCalls, type OwnCalls } from "../tools/tool.ts";
 import { randomUUID } from "node:crypto";
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpCatalogue } from "../contract/tools.ts";
@@ -25,9 +25,8 @@ import { appendEvents } from "../store/events.ts";
 import { keepFound, noteMcpState } from "../store/mcp.ts";
 import { serverAnswers } from "../store/questions.ts";
 import { callSpanId, traceOf, traceparentOf } from "../store/traces.ts";
-import type { McpCalls, OwnCalls } from "../tools/tool.ts";
 import { noteListed, connectedFacts } from "./catalogues.ts";
-import { callOwnTool } from "../tools/own/call-own-tool.ts";
+import { callOwnTool } from "../tools/own/own-tools.ts";
 
 export interface CallInHand {
   readonly session: Session;

@@ -1,12 +1,9 @@
 import { z } from "zod";
 import type { SandboxFiles, FileAnswer } from "../sandbox/sandbox.ts";
-import { failure, ToolFailure } from "./failure.ts";
+import { failure, ToolFailure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { parsePatch, type PatchOperation } from "./patch-parse.ts";
-import type { Draft, FileState } from "./patch-drafts.ts";
-import { planPatch } from "./patch-plan.ts";
-import { operationState, type OperationState } from "./patch-resume.ts";
+import { type Draft, type FileState, planPatch, operationState, type OperationState } from "./patch-plan.ts";
 import { showName } from "./paths.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   patch: z.string().min(1).describe("From `*** Begin Patch` to `*** End Patch`."),

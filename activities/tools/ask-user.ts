@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { ToolFailure } from "./failure.ts";
-import { typedTool } from "./tool.ts";
+import { ToolFailure, typedTool } from "./tool.ts";
 
-/** A person may be away for long; after this time the default is used. Source: ours. */
+/** A person may be away for long; after this time the default is used. */
 const MAX_TIMEOUT_SECONDS = 30 * 86_400;
 
 const words = (max: number) => z.string().trim().min(1).max(max);

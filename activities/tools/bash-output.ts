@@ -2,10 +2,9 @@ import { z } from "zod";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { readBytes } from "../sandbox/command-output.ts";
 import { terminalText } from "../sandbox/terminal-text.ts";
-import { diskNote } from "./disk-note.ts";
-import { failure } from "./failure.ts";
+import { diskNote } from "./bash-result.ts";
+import { failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { oneLine } from "./paths.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   id: z.string(),

@@ -2,12 +2,10 @@ import { z } from "zod";
 import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { lastWholeLine } from "../contract/calls.ts";
 import { cutTail } from "../text/cut.ts";
-import { bashResult } from "./bash-result.ts";
+import { bashResult, networkNote } from "./bash-result.ts";
 import { outputOf } from "../sandbox/command-output.ts";
-import { failure, LeaveRunning } from "./failure.ts";
-import { networkNote } from "./network-note.ts";
+import { failure, LeaveRunning, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { oneLine, workspacePath } from "./paths.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { type ToolLimits } from "../contract/tools.ts";
 
 const input = z.strictObject({

@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { failure } from "./failure.ts";
-import { typedTool } from "./tool.ts";
+import { failure, typedTool } from "./tool.ts";
 
 export const DELEGATE = "delegate";
-/** Longest task; longer ones belong in a file of the workspace. Source: ours, some 5,000 tokens. */
+/** Longest task; longer ones belong in a file of the workspace. Chosen: some 5,000 tokens. */
 const MAX_TASK_CHARS = 20_000;
 
 export const delegateInput = z.strictObject({

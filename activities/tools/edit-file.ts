@@ -1,14 +1,18 @@
 import { z } from "zod";
 import { writeText } from "../text/encoding.ts";
 import type { SandboxFiles } from "../sandbox/sandbox.ts";
-import { changeView } from "./change-view.ts";
-import { applyEdit, type EditOutcome, type EditRequest, type MatchKind } from "./edit-match.ts";
-import { accepted, failure } from "./failure.ts";
-import { omissionLine } from "./omission.ts";
+import {
+  changeView,
+  applyEdit,
+  type EditOutcome,
+  type EditRequest,
+  type MatchKind,
+  omissionLine,
+} from "./text-match.ts";
+import { accepted, failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
-import { byLook } from "./same-look.ts";
+import { byLook } from "./real-path.ts";
 import { readTextFile } from "./text-file.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string(),

@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { ToolFailure } from "./failure.ts";
-import { typedTool } from "./tool.ts";
+import { ToolFailure, typedTool } from "./tool.ts";
 
-/** Longest plan: people read it as a whole. Source: ours. */
+/** Longest plan: people read it as a whole. */
 const MAX_PLAN_CHARS = 20_000;
 
 const input = z.strictObject({

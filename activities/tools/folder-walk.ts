@@ -3,6 +3,7 @@
  * rest, each repository's own. What a pattern or path names is looked at whatever the rules say, and what is left out is told.
  */
 import { oneLine, showName } from "./paths.ts";
+import { WORKSPACE } from "../config/sandbox-settings.ts";
 
 /**
  * Bash functions, after `runOnPath`'s `$root` and `$target`. `walk_target NAMED` writes the names of files below the target to
@@ -112,5 +113,134 @@ export function whatWasLeftOut(err: string): Walked {
       count: [...rule(`${left} ${left === 1 ? "entry" : "entries"}`), ...troubles],
       troubles,
     },
+  };
+}
+
+/** Patterns for names as models write them: one, or several with commas between them. */
+export interface GlobList {
+  /** Regular expressions over `./` and a path relative to the workspace; empty: no condition. */
+  readonly wanted: string;
+  readonly unwanted: string;
+  /** Names without wildcards in the patterns, one a line: what ignore rules do not hide. */
+  readonly named: string;
+}
+
+/** In one name. More can take practically forever to match, and no name needs them. */
+const MAX_STARS = 8;
+
+/**
+ * @param folder where the search begins, relative to the workspace: a pattern with a slash is relative to it, or to the workspace
+ * @throws SyntaxError if a pattern is no glob, or has too many stars
+ */
+export function globList(given: string, folder: string): GlobList {
+  const patterns = listOf(given).map((pattern) => pattern.replace(/^(!?)(?:\.\/)+/, "$1"));
+  if (patterns.some((pattern) => pattern.split("/").some((part) => part.split("*").length - 1 > MAX_STARS)))
+    throw new SyntaxError("too many stars in one name");
+  const wanted = patterns.filter((pattern) => !pattern.startsWith("!"));
+  const unwanted = patterns.filter((pattern) => pattern.startsWith("!")).map((pattern) => pattern.slice(1));
+  const names = wanted
+    .flatMap((pattern) => pattern.split(/[/{},]/))
+    .filter((part) => part !== "" && !/[*?[\]\\]/.test(part));
+  return { wanted: sourceOf(wanted, folder), unwanted: sourceOf(unwanted, folder), named: names.join("\n") };
+}
+
+function sourceOf(patterns: readonly string[], folder: string): string {
+  const below = folder === "." ? "" : `(?:${escaped(`${folder}/`)})?`;
+  return patterns
+    .map((pattern) => {
+      const isAbsolute = pattern.startsWith(`${WORKSPACE}/`);
+      const source = globToRegExp(isAbsolute ? pattern.slice(WORKSPACE.length) : pattern).source;
+      return source.startsWith("^") ? `^\\./${isAbsolute ? "" : below}${source.slice(1)}` : source;
+    })
+    .map((source) => `(?:${source})`)
+    .join("|");
+}
+
+const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+
+/** `*.ts,*.js`, also with a blank, `;` or `|`; a list in JSON. Commas in braces and sets belong to the pattern. */
+function listOf(given: string): string[] {
+  const parts: string[] = [];
+  let depth = 0;
+  let part = "";
+  for (const char of unquoted(given)) {
+    if ("{[".includes(char)) depth += 1;
+    if ("}]".includes(char)) depth = Math.max(0, depth - 1);
+    if (depth === 0 && ",;|\n".includes(char)) {
+      parts.push(part);
+      part = "";
+    } else part += char;
+  }
+  const found = [...parts, part].map((one) => one.trim()).filter((one) => one !== "");
+  // Blanks separate only what could not be one name: each piece has a star.
+  return found.flatMap((one) => {
+    const pieces = one.split(/\s+/);
+    return pieces.every((piece) => piece.includes("*")) ? pieces : [one];
+  });
+}
+
+function unquoted(given: string): string {
+  const list = /^\s*\[\s*("(?:[^"\\]|\\.)*"(?:\s*,\s*"(?:[^"\\]|\\.)*")*)\s*\]\s*$/.exec(given)?.[1];
+  return list === undefined ? given : list.replace(/"((?:[^"\\]|\\.)*)"/g, "$1");
+}
+
+/** A parsed piece at the start of the remaining glob. */
+interface Piece {
+  readonly source: string;
+  /** Number of the glob's characters that it covers. */
+  readonly length: number;
+  /** 1 if a group opens here, -1 if one closes. */
+  readonly nesting?: 1 | -1;
+}
+
+/**
+ * Converts a glob, as ripgrep reads it, into a regular expression over relative paths. A pattern without a
+ * slash matches in any folder; `*` and `?` stay within a name, `**` does not; `[…]` and `{a,b}` as in a shell.
+ */
+export function globToRegExp(glob: string): RegExp {
+  const anchored = glob.startsWith("/") ? glob.slice(1) : glob;
+  const start = glob.includes("/") ? "^" : "(?:^|/)";
+  let source = "";
+  let depth = 0;
+  let at = 0;
+  while (at < anchored.length) {
+    const rest = anchored.slice(at);
+    const piece = wildcard(rest) ?? set(rest) ?? alternative(rest, depth) ?? literal(rest);
+    source += piece.source;
+    depth += piece.nesting ?? 0;
+    at += piece.length;
+  }
+  return new RegExp(`${start}${source}${")".repeat(depth)}$`, "s");
+}
+
+function wildcard(rest: string): Piece | undefined {
+  if (rest.startsWith("**/")) return { source: "(?:[^/]+/)*", length: 3 };
+  if (rest.startsWith("**")) return { source: ".*", length: 2 };
+  if (rest.startsWith("*")) return { source: "[^/]*", length: 1 };
+  return rest.startsWith("?") ? { source: "[^/]", length: 1 } : undefined;
+}
+
+function set(rest: string): Piece | undefined {
+  const found = /^\[([!^]?)(\]?[^\]/]+)\]/.exec(rest);
+  if (found === null) return undefined;
+  const [whole, negation, members = ""] = found;
+  const escaped = members.replace(/[\\\]^]/g, "\\$&");
+  return { source: `[${negation === "" ? "" : "^"}${escaped}]`, length: whole.length };
+}
+
+/** `{a,b}`. @param depth number of open groups */
+function alternative(rest: string, depth: number): Piece | undefined {
+  if (rest.startsWith("{") && rest.includes("}")) return { source: "(?:", length: 1, nesting: 1 };
+  if (depth === 0) return undefined;
+  if (rest.startsWith("}")) return { source: ")", length: 1, nesting: -1 };
+  return rest.startsWith(",") ? { source: "|", length: 1 } : undefined;
+}
+
+function literal(rest: string): Piece {
+  const isEscaped = rest.startsWith("\\") && rest.length > 1;
+  const char = rest.charAt(isEscaped ? 1 : 0);
+  return {
+    source: /[\\^$.*+?()[\]{}|/]/.test(char) ? `\\${char}` : char,
+    length: isEscaped ? 2 : 1,
   };
 }

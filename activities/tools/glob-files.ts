@@ -1,10 +1,8 @@
 import { z } from "zod";
-import { failure } from "./failure.ts";
-import { FOLDER_WALK, whatWasLeftOut } from "./folder-walk.ts";
-import { type GlobList, globList } from "./glob-lists.ts";
+import { failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { FOLDER_WALK, whatWasLeftOut, type GlobList, globList } from "./folder-walk.ts";
 import { showName, workspacePath } from "./paths.ts";
 import { runOnPath } from "./sandbox-program.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   pattern: z.string().min(1).describe("Glob; without a slash it matches in every folder."),

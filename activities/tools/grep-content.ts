@@ -1,11 +1,9 @@
 import { z } from "zod";
 import { cutChars } from "../text/cut.ts";
-import { FOLDER_WALK, whatWasLeftOut } from "./folder-walk.ts";
-import { type GlobList, globList } from "./glob-lists.ts";
+import { FOLDER_WALK, whatWasLeftOut, type GlobList, globList } from "./folder-walk.ts";
 import { runOnPath } from "./sandbox-program.ts";
-import { failure } from "./failure.ts";
+import { failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { type ToolLimits } from "../contract/tools.ts";
 
 const input = z.strictObject({

@@ -1,15 +1,20 @@
-/** Runs one tool call, from its name and raw input to a bounded result. Pure orchestration: no engine, no database. */
+/** Runs one tool call, from its name and raw input to a bounded result. */
 import { MAX_RESULT_CHARS } from "../config/run-policy.ts";
 import { cutChars, truncateText } from "../text/cut.ts";
 import { editDistance } from "../text/lists.ts";
 import type { FilePart, ToolOutcome } from "../contract/message.ts";
 import { changeRuns, cutStreams, type Streams } from "../text/streams.ts";
-import { describeInput, describeUnread } from "./describe-input.ts";
-import { failure, ToolFailure } from "./failure.ts";
+import { describeInput, describeUnread, readCall, type WrittenCall } from "./reading/read-call.ts";
+import {
+  failure,
+  ToolFailure,
+  type ServerAsks,
+  type Tool,
+  type ToolContext,
+  type ToolResult,
+} from "./tool.ts";
 import { findTool, type ToolRegistry } from "./index.ts";
 import { oneLine } from "./paths.ts";
-import { readCall, type WrittenCall } from "./reading/read-call.ts";
-import type { ServerAsks, Tool, ToolContext, ToolResult } from "./tool.ts";
 
 export interface ToolCall extends Omit<WrittenCall, "toolName"> {
   readonly name: string;

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { describeState, noSuchCommand } from "./bash-output.ts";
-import { failure } from "./failure.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   id: z.string(),

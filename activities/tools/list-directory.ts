@@ -1,9 +1,8 @@
 import { z } from "zod";
 import type { FileEntry } from "../sandbox/sandbox.ts";
-import { accepted } from "./failure.ts";
-import { byLook } from "./same-look.ts";
+import { accepted, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { byLook } from "./real-path.ts";
 import { showName, showSize, workspacePath } from "./paths.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string().optional(),

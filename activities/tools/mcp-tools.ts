@@ -1,23 +1,21 @@
-/** Adds the tools of a session's MCP servers to the worker's own. Pure. */
+/** Adds the tools of a session's MCP servers to the worker's own. */
 import { z } from "zod";
 import type { RunConfig } from "../config/agent-config.ts";
 import { isListed, isRemote, type McpServer } from "../config/mcp-settings.ts";
 import type { McpCatalogue, McpToolEntry } from "../contract/tools.ts";
 import { estimateTools } from "../contract/request-size.ts";
-import { acceptedName } from "./accepted-name.ts";
-import { acceptedSchema } from "./accepted-schema.ts";
-import { failure } from "./failure.ts";
+import { acceptedName, acceptedSchema } from "./accepted-schema.ts";
+import { failure, typedTool, type Tool } from "./tool.ts";
 import { createToolRegistry, toolSpec, type ToolRegistry } from "./index.ts";
 import { OWN_TOOLS, ownTool } from "./own/own-tools.ts";
 import { searchTools } from "./search-tools.ts";
-import { typedTool, type Tool } from "./tool.ts";
 
 /**
- * Share of the window above which the servers' descriptions move behind a search. Source: ours; people report servers
+ * Share of the window above which the servers' descriptions move behind a search. Chosen: people report servers
  * that fill half of it.
  */
 const MAX_SHARE = 0.1;
-/** Most servers' tools shown, besides ours and those found later. Source: ours; OpenAI and Groq accept 128 in all. */
+/** Most servers' tools shown, besides ours and those found later. Chosen: OpenAI and Groq accept 128 in all. */
 const MAX_SHOWN = 80;
 
 /** The name under which the model calls a server's tool: `server__tool`, with a hash if it does not fit. */

@@ -1,5 +1,5 @@
-/** Applying the chunks of one file. Pure. */
-import { keepOwnCharacters, plainCharacters } from "./plain-characters.ts";
+/** Applying the chunks of one file. */
+import { keepOwnCharacters, plainCharacters } from "./text-match.ts";
 import type { PatchChunk, PatchLine } from "./patch-parse.ts";
 
 export type ChunksOutcome =

@@ -1,9 +1,9 @@
 /**
- * The Begin/End Patch grammar. Pure. Markers may be padded with blanks; a here-document or a code fence around the
- * patch is stripped, because models sometimes write one. Source: survey of coding agents (case 27).
+ * The Begin/End Patch grammar. Markers may be padded with blanks; a here-document or a code fence around the
+ * patch is stripped, because models sometimes write one. Coding agents do the same.
  */
 import { cutChars } from "../text/cut.ts";
-import { ToolFailure } from "./failure.ts";
+import { ToolFailure } from "./tool.ts";
 
 export interface PatchLine {
   readonly kind: "context" | "remove" | "add";

@@ -1,17 +1,23 @@
-/** Computes each file's new state from a parsed patch and the current files. Nothing is written here. */
-import { join, parse } from "node:path/posix";
+/** From a parsed patch to the writes that it takes: files as they will be, and what an earlier attempt has done. */
+import { join, parse, relative } from "node:path/posix";
 import { cutChars } from "../text/cut.ts";
 import { readText, writeText } from "../text/encoding.ts";
-import type { SandboxFiles } from "../sandbox/sandbox.ts";
-import { accepted, ToolFailure } from "./failure.ts";
-import { omissionLine } from "./omission.ts";
-import { applyChunks, type ChunksOutcome } from "./patch-apply.ts";
-import { createDrafts, type Draft, type Drafts, type FileState } from "./patch-drafts.ts";
+import type { SandboxFiles, FileEntry } from "../sandbox/sandbox.ts";
+import { accepted, ToolFailure } from "./tool.ts";
+import { omissionLine } from "./text-match.ts";
+import { applyChunks, type ChunksOutcome, reversed } from "./patch-apply.ts";
 import { changesLines, type PatchChunk, type PatchOperation } from "./patch-parse.ts";
 import { showName, workspacePath } from "./paths.ts";
-import type { RealPlace } from "./real-place.ts";
-import { lookOf, lookRemark, showLook } from "./same-look.ts";
-import { decodeText, rewritten } from "./text-file.ts";
+import {
+  type RealPlace,
+  filesView,
+  realPlace,
+  type View,
+  lookOf,
+  lookRemark,
+  showLook,
+} from "./real-path.ts";
+import { decodeText, rewritten, readWholeFile, readTextFile } from "./text-file.ts";
 
 export interface PatchPlan {
   /** Only files that the patch changes. */
@@ -158,4 +164,135 @@ function notFound(name: string, outcome: Extract<ChunksOutcome, { ok: false }>):
   }
   const after = anchor === undefined || lines.length === 1 ? "" : ` after "@@ ${cutChars(anchor, 100)}"`;
   return `These lines are at line ${elsewhere} of ${name}, above the place where the patch looks for them${after}:\n${shown}\nPut the chunks of a file in the order of its lines. A line after @@ must come before the lines of its chunk.`;
+}
+
+/** The files that a patch touches, each once whatever names the patch gives it, as they are in the patch so far. */
+export interface FileState {
+  /** Undefined if the contents cannot be restored: a link, a device, a file too large to hold. */
+  readonly bytes: Uint8Array | undefined;
+  /** Lets a write detect that someone else wrote; undefined for what is not a file, or not written yet. */
+  readonly hash?: string;
+  /** Undefined: keep the existing file's mode. */
+  readonly mode?: number | undefined;
+}
+
+/** `after` is the same object as `before` until the patch changes it; undefined means no file. `path` has no links. */
+export interface Draft {
+  readonly path: string;
+  readonly before: FileState | undefined;
+  after: FileState | undefined;
+}
+
+interface Drafts {
+  /** Where a path of the patch leads, after the operations so far. `byLook`: see `realPlace`. */
+  place(given: string, byLook: boolean): Promise<RealPlace>;
+  /** The file at a real path, or the place for a new one. @throws ToolFailure if it cannot be read whole */
+  load(path: string): Promise<Draft>;
+  /** A link itself is removed, not its target; binary and large files are removed like any other. */
+  loadForRemoval(place: RealPlace): Promise<Draft>;
+  changed(): Draft[];
+  readonly view: View;
+}
+
+function createDrafts(files: SandboxFiles): Drafts {
+  const drafts = new Map<string, Draft>();
+  const view = viewWith(filesView(files), drafts);
+  const keep = (path: string, before: FileState | undefined): Draft => {
+    const draft: Draft = { path, before, after: before };
+    drafts.set(path, draft);
+    return draft;
+  };
+  return {
+    view,
+    place: (given, byLook) => realPlace(view, workspacePath(given).relative, { byLook }),
+    load: async (path) => {
+      const known = drafts.get(path);
+      if (known !== undefined) return known;
+      const read = await readWholeFile(files, path);
+      return keep(path, !read.ok && read.reason === "not-found" ? undefined : accepted(read));
+    },
+    loadForRemoval: async ({ entry, kind }) => {
+      const known = drafts.get(entry);
+      if (known !== undefined) return known;
+      return keep(entry, await beforeRemoval(files, entry, kind));
+    },
+    changed: () => [...drafts.values()].filter(({ before, after }) => before !== after),
+  };
+}
+
+/** The files as the patch has made them so far. */
+function viewWith(disk: View, drafts: ReadonlyMap<string, Draft>): View {
+  const at: View["at"] = async (path) => {
+    const draft = drafts.get(path);
+    if (draft !== undefined && draft.after !== draft.before)
+      return draft.after === undefined ? undefined : { kind: "file" };
+    const isNewFolder = [...drafts.values()].some((one) => one.after && one.path.startsWith(`${path}/`));
+    return (await disk.at(path)) ?? (isNewFolder ? { kind: "folder" } : undefined);
+  };
+  return {
+    at,
+    alike: async (folder, name) => {
+      const made = [...drafts.keys()].map((path) => relative(folder, path).split("/")[0] ?? "");
+      const mine = made.filter((other) => lookOf(other) === lookOf(name));
+      const there: string[] = [];
+      for (const other of new Set([...(await disk.alike(folder, name)), ...mine]))
+        if ((await at(join(folder, other))) !== undefined) there.push(other);
+      return there;
+    },
+  };
+}
+
+async function beforeRemoval(
+  files: SandboxFiles,
+  path: string,
+  kind: FileEntry["kind"] | undefined,
+): Promise<FileState | undefined> {
+  if (kind === undefined) return undefined;
+  if (kind === "folder") throw new ToolFailure(`${showName(path)} is a folder: remove it with bash.`);
+  if (kind !== "file") return { bytes: undefined };
+  const whole = await readWholeFile(files, path);
+  if (!whole.ok && whole.reason === "failed") {
+    const head = await files.read(path, { maxBytes: 1 });
+    if (head.ok) return { bytes: undefined, hash: head.hash, mode: head.mode };
+  }
+  return accepted(whole);
+}
+
+/** What an attempt of a patch whose outcome is unknown has done. */
+export type OperationState = "to do" | "done" | "not clear";
+
+/** The state of one operation, as the files show it. */
+export async function operationState(
+  files: SandboxFiles,
+  operation: PatchOperation,
+): Promise<OperationState> {
+  const find = (given: string) =>
+    realPlace(filesView(files), workspacePath(given).relative, { byLook: true });
+  const read = async (file: string | undefined): Promise<string | undefined> => {
+    if (file === undefined) return undefined;
+    const answer = await readTextFile(files, file);
+    return answer.ok ? answer.text : undefined;
+  };
+  const place = await find(operation.path);
+  // A file that is not text still exists.
+  if (operation.kind === "delete") return place.kind === undefined ? "done" : "to do";
+  const now = await read(place.content);
+  if (operation.kind === "add") {
+    if (place.kind === undefined) return "to do";
+    return now === operation.text ? "done" : "not clear";
+  }
+  const { chunks, moveTo } = operation;
+  const aim = moveTo === undefined ? place : await find(moveTo);
+  const isMove = aim.kind === undefined ? moveTo !== undefined : aim.content !== place.content;
+  if (isMove && place.kind !== undefined) {
+    // Written there and not yet removed here?
+    const planned = now === undefined ? undefined : applyChunks(now, chunks);
+    return planned?.ok === true && planned.text === (await read(aim.content)) ? "not clear" : "to do";
+  }
+  const fits = (text: string | undefined, lines: typeof chunks) =>
+    text !== undefined && applyChunks(text, lines).ok;
+  if (isMove) return fits(await read(aim.content), reversed(chunks)) ? "done" : "not clear";
+  const isToDo = fits(now, chunks);
+  if (isToDo === fits(now, reversed(chunks))) return "not clear";
+  return isToDo ? "to do" : "done";
 }

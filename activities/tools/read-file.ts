@@ -3,12 +3,11 @@ import { cutChars } from "../text/cut.ts";
 import { imageTypeOf } from "../store/media.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 import { formWords, type FoundText, readText } from "../text/encoding.ts";
-import { accepted, failure } from "./failure.ts";
+import { accepted, failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { showName, showSize, workspacePath } from "./paths.ts";
-import { byLook } from "./same-look.ts";
+import { byLook } from "./real-path.ts";
 import { notUtf8 } from "./text-file.ts";
 import { runOnPath } from "./sandbox-program.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string().describe("Relative to /workspace, or absolute inside it."),

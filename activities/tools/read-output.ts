@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { failure } from "./failure.ts";
+import { failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { oneLine } from "./paths.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   handle: z.string().describe("From the notice in that result."),

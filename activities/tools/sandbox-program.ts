@@ -2,10 +2,9 @@
 import { randomBytes } from "node:crypto";
 import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { readBytes } from "../sandbox/command-output.ts";
-import { ToolFailure } from "./failure.ts";
+import { ToolFailure, type ToolContext } from "./tool.ts";
 import { showName } from "./paths.ts";
-import { lookRemark, pathAlike } from "./same-look.ts";
-import type { ToolContext } from "./tool.ts";
+import { lookRemark, pathAlike } from "./real-path.ts";
 
 const GRACE_MS = 200;
 

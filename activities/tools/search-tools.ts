@@ -1,15 +1,14 @@
 /** Finds tools that are not in the request, and makes them callable. */
 import { z } from "zod";
 import { cutChars } from "../text/cut.ts";
-import { failure } from "./failure.ts";
+import { failure, typedTool, type Tool, type ToolContext, type ToolResult } from "./tool.ts";
 import { oneLine } from "./paths.ts";
-import { typedTool, type Tool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   query: z.string().min(1).describe("A few words on what the tool should do, or its name."),
 });
 
-/** Most tools that one search makes callable. Source: ours, some 4,000 tokens of descriptions. */
+/** Most tools that one search makes callable. Chosen: some 4,000 tokens of descriptions. */
 const MAX_FOUND = 10;
 const DESCRIPTION_CHARS = 300;
 

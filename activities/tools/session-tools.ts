@@ -1,13 +1,14 @@
-/** Which of the worker's tools a session has. Pure. */
+/** Which of the worker's tools a session has, adapted to a workspace in a folder other than /workspace. */
 import { type RunConfig, questionSettings } from "../config/agent-config.ts";
 import type { Session } from "../store/sessions.ts";
 import { askUser } from "./ask-user.ts";
 import { DELEGATE } from "./delegate.ts";
-import { toolIn } from "./elsewhere.ts";
 import { exitPlan } from "./exit-plan.ts";
-import { createToolRegistry, type ToolRegistry } from "./index.ts";
+import { createToolRegistry, type ToolRegistry, toolSpec } from "./index.ts";
 import { withMcpTools } from "./mcp-tools.ts";
-import type { Tool } from "./tool.ts";
+import type { Tool, ToolResult } from "./tool.ts";
+import path from "node:path/posix";
+import { inFolder, WORKSPACE } from "../config/sandbox-settings.ts";
 
 /** What a planning session has besides the read-only tools: the sandbox prevents its commands from writing. */
 const PLANNING = new Set(["bash", "bash_output", "kill_process"]);
@@ -51,4 +52,53 @@ function isOffered(tool: Tool, { mode, isPlanning, delegates }: ReturnType<typeo
   if (tool.name === exitPlan.name) return isPlanning && mode === "ask";
   if (tool.name === DELEGATE && !delegates) return false;
   return !isPlanning || (tool.onlyReads ?? tool.readOnly) || PLANNING.has(tool.name);
+}
+
+/** The same tool with `folder` in its texts, accepting paths inside it. */
+export function toolIn(tool: Tool, folder: string): Tool {
+  // Descriptions by an MCP server, or of the operator's own tools, do not refer to our workspace.
+  if (tool.server !== undefined || tool.isOwn === true) return tool;
+  const { description, inputSchema } = toolSpec(tool);
+  return {
+    ...tool,
+    description: inFolder(description, folder),
+    inputSchema: JSON.parse(inFolder(JSON.stringify(inputSchema), folder)) as Record<string, unknown>,
+    run: async (input, context) =>
+      named(await tool.run(fromFolder(tool.name, input, folder), context), folder),
+  };
+}
+
+/** Only errors are our own texts, so output stays unchanged. */
+const named = (result: ToolResult, folder: string): ToolResult =>
+  result.isError === true && result.exitCode === undefined
+    ? { ...result, text: inFolder(result.text, folder) }
+    : result;
+
+const PATHS = ["path", "cwd"];
+/** The tool whose pattern consists of paths. */
+const GLOB = "glob_files";
+const PATCH_LINE = /^(\*\*\* (?:Add File|Update File|Delete File|Move to): )(\/.*)$/gm;
+
+function fromFolder(tool: string, input: unknown, folder: string): unknown {
+  if (typeof input !== "object" || input === null) return input;
+  return Object.fromEntries(
+    Object.entries(input).map(([name, value]: [string, unknown]) => {
+      if (typeof value !== "string") return [name, value];
+      if (PATHS.includes(name) || (tool === GLOB && name === "pattern"))
+        return [name, inWorkspace(value, folder)];
+      if (name !== "patch") return [name, value];
+      return [
+        name,
+        value.replace(PATCH_LINE, (_, mark: string, given: string) => mark + inWorkspace(given, folder)),
+      ];
+    }),
+  );
+}
+
+/** A path as the tools expect it; a place elsewhere is refused under the name given. */
+function inWorkspace(given: string, folder: string): string {
+  if (!given.startsWith("/")) return given;
+  const inside = path.relative(folder, given);
+  if (inside === "") return WORKSPACE;
+  return inside === ".." || inside.startsWith("../") ? given : `${WORKSPACE}/${inside}`;
 }

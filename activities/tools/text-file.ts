@@ -1,7 +1,7 @@
 /** Reads a whole text file from the sandbox, with what must be kept when it is written back. */
 import type { FileAnswer, SandboxFiles } from "../sandbox/sandbox.ts";
 import { formWords, type FoundText, readText, type TextForm, writeText } from "../text/encoding.ts";
-import { ToolFailure } from "./failure.ts";
+import { ToolFailure } from "./tool.ts";
 import { showName, showSize } from "./paths.ts";
 
 /** Largest file that the editing tools load into memory. Larger text is data, better handled by a program. */

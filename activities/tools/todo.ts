@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { failure } from "./failure.ts";
+import { failure, typedTool, type ToolResult } from "./tool.ts";
 import { oneLine } from "./paths.ts";
-import { typedTool, type ToolResult } from "./tool.ts";
 
 const item = z.strictObject({
   content: z.string().trim().min(1).max(500),

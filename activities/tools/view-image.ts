@@ -1,10 +1,9 @@
 import { z } from "zod";
-import { accepted, failure } from "./failure.ts";
+import { accepted, failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { imageTypeOf } from "../store/media.ts";
-import { byLook } from "./same-look.ts";
+import { byLook } from "./real-path.ts";
 import { showName, showSize, workspacePath } from "./paths.ts";
 import { MAX_IMAGE_BYTES as MAX_BYTES, storeImage } from "./store-image.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string(),

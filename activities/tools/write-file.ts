@@ -2,12 +2,11 @@ import { z } from "zod";
 import { type FoundText, readText } from "../text/encoding.ts";
 import type { FileAnswer, SandboxFiles } from "../sandbox/sandbox.ts";
 import { countLines } from "../text/cut.ts";
-import { accepted, failure } from "./failure.ts";
-import { omissionLine } from "./omission.ts";
+import { accepted, failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { omissionLine } from "./text-match.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
-import { byLook } from "./same-look.ts";
+import { byLook } from "./real-path.ts";
 import { readWholeFile, rewritten } from "./text-file.ts";
-import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string(),

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { serverNote } from "../../client/setup/model-servers.ts";
 import { listNames } from "../../client/console/format.ts";
-import { changeView } from "../../activities/tools/change-view.ts";
+import { changeView } from "../../activities/tools/text-match.ts";
 import { namesOf } from "../../activities/workspace/sandbox-loss.ts";
 
 const named = (count: number) => Array.from({ length: count }, (_, index) => `n${index + 1}`);

@@ -3,7 +3,7 @@ import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { PUBLIC_REGISTRIES } from "../../activities/config/public-registries.ts";
 import { listedRegistries, registrySettings } from "../../activities/config/registry-settings.ts";
 import { refusedLately } from "../../activities/sandbox/docker/firewall-rules.ts";
-import { networkNote } from "../../activities/tools/network-note.ts";
+import { networkNote } from "../../activities/tools/bash-result.ts";
 
 const sandboxOf = (sandbox: object) => agentConfigSchema.parse({ sandbox }).sandbox;
 

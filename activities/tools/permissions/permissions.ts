@@ -1,11 +1,11 @@
 /**
  * Decides which calls run, which wait for a person's approval, and which are denied: rules in order, the last
  * matching one applies, and without a match the call runs. This is a convenience: the sandbox protects, not a
- * pattern. Pure.
+ * pattern.
  */
 import type { Grant } from "../../store/questions.ts";
 import { fitsPattern } from "../../text/lists.ts";
-import { relative, textField, touchedFiles } from "../touched-folders.ts";
+import { relative, textField, touchedFiles } from "../paths.ts";
 import { shellCommands, UNKNOWN } from "./shell-commands.ts";
 
 export interface PermissionRule {

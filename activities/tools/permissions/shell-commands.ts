@@ -1,6 +1,6 @@
 /**
  * Splits a shell text into its commands, each as one line of words, so that rules can be matched against them.
- * Programs that only start another one are removed. Pure.
+ * Programs that only start another one are removed.
  */
 import { forEachChild, parse, type Command, type SyntaxNode, type Word } from "unbash";
 
@@ -16,9 +16,9 @@ export interface ShellCommands {
   readonly isSure: boolean;
 }
 
-/** Nesting depth, such as `sh -c "sh -c …"`. Source: ours; real commands need less. */
+/** Nesting depth, such as `sh -c "sh -c …"`. Chosen: real commands need less. */
 const MAX_DEPTH = 8;
-/** A longer text is not read, and more commands neither: it is not sure what runs. Source: ours; it takes some 20 ms. */
+/** A longer text is not read, and more commands neither: it is not sure what runs. Chosen: it takes some 20 ms. */
 const MAX_CHARS = 60_000;
 const MAX_COMMANDS = 10_000;
 /** More parentheses would take the parser quadratic time. */

@@ -2,7 +2,7 @@
  * Reads JSON as models write it, where it has one plain meaning: with raw line breaks in strings, trailing commas, comments,
  * single quotes, Python's words, names without quotes, or without its last brackets. Where a reader would have to guess (a quote
  * inside a string that is not escaped, an escape that JSON has not), it says what is wrong and where. Libraries that repair JSON
- * take a guess there, and complete what was cut. Pure.
+ * take a guess there, and complete what was cut.
  */
 
 /** Where and why a text cannot be read. */
@@ -35,7 +35,7 @@ export function readLenient(text: string, closes: boolean): ReadValue[] {
   return new Reader(text, closes).values();
 }
 
-/** Source: ours; no tool has a schema of such a depth. */
+/** Chosen: no tool has a schema of such a depth. */
 const MAX_DEPTH = 100;
 const CLOSING: Readonly<Record<string, string>> = { '"': '"', "'": "'", "“": "”" };
 const UNTIL: Readonly<Record<string, RegExp>> = { '"': /[^"\\]+/y, "'": /[^'\\]+/y, "”": /[^”\\]+/y };

@@ -1,5 +1,5 @@
 /**
- * The one reader of a call's arguments where a model wrote them as text that is not a JSON object as it stands. Pure.
+ * The one reader of a call's arguments where a model wrote them as text that is not a JSON object as it stands.
  *
  * | written | read as |
  * |---|---|
@@ -21,7 +21,7 @@ export type ReadArguments =
   /** Why there is none, as sentences. */
   | { readonly reason: string };
 
-/** How often one JSON text may be inside another. Source: ours; reports show it once. */
+/** How often one JSON text may be inside another. Chosen: reports show it once. */
 const MAX_LAYERS = 3;
 const BEFORE_CHARS = 40;
 const AFTER_CHARS = 20;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
-import { LeaveRunning } from "../../../activities/tools/failure.ts";
+import { LeaveRunning } from "../../../activities/tools/tool.ts";
 import { defaultLimits } from "../../../activities/config/run-policy.ts";
 import { callTool, useFakeSandbox } from "../../support/tool-context.ts";
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { CommandState } from "../../../activities/sandbox/sandbox.ts";
-import { diskNote } from "../../../activities/tools/disk-note.ts";
+import { diskNote } from "../../../activities/tools/bash-result.ts";
 
 const base = { id: "c", startedAtMs: 0, outBytes: 0, errBytes: 0, outKept: 0, errKept: 0, durationMs: 1 };
 const exited = (exitCode: number, disk?: CommandState["disk"]): CommandState => ({

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { toolSpecs } from "../../../activities/tools/index.ts";
-import { toolIn } from "../../../activities/tools/elsewhere.ts";
+import { toolIn } from "../../../activities/tools/session-tools.ts";
 import { createToolRegistry, toolRegistry } from "../../../activities/tools/index.ts";
 import { typedTool, type ToolContext } from "../../../activities/tools/tool.ts";
 

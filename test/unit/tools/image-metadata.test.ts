@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { withoutMetadata } from "../../../activities/tools/image-metadata.ts";
+import { withoutMetadata } from "../../../activities/tools/store-image.ts";
 import { bigPng, DOT_PNG } from "../../support/images.ts";
 
 const SECRET = "s3cret-in-a-comment";

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { toolsConfigSchema } from "../../../activities/config/agent-config.ts";
 import { defaultLimits } from "../../../activities/config/run-policy.ts";
 import { SandboxLost } from "../../../activities/sandbox/sandbox.ts";
-import { ToolFailure } from "../../../activities/tools/failure.ts";
+import { ToolFailure, typedTool, type ToolContext, type ToolResult } from "../../../activities/tools/tool.ts";
 import { createToolRegistry, findTool, toolRegistry, toolSpecs } from "../../../activities/tools/index.ts";
 import {
   aboutCall,
@@ -11,7 +11,6 @@ import {
   type InvokedTool,
   type InvokeOptions,
 } from "../../../activities/tools/invoke.ts";
-import { typedTool, type ToolContext, type ToolResult } from "../../../activities/tools/tool.ts";
 import { callTool, createFakeMemory, useFakeSandbox } from "../../support/tool-context.ts";
 
 const sandbox = useFakeSandbox();

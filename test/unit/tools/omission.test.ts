@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { omissionLine } from "../../../activities/tools/omission.ts";
+import { omissionLine } from "../../../activities/tools/text-match.ts";
 
 it.each([
   "// ... rest of the code unchanged ...",

@@ -2,11 +2,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { callOwnTool } from "../../../activities/tools/own/call-own-tool.ts";
-import { ownTool, ownToolsOf } from "../../../activities/tools/own/own-tools.ts";
+import { callOwnTool, ownTool, ownToolsOf } from "../../../activities/tools/own/own-tools.ts";
 import { defineTool, type ToolDefinition } from "../../../activities/tools/own/define-tool.ts";
-import { LeaveRunning } from "../../../activities/tools/failure.ts";
-import type { ToolContext } from "../../../activities/tools/tool.ts";
+import { LeaveRunning, type ToolContext } from "../../../activities/tools/tool.ts";
 import { loadOwnTools } from "../../../worker/deps.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 

@@ -1,7 +1,7 @@
 /** What the searching tools look at: what git would, and what is named; what is left out is said. */
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { globList } from "../../../activities/tools/glob-lists.ts";
+import { globList } from "../../../activities/tools/folder-walk.ts";
 import { callTool, putFile, useFakeSandbox } from "../../support/tool-context.ts";
 
 const sandbox = useFakeSandbox();

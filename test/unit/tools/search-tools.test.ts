@@ -1,7 +1,7 @@
 import { symlink } from "node:fs/promises";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { globToRegExp } from "../../../activities/tools/glob-pattern.ts";
+import { globToRegExp } from "../../../activities/tools/folder-walk.ts";
 import { defaultLimits } from "../../../activities/config/run-policy.ts";
 import type { ToolContext } from "../../../activities/tools/tool.ts";
 import { callTool, useFakeSandbox, putFile } from "../../support/tool-context.ts";

@@ -1,9 +1,8 @@
 /** Edits and patches written with plain quotes, dashes and blanks in a file that has typographic ones, and the other way round. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { applyEdit } from "../../../activities/tools/edit-match.ts";
+import { applyEdit, plainCharacters } from "../../../activities/tools/text-match.ts";
 import { applyChunks } from "../../../activities/tools/patch-apply.ts";
-import { plainCharacters } from "../../../activities/tools/plain-characters.ts";
 
 const edit = (text: string, oldString: string, newString: string, replaceAll = false) => {
   const outcome = applyEdit(text, { oldString, newString, replaceAll });

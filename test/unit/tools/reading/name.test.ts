@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createToolRegistry, toolRegistry } from "../../../../activities/tools/index.ts";
-import { readName } from "../../../../activities/tools/reading/read-name.ts";
+import { readName } from "../../../../activities/tools/reading/read-call.ts";
 import { typedTool } from "../../../../activities/tools/tool.ts";
 
 const named = (name: string) =>

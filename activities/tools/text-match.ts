@@ -1,9 +1,7 @@
-/**
- * Finds where an edit applies. Pure. Exact matches first, then relaxations that cannot match the wrong place:
- * typographic characters, then whole lines but for trailing blanks or the same indentation shift. Line ends never count.
- * Never interior drift or anchors: other agents lost files that way (survey of coding agents opencode #24742).
- */
-import { keepOwnCharacters, plainCharacters } from "./plain-characters.ts";
+/** How text that a model wrote is matched with a file's: where an edit applies, look-alike characters, stand-ins for code, and how the change looks. */
+import { diffArrays, structuredPatch } from "diff";
+import { cutChars } from "../text/cut.ts";
+import { firstOf } from "../text/lists.ts";
 
 export interface EditRequest {
   readonly oldString: string;
@@ -25,7 +23,11 @@ interface Span {
   readonly replacement: string;
 }
 
-/** Applies one edit to a text; untouched text keeps its line ends, new text gets those of the file. */
+/**
+ * Applies one edit to a text; untouched text keeps its line ends, new text gets those of the file. Exact matches first, then
+ * relaxations that cannot match the wrong place: typographic characters, then whole lines but for trailing blanks or the same
+ * indentation shift. Line ends never count. Never interior drift or anchors: other agents lost files that way (opencode #24742).
+ */
 export function applyEdit(text: string, request: EditRequest): EditOutcome {
   const old = request.oldString.replaceAll("\r\n", "\n");
   const replacement = request.newString.replaceAll("\r\n", "\n");
@@ -176,4 +178,112 @@ function nearLines(text: string, old: string): number[] {
 
 function count(text: string, part: string): number {
   return text.split(part).length - 1;
+}
+
+/**
+ * Characters that models write another way than files have them: typographic dashes, quotes and blanks. One character
+ * becomes one, so a place in the plain text is the same place in the text itself.
+ */
+export function plainCharacters(text: string): string {
+  // oxlint-disable-next-line no-control-regex
+  if (/^[\u0000-\u009f]*$/.test(text)) return text;
+  return text
+    .replace(/[\u2010-\u2015\u2212\uFE58\uFE63\uFF0D]/g, "-")
+    .replace(/[\u2018-\u201B\u2032\u02BC]/g, "'")
+    .replace(/[\u201C-\u201F\u2033]/g, '"')
+    .replace(/[\u00A0\u1680\u2000-\u200A\u202F\u205F\u3000]/g, " ");
+}
+
+/**
+ * A new text for a place in a file: what it has in common with the old text, but for typographic characters, keeps the file's own
+ * characters.
+ */
+export function keepOwnCharacters(old: string, replacement: string): string {
+  const plainOld = plainCharacters(old);
+  if (plainOld === old && plainCharacters(replacement) === replacement) return replacement;
+  const words = (text: string): string[] => text.match(/[\p{L}\p{N}]+|[^\p{L}\p{N}]/gsu) ?? [];
+  const changes = diffArrays(words(plainOld), words(plainCharacters(replacement)), { maxEditLength: 2_000 });
+  if (changes === undefined) return replacement;
+  let result = "";
+  let atOld = 0;
+  let atNew = 0;
+  for (const { value, added, removed } of changes) {
+    const length = value.join("").length;
+    if (added === true) result += replacement.slice(atNew, atNew + length);
+    else if (removed !== true) result += old.slice(atOld, atOld + length);
+    if (added !== true) atOld += length;
+    if (removed !== true) atNew += length;
+  }
+  return result;
+}
+
+const CONTEXT_LINES = 2;
+const MAX_SHOWN_LINES = 60;
+const MAX_LINE_CHARS = 200;
+
+/** A short unified diff of a change with line numbers, for the model and for people. */
+export function changeView(before: string, after: string): string {
+  const patch = structuredPatch("a", "b", before, after, undefined, undefined, {
+    context: CONTEXT_LINES,
+    // A diff of a completely rewritten file is not worth the time.
+    maxEditLength: 2_000,
+    timeout: 1_000,
+  });
+  if (patch === undefined) return "(the change is too large to show)";
+  const lines = patch.hunks.flatMap((hunk) => [
+    `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`,
+    ...hunk.lines.map((line) => (line.length > MAX_LINE_CHARS ? `${cutChars(line, MAX_LINE_CHARS)}…` : line)),
+  ]);
+  const { shown, more } = firstOf(lines, MAX_SHOWN_LINES);
+  return [...shown, ...(more > 0 ? [`(${more} more lines of the change)`] : [])].join("\n");
+}
+
+/**
+ * Lines that stand for code that was left out ("// ... rest of the code unchanged"). Written to a file, they would delete that code,
+ * so the editing tools refuse them. Gemini CLI does the same.
+ *
+ * Prose is not meant: only a line that has nothing but the words of such a stand-in counts, with an ellipsis, or as a comment that
+ * says of the code that it is unchanged.
+ */
+const COMMENT = /^(?:\/\/+|#+|--+|\/\*+|<!--|;+|%+|"""|''')\s*/;
+/** Within a longer comment, or an item of a list. */
+const STAR = /^\*+\s+/;
+const COMMENT_TAIL = /\s*(?:\*\/|-->|"""|''')?$/;
+const ELLIPSIS = /^\s*[([{]?\s*(?:\.{3,}|…)|(?:\.{3,}|…)\s*[)\]}]?\s*$/;
+
+const CODE =
+  "(?:code|methods?|functions?|class(?:es)?|files?|contents?|lines?|implementations?|imports?|logic|tests?|bod(?:y|ies)|blocks?|sections?|parts?|definitions?|declarations?|fields?|propert(?:y|ies)|props|members?|variables?|constants?|styles?|rules?|cases?|routes?|handlers?|helpers?|components?|markup|scripts?|config|configuration|settings|text|module|things?|everything|else)";
+const SAME =
+  "(?:unchanged|unmodified|untouched|the same|same|as (?:is|it is|it was|they are|they were|before|above)|omitted|left out|elided|here|above|below|not shown|no changes?|same as (?:before|above|original)|identical)";
+const WHOSE = "(?:(?:the|this|that|your|our|all|all the|of the|of) )*";
+const WHICH = "(?:(?:rest|remainder|remaining|existing|other|previous|unchanged|same|original|earlier) )";
+const CODES = `(?:${CODE}(?:(?:,| and|,? or) |\\s))*${CODE}`;
+const STATE = `(?:,? ?\\(?(?:(?:(?:is|are|stays?|remains?|goes?|continues?|kept|keep|for brevity|unchanged|exactly|all|and|from|to) )*${SAME}(?: for brevity)?)\\)?)`;
+
+const STAND_IN = new RegExp(
+  `^(?:${WHOSE}${WHICH}${WHOSE}(?:${WHICH})?${CODES}${STATE}*|${WHOSE}${CODES}${STATE}+|(?:the )?(?:rest|remainder|remaining|unchanged|same as (?:before|above)|as before)${STATE}*)$`,
+  "i",
+);
+/** Without an ellipsis, the line must also say that nothing changes there. */
+const SAYS_SAME =
+  /\b(?:unchanged|unmodified|untouched|as (?:is|before)|(?:the|stays?|remains?) same|same as (?:before|above)|omitted|left out|no changes?)\b/i;
+
+/** The first such line of `text` that is not in `before`; undefined if there is none. */
+export function omissionLine(text: string, before: string): string | undefined {
+  for (const raw of text.split("\n")) {
+    const line = raw.trim();
+    if (line.length <= 120 && standsForCode(line) && !before.includes(line)) return line;
+  }
+  return undefined;
+}
+
+function standsForCode(line: string): boolean {
+  const bare = line.replace(COMMENT, "").replace(STAR, "").replace(COMMENT_TAIL, "");
+  const hasEllipsis = ELLIPSIS.test(bare);
+  if (!hasEllipsis && !(COMMENT.test(line) && SAYS_SAME.test(bare))) return false;
+  const words = bare
+    .replace(/^[\s([{.…]+|[\s)\]}.…]+$/g, "")
+    .replace(/\s*(?:\.{3,}|…)\s*/g, " ")
+    .replace(/\s+/g, " ");
+  return STAND_IN.test(words);
 }
