@@ -5,7 +5,7 @@
 import type { Client } from "@temporalio/client";
 import { describedRun, type RunStatus, whereFound, listRuns, readHistory } from "./runs.ts";
 import { originOf, placeAfter } from "./reset-origin.ts";
-import { cleanDeep } from "../activities/redaction/clean-deep.ts";
+import { cleanDeep } from "../activities/text/clean.ts";
 import {
   type Guidance,
   isEmptyMessage,

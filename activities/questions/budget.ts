@@ -10,7 +10,7 @@ import { appendEvents } from "../store/events.ts";
 import { spentUsd } from "../store/model-calls.ts";
 import { questionsBefore, closeQuestion, setWaiting } from "../store/questions.ts";
 import { lockRunAlone } from "../store/session-locks.ts";
-import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cleanDeep } from "../text/clean.ts";
 import { closingOf, settledEvent } from "./settlement.ts";
 import { setMaxCost } from "../store/session-settings.ts";
 

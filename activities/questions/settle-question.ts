@@ -6,7 +6,7 @@
  * Postgres. Cancel: none needed, it is short.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cleanDeep } from "../text/clean.ts";
 import type { ToolFacts } from "../contract/activities.ts";
 import { superseded } from "../contract/failures.ts";
 import type { ToolCallPart, ToolResultPart } from "../contract/message.ts";

@@ -1,5 +1,5 @@
 /**
- * The one sanitizer for text (invariant 12): whatever enters the model, Postgres, Temporal or a log passes here. Pure.
+ * The one sanitizer for text (invariant 12): whatever enters the model, Postgres, Temporal or a log passes here.
  * Text is cleaned before it is masked, so that no terminal sequence can hide a secret.
  */
 import { cleanStream, cleanText, type TextStream } from "../text/clean.ts";

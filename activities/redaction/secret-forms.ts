@@ -1,6 +1,6 @@
-/** The forms in which a secret may turn up in text. Pure. */
+/** The forms in which a secret may turn up in text. */
 
-import { NAMED_CHARACTERS } from "./named-characters.ts";
+import { NAMED_CHARACTERS } from "./spelled-text.ts";
 
 /** Shorter values may be words; masking them would spoil ordinary text. */
 const MIN_SECRET_CHARS = 8;

@@ -1,7 +1,14 @@
-/** Whether a secret's form or a token begins at a place in a text that may continue. Pure. */
+/** Whether a secret's form or a token begins at a place in a text that may continue. */
 import type { FormUnit, Gap, SecretForm } from "./secret-forms.ts";
-import { endOfRow, hasRows, nextRow } from "./dump-rows.ts";
-import { isLead, LEAD_CHARS, type Reading, type SpelledText } from "./spelled-text.ts";
+import {
+  endOfRow,
+  hasRows,
+  nextRow,
+  isLead,
+  LEAD_CHARS,
+  type Reading,
+  type SpelledText,
+} from "./spelled-text.ts";
 import type { Run, TokenRule } from "./token-rules.ts";
 
 /** No match. */

@@ -1,4 +1,4 @@
-/** Finds where in a text a secret may begin, by pairs of characters: one look-up rules out nearly every place. Pure. */
+/** Finds where in a text a secret may begin, by pairs of characters: one look-up rules out nearly every place. */
 import type { SecretForm } from "./secret-forms.ts";
 import type { Gap } from "./secret-forms.ts";
 import { createCompiler, GAP_STARTS, isGap, type Pattern } from "./secret-match.ts";

@@ -1,8 +1,31 @@
 /**
  * What a place in a text may stand for: the character itself, and what a URL, HTML, JSON, a programming language, a shell or
- * a mail would decode there, also one within the other. Pure.
+ * a mail would decode there, also one within the other.
  */
-import { NAMED_CHARACTERS } from "./named-characters.ts";
+// The characters that HTML encoders write by name. Source: the HTML standard's list, of ASCII and Latin-1.
+
+/** Names of ASCII characters, each in front of the character; several names may stand for one. */
+const ASCII =
+  'Tab \t NewLine \n excl ! quot " QUOT " num # dollar $ percnt % amp & AMP & apos \' lpar ( rpar ) ast * midast * plus + ' +
+  "comma , period . sol / colon : semi ; lt < LT < equals = gt > GT > quest ? commat @ lsqb [ lbrack [ bsol \\ rsqb ] rbrack ] " +
+  "Hat ^ lowbar _ UnderBar _ grave ` DiacriticalGrave ` lcub { lbrace { verbar | vert | VerticalLine | rcub } rbrace }";
+
+/** The names of U+00A0 to U+00FF in order. */
+const LATIN_1 =
+  "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro para " +
+  "middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute " +
+  "Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute " +
+  "THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde " +
+  "ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml";
+
+/** From a name to the character's code. */
+export const NAMED_CHARACTERS: ReadonlyMap<string, number> = new Map([
+  ...[...ASCII.matchAll(/(\w+) (\S|\t|\n)/g)].map((found): [string, number] => [
+    found[1] ?? "",
+    found[2]?.charCodeAt(0) ?? 0,
+  ]),
+  ...LATIN_1.split(" ").map((name, index): [string, number] => [name, 0xa0 + index]),
+]);
 
 /** A character's or byte's code that can be read, and where its spelling ends (exclusive). */
 export interface Reading {
@@ -286,4 +309,59 @@ interface NumberRule {
   readonly min: number;
   readonly max: number;
   readonly base: 8 | 10 | 16;
+}
+
+/** Longest column of characters, and longest rest of a row. Source: `xxd` writes at most 256 bytes in a row. */
+const MAX_COLUMN = 260;
+const MAX_REST = 1_300;
+const OFFSET = String.raw`[ \t]*(?:0[xX])?[0-9a-fA-F]{4,16}:?[ \t]`;
+const ROW_START = new RegExp(OFFSET, "y");
+/** What may become one if more text follows. */
+const OPEN_START = /[ \t]*(?:0[xX]?)?[0-9a-fA-F]{0,16}:?$/y;
+const HAS_ROWS = new RegExp(String.raw`\n${OFFSET}`);
+const LINE_END = "\n";
+
+function endAt(pattern: RegExp, text: string, at: number): number | undefined {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex : undefined;
+}
+
+/** Where the bytes of the next row begin, if a row's bytes end at this place, or its line does. */
+export function nextRow(spelled: SpelledText, at: number): number | undefined {
+  const { text } = spelled;
+  let start = at;
+  if (text[at - 1] !== LINE_END) {
+    if (!isColumn(text, at)) return undefined;
+    const column = text.slice(at, at + MAX_COLUMN);
+    const length = column.indexOf(LINE_END);
+    if (length === -1 && column.length === MAX_COLUMN) return undefined;
+    start = length === -1 ? text.length : at + length + 1;
+  }
+  const found = endAt(ROW_START, text, start);
+  if (found === undefined && endAt(OPEN_START, text, start) !== undefined) spelled.reachedEnd = true;
+  return found;
+}
+
+/** The column of characters stands apart, or between bars. */
+function isColumn(text: string, at: number): boolean {
+  const char = text[at];
+  return (
+    char === "|" ||
+    char === ">" ||
+    (isBlank(text[at - 1]) && (isBlank(text[at - 2]) || text[at - 1] === "\t"))
+  );
+}
+
+const isBlank = (char: string | undefined): boolean => char === " " || char === "\t";
+
+/** Whether a match went over several rows. */
+export const hasRows = (text: string): boolean => HAS_ROWS.test(text);
+
+/** A secret of several rows is masked up to its last row's end: that has its characters once more. */
+export function endOfRow(spelled: SpelledText, end: number): number {
+  const { text } = spelled;
+  const line = text.indexOf(LINE_END, end);
+  const most = end + MAX_REST;
+  if (line === -1 && text.length < most) spelled.reachedEnd = true;
+  return Math.min(line === -1 ? text.length : line, most);
 }

@@ -1,4 +1,4 @@
-/** Secrets recognised by their form, whoever owns them. Pure. Source: the vendors' documented formats. */
+/** Secrets recognised by their form, whoever owns them. Source: the vendors' documented formats. */
 
 /** Some characters of a class, by their codes below 128. */
 export interface Run {

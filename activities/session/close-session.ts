@@ -15,7 +15,7 @@ import { unlessRecorded } from "../runtime/note-missing.ts";
 import { interruptOpenCalls, endTasks } from "../runtime/interrupt-open-calls.ts";
 import { lostRates, sessionCostUsd } from "../config/cost.ts";
 import { checkAnswer } from "../config/output-schema.ts";
-import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cleanDeep } from "../text/clean.ts";
 import { lastRound } from "../store/compactions.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";

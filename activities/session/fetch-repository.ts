@@ -13,7 +13,7 @@ import { fatal } from "../contract/failures.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import { fetchForSession, layOut } from "../git/lay-out.ts";
 import { projectFilesIn } from "../git/repository-files.ts";
-import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cleanDeep } from "../text/clean.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { latestCheckpoint } from "../store/checkpoints.ts";

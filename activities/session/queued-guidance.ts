@@ -11,7 +11,7 @@ import { blobId, loadBlobs } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";
 import { announceMasked } from "../store/queued-events.ts";
 import { lockSession } from "../store/session-locks.ts";
-import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cleanDeep } from "../text/clean.ts";
 import { superseded } from "../contract/failures.ts";
 import { parkGuidance } from "../store/guidance.ts";
 import { lockUnlessSuperseded } from "../store/runs.ts";

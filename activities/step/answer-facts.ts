@@ -2,7 +2,7 @@
 import { cutChars } from "../text/cut.ts";
 import { type AssistantPart, type ToolCallPart, answerText } from "../contract/message.ts";
 import type { ModelAnswer, RefusedPart } from "../model/model.ts";
-import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cleanDeep } from "../text/clean.ts";
 import { callsOf } from "../store/transcript.ts";
 import { readCall } from "../tools/reading/read-call.ts";
 import { sessionTools } from "../tools/session-tools.ts";

@@ -4,7 +4,7 @@ import type { McpCatalogue, McpToolEntry } from "../contract/tools.ts";
 import { reasonOf } from "../contract/errors.ts";
 import { fatal } from "../contract/failures.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
-import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cleanDeep } from "../text/clean.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";

@@ -1,6 +1,6 @@
 /** Guidance enters the transcript here and nowhere else: at a step boundary, as one user message. */
 import type { ActivityScope } from "../runtime/activity-scope.ts";
-import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cleanDeep } from "../text/clean.ts";
 import { coalesce, takenBy } from "../transcript/coalesce.ts";
 import { cutChars } from "../text/cut.ts";
 import type { Viewer } from "../text/tokens.ts";

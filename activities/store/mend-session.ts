@@ -4,7 +4,7 @@ import type { RunConfig } from "../config/agent-config.ts";
 import type { MessageKind, UserPart } from "../contract/message.ts";
 import { estimateMessage } from "../contract/request-size.ts";
 import { estimateText } from "../text/tokens.ts";
-import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cleanDeep } from "../text/clean.ts";
 import type { Queryable } from "./db.ts";
 import { schedules, sessions, storedMessages } from "./schema/index.ts";
 

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { and, asc, eq, getTableColumns, inArray, sql, type Column } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
-import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cleanDeep } from "../text/clean.ts";
 import { createMasker } from "../redaction/secret-mask.ts";
 import { blobsOf, dropBlobs, loadBlobs, saveBlob } from "./blobs.ts";
 import { packPieces } from "./checkpoints.ts";

@@ -1,9 +1,8 @@
 /** A session's settings as its row stores them. */
 import { eq, sql } from "drizzle-orm";
 import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
-import { cleanText } from "../text/clean.ts";
+import { cleanText, cleanDeep } from "../text/clean.ts";
 import { retryable } from "../contract/failures.ts";
-import { cleanDeep } from "../redaction/clean-deep.ts";
 import type { Queryable } from "./db.ts";
 import { sessions } from "./schema/index.ts";
 

@@ -3,7 +3,7 @@ import type { Client } from "@temporalio/client";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import { precedenceOf } from "../../activities/config/precedence.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
+import { cleanDeep, inertMarkdown } from "../../activities/text/clean.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
@@ -26,7 +26,6 @@ import type { ProjectFiles } from "../../activities/config/system-prompt.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
 import { given, present } from "../console/format.ts";
 import { cutChars } from "../../activities/text/cut.ts";
-import { inertMarkdown } from "../../activities/text/clean.ts";
 
 export interface Start {
   /** An id of the person's choice; starting the same task under it again attaches to it. */
