@@ -124,9 +124,9 @@ class MaskedStream implements TextStream {
 }
 
 /** Where the secrets of a text are. */
-export const NO_TAILS: readonly Run[] = [];
+const NO_TAILS: readonly Run[] = [];
 
-export interface Scan {
+interface Scan {
   /** How many characters at the beginning belong to a secret that was masked before. */
   readonly covered: number;
   /** The places to mask: start and end (exclusive) of each in turn. */
@@ -147,7 +147,7 @@ interface Piece {
   readonly whole: boolean;
 }
 
-export function scanSecrets(starts: SecretStarts, piece: Piece): Scan {
+function scanSecrets(starts: SecretStarts, piece: Piece): Scan {
   const { text, whole } = piece;
   const spelled = new SpelledText(text);
   const spans: number[] = [];

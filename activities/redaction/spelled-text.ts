@@ -2,7 +2,6 @@
  * What a place in a text may stand for: the character itself, and what a URL, HTML, JSON, a programming language, a shell or
  * a mail would decode there, also one within the other.
  */
-// The characters that HTML encoders write by name. Source: the HTML standard's list, of ASCII and Latin-1.
 
 /** Names of ASCII characters, each in front of the character; several names may stand for one. */
 const ASCII =
@@ -18,7 +17,7 @@ const LATIN_1 =
   "THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde " +
   "ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml";
 
-/** From a name to the character's code. */
+/** From a name that HTML encoders write to the character's code. Source: the HTML standard's list, of ASCII and Latin-1. */
 export const NAMED_CHARACTERS: ReadonlyMap<string, number> = new Map([
   ...[...ASCII.matchAll(/(\w+) (\S|\t|\n)/g)].map((found): [string, number] => [
     found[1] ?? "",
