@@ -12,12 +12,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { createOutgoing } from "../process/outgoing-fetch.ts";
 import type { Queryable, Store } from "../store/db.ts";
-import {
-  lockedCredential,
-  readCredential,
-  writeCredential,
-  type CredentialId,
-} from "../store/mcp-credentials.ts";
+import { lockedCredential, readCredential, writeCredential, type CredentialId } from "../store/mcp.ts";
 import { serverReason } from "./failures.ts";
 import { McpFailure } from "./mcp.ts";
 

@@ -5,7 +5,7 @@ import type { AgentDeps } from "./deps.ts";
 import { fatal, superseded } from "../contract/failures.ts";
 import { unlessRecorded } from "./note-missing.ts";
 import { runInCharge, takeOver } from "../store/runs.ts";
-import type { Standpoint } from "../store/standpoint.ts";
+import type { Standpoint } from "../store/lines.ts";
 import { findSession, lastStep, type Session } from "../store/sessions.ts";
 
 interface Entered {

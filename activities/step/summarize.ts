@@ -25,7 +25,7 @@ import { holdToModels } from "../runtime/hold-to-policy.ts";
 import { prefixOf } from "../context/request.ts";
 import { budgetOf } from "../config/run-policy.ts";
 import { recentRounds, type RecentRound } from "../store/compactions.ts";
-import type { Standpoint } from "../store/standpoint.ts";
+import type { Standpoint } from "../store/lines.ts";
 import { appendEvents } from "../store/events.ts";
 import { loadRatio } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";

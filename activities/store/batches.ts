@@ -4,7 +4,7 @@ import type { RunConfig } from "../config/agent-config.ts";
 import type { BatchFigures, EndedItem } from "../contract/batch.ts";
 import type { FailureType } from "../contract/failures.ts";
 import type { Queryable } from "./db.ts";
-import { batches, batchItems, modelCalls, sessions } from "./schema/index.ts";
+import { batches, batchItems, modelCalls, sessions, schedules } from "./schema/index.ts";
 import type { NewSession } from "./sessions.ts";
 
 export type Batch = typeof batches.$inferSelect;
@@ -275,4 +275,41 @@ export async function endBatch(db: Queryable, id: string, status: Batch["status"
     .update(batches)
     .set({ status, endedAt: sql`now()` })
     .where(eq(batches.id, id));
+}
+
+export type ScheduleRow = typeof schedules.$inferSelect;
+
+/** @returns false if a schedule with that name exists */
+export async function createSchedule(
+  db: Queryable,
+  schedule: {
+    readonly name: string;
+    readonly task: string;
+    readonly config: RunConfig;
+    readonly owner: string | undefined;
+  },
+): Promise<boolean> {
+  const made = await db
+    .insert(schedules)
+    .values(schedule)
+    .onConflictDoNothing()
+    .returning({ name: schedules.name });
+  return made.length > 0;
+}
+
+export async function findSchedule(db: Queryable, name: string): Promise<ScheduleRow | undefined> {
+  const [row] = await db.select().from(schedules).where(eq(schedules.name, name));
+  return row;
+}
+
+export async function listSchedules(db: Queryable): Promise<ScheduleRow[]> {
+  return db.select().from(schedules).orderBy(asc(schedules.name));
+}
+
+/** Removes a schedule. Its sessions are not affected: they have their own rows. */
+export async function removeSchedule(db: Queryable, name: string): Promise<boolean> {
+  const { rows } = await db.execute<{ removed: boolean }>(
+    sql`select longhaul_remove_schedule(${name}) as removed`,
+  );
+  return rows[0]?.removed === true;
 }

@@ -1,6 +1,6 @@
 /** The workspace's files after each step that changed them: a chain of packs that starts with a whole one. */
 import { fatal, rowsGone } from "../contract/failures.ts";
-import { and, desc, eq, lte, sql, type SQL } from "drizzle-orm";
+import { and, desc, eq, lte, sql, type SQL, lt, ne, notExists } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { isLive } from "./live-line.ts";
 import {
@@ -12,8 +12,9 @@ import {
 } from "./workspace-pack.ts";
 import type { Database, Queryable } from "./db.ts";
 import { unpackMissing, type MissingPaths } from "./workspace-manifest.ts";
-import { checkpoints } from "./schema/index.ts";
-import { excluded } from "./statements.ts";
+import { checkpoints, events } from "./schema/index.ts";
+import { excluded, ANY, part, prepared } from "./statements.ts";
+import type { EventType } from "./event.ts";
 
 /** How much of a pack is sent or read at a time: bounds memory, and how long everything else waits. */
 const SLICE_BYTES = 4 * 1024 * 1024;
@@ -105,7 +106,7 @@ export async function latestCheckpoint(
 }
 
 /** Undefined if there is none. */
-export const checkpointById = (db: Queryable, id: number): Promise<Checkpoint | undefined> =>
+const checkpointById = (db: Queryable, id: number): Promise<Checkpoint | undefined> =>
   newestOf(db, eq(checkpoints.id, id));
 
 async function newestOf(db: Queryable, fits: SQL | undefined): Promise<Checkpoint | undefined> {
@@ -288,3 +289,58 @@ const saveMissing = (which: string) =>
     "WorkspaceLost",
     `${which} not in Postgres any more. The conversation, all other saves and the sandbox are kept as they are. Bring the rows of the table checkpoints back from a backup, or go on from a step before that save: longhaul retry ID --from-step N.`,
   );
+
+/** Stored size of all saves, including abandoned lines. Reads no save. */
+export async function savedBytes(db: Queryable, sessionId: string): Promise<number> {
+  const [row] = await bytesQuery(db).execute({ sessionId });
+  return row?.bytes ?? 0;
+}
+
+const size = (column: unknown) => sql`pg_column_size(${column})`;
+const bytesQuery = prepared((db) =>
+  db
+    .select({
+      bytes: sql<number>`coalesce(sum(${size(checkpoints.pack)} + ${size(checkpoints.manifest)}), 0)::float8`,
+    })
+    .from(checkpoints)
+    .where(eq(checkpoints.sessionId, sql.placeholder("sessionId")))
+    .prepare("saved_bytes"),
+);
+
+/**
+ * The base for a save that replaces the newest one.
+ * @returns undefined if the newest one must stay: the session began with it, or another save builds on it
+ */
+export async function besidesNewest(
+  db: Queryable,
+  newest: Checkpoint,
+): Promise<{ readonly base: Checkpoint | undefined } | undefined> {
+  if (newest.step < 1) return undefined;
+  const above = await db
+    .select({ id: checkpoints.id })
+    .from(checkpoints)
+    .where(eq(checkpoints.parentId, newest.id))
+    .limit(1);
+  if (above.length > 0) return undefined;
+  return { base: newest.parentId === null ? undefined : await checkpointById(db, newest.parentId) };
+}
+
+/** Removes a replaced save, in the transaction that stores its replacement; a save that others build on stays. */
+export async function removeSave(tx: Queryable, { id }: Pick<Checkpoint, "id">, by: number): Promise<void> {
+  const child = alias(checkpoints, "child");
+  const above = part.select(ANY).from(child).where(eq(child.parentId, id));
+  await tx.delete(checkpoints).where(and(eq(checkpoints.id, id), ne(checkpoints.id, by), notExists(above)));
+}
+
+/** The model's notice about its files after a reset to before a step: some saves may have been removed. */
+export async function filesAsOf(tx: Queryable, sessionId: string, step: number): Promise<string> {
+  const full = "sandbox:saves-full" satisfies EventType;
+  const rows = await tx
+    .select({ seq: events.seq })
+    .from(events)
+    .where(and(eq(events.sessionId, sessionId), eq(events.type, full), lt(events.step, step)))
+    .limit(1);
+  return rows.length === 0
+    ? "as they were then"
+    : "as they were at the last save before that, which may be some steps earlier, so look at them";
+}

@@ -1,7 +1,7 @@
 /** Distinguishes Postgres' errors, with or without a code, from all others, and says whether a retry may succeed. */
 import pg from "pg";
 import { isNetworkCode, isNetworkTrouble, passes, isQueryError, reasonOf } from "../contract/errors.ts";
-import { isConnectionLost } from "./lost-connection.ts";
+import { isConnectionLost } from "./connections.ts";
 
 export interface DatabaseError {
   /** Postgres' own message, without the query or its parameters. */

@@ -2,10 +2,14 @@
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import { isQueryError } from "../contract/errors.ts";
-import { isOfConnection, withFreshConnections, type FreshConnections } from "./fresh-connections.ts";
+import {
+  isOfConnection,
+  withFreshConnections,
+  type FreshConnections,
+  endSilentConnections,
+} from "./connections.ts";
 import { readPostgresAddress } from "./postgres-address.ts";
 import * as schema from "./schema/index.ts";
-import { endSilentConnections } from "./silence.ts";
 
 export { migrateStore } from "./migrate.ts";
 export type Database = NodePgDatabase<typeof schema> & { readonly $client: pg.Pool };

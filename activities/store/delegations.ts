@@ -20,7 +20,7 @@ import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable } from "./db.ts";
 import { isIn, isLive, supersededAlso } from "./live-line.ts";
 import { checkpoints, delegations, runs, sessions, toolCalls } from "./schema/index.ts";
-import type { Standpoint } from "./standpoint.ts";
+import type { Standpoint } from "./lines.ts";
 import { ANY, insertFrom, part } from "./statements.ts";
 import type { LedgerRow } from "./tool-calls.ts";
 

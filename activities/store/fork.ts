@@ -20,7 +20,7 @@ import {
   viewMarks,
 } from "./schema/index.ts";
 import { copyRows, insertFrom, part } from "./statements.ts";
-import { filesAsOf } from "./saved-bytes.ts";
+import { filesAsOf } from "./checkpoints.ts";
 import { outputHandle } from "./tool-calls.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
 import { applyMarks } from "./view-marks.ts";

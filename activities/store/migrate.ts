@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
 import { applyClientRights, quoted } from "./client-rights.ts";
-import { allowSilence } from "./silence.ts";
+import { allowSilence } from "./connections.ts";
 
 /** Any number; the same in every version, so that old and new workers exclude each other. */
 const MIGRATION_LOCK = 7_305_142;

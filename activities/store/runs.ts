@@ -14,8 +14,7 @@ import { events, runs, sessions } from "./schema/index.ts";
 import { ANY, part } from "./statements.ts";
 import { endAbandoned } from "./sessions.ts";
 import { lockRun } from "./session-locks.ts";
-import { bringBack, forkOf, type Fork } from "./lines.ts";
-import { standpointAt, type Standpoint } from "./standpoint.ts";
+import { bringBack, forkOf, type Fork, standpointAt, type Standpoint } from "./lines.ts";
 import { supersede } from "./supersede.ts";
 
 const TASK_CHARS = 120;

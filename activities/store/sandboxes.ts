@@ -1,9 +1,10 @@
 /** A session's sandbox: its host, how far its files are saved, and the model's pending notice. */
-import { and, eq, exists, gt, isNull, lt, max, or, sql } from "drizzle-orm";
+import { and, eq, exists, gt, isNull, lt, max, or, sql, desc, inArray } from "drizzle-orm";
 import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
 import { ANY, part, prepared } from "./statements.ts";
-import { deletedSessions, sandboxes, sessions, toolCalls } from "./schema/index.ts";
+import { deletedSessions, sandboxes, sessions, toolCalls, events } from "./schema/index.ts";
+import type { EventData } from "./event.ts";
 
 /** Identifies a sandbox: with another volume, container or start of its processes it is another sandbox. */
 export interface SandboxIdentity {
@@ -229,4 +230,43 @@ export async function lastChangingStep(db: Queryable, sessionId: string): Promis
     // Calls that only read are never claimed.
     .where(and(isLive(toolCalls, sessionId), gt(toolCalls.fence, 0)));
   return row?.step ?? undefined;
+}
+
+export interface KnownSetUp {
+  readonly started: boolean;
+  readonly ended: EventData["setup:ended"] | undefined;
+  /** Another container of the session was set up earlier. */
+  readonly again: boolean;
+  /** This container is created from an image built from the workspace's Dockerfile. */
+  readonly built: boolean;
+  /** The key of that image, for this container or the newest before it. */
+  readonly image: string | undefined;
+}
+
+/** @param container which sandbox it is about */
+export async function findSetUp(db: Queryable, sessionId: string, container: string): Promise<KnownSetUp> {
+  const rows = await db
+    .select({ type: events.type, data: events.data })
+    .from(events)
+    .where(
+      and(
+        eq(events.sessionId, sessionId),
+        inArray(events.type, ["setup:started", "setup:built", "setup:ended"]),
+      ),
+    )
+    .orderBy(desc(events.seq));
+  // These rows were written by this program.
+  const all = rows as {
+    readonly type: string;
+    readonly data: { readonly container: string; readonly image?: string };
+  }[];
+  const own = all.filter(({ data }) => data.container === container);
+  const ended = own.find(({ type }) => type === "setup:ended");
+  return {
+    started: own.length > 0,
+    ended: ended?.data as EventData["setup:ended"] | undefined,
+    again: all.some(({ type, data }) => type === "setup:ended" && data.container !== container),
+    built: own.some(({ type }) => type === "setup:built"),
+    image: all.find(({ type }) => type === "setup:built")?.data.image,
+  };
 }

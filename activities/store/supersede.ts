@@ -21,7 +21,7 @@ import { estimateMessage } from "../contract/request-size.ts";
 import type { Message, MessageKind } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { supersedeDelegations } from "./delegations.ts";
-import { settleDelivered } from "./lines.ts";
+import { settleDelivered, type Standpoint } from "./lines.ts";
 import { isIn, isLive, supersededAlso } from "./live-line.ts";
 import {
   checkpoints,
@@ -35,8 +35,7 @@ import {
 } from "./schema/index.ts";
 import { anyOf, assigned, copyRows, insertFrom } from "./statements.ts";
 import { addNotice } from "./sandboxes.ts";
-import type { Standpoint } from "./standpoint.ts";
-import { filesAsOf } from "./saved-bytes.ts";
+import { filesAsOf } from "./checkpoints.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
 import { applyMarks } from "./view-marks.ts";
 

@@ -20,6 +20,9 @@ import {
   saveCheckpoint,
   versionOf,
   type Checkpoint,
+  besidesNewest,
+  removeSave,
+  savedBytes,
 } from "../store/checkpoints.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
@@ -27,7 +30,6 @@ import { appendEvents } from "../store/events.ts";
 import { lockSession } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { bytesOf } from "../config/setting-values.ts";
-import { besidesNewest, removeSave, savedBytes } from "../store/saved-bytes.ts";
 
 export const NOTHING_SAVED: WorkspaceFacts = { changed: 0, bytes: 0 };
 

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { closedAddress, domainProblem } from "../../activities/config/egress-domains.ts";
 import { allowDomain } from "../../activities/store/egress.ts";
-import { wakeWatchers } from "../../activities/store/watching.ts";
+import { wakeWatchers } from "../../activities/store/announcements.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { settingsOf, SESSION, withSession } from "../sessions/with-session.ts";

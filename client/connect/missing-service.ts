@@ -1,6 +1,6 @@
 /** Services that became unavailable: their errors, told from all others, and effects whose answer was lost with them. */
 import { isNetworkCode, passes } from "../../activities/contract/errors.ts";
-import { isConnectionLost } from "../../activities/store/lost-connection.ts";
+import { isConnectionLost } from "../../activities/store/connections.ts";
 import {
   isNamespaceMissing,
   ServiceMissing,

@@ -3,7 +3,7 @@
  * for is looked at too. Changes nothing.
  */
 import type { Client } from "@temporalio/client";
-import { endedRuns, openRows, type OpenRow } from "../../activities/store/open-rows.ts";
+import { endedRuns, openRows, type OpenRow } from "../../activities/store/session-standing.ts";
 import { lastUsedStep } from "../../activities/store/missing-steps.ts";
 import { plural } from "../../activities/text/format.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";

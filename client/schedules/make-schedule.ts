@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Client, ScheduleDescription } from "@temporalio/client";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { nearest } from "../../activities/text/lists.ts";
-import { createSchedule, findSchedule, removeSchedule } from "../../activities/store/schedules.ts";
+import { createSchedule, findSchedule, removeSchedule } from "../../activities/store/batches.ts";
 import { plainReason } from "../../temporal/service-missing.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";

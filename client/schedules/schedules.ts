@@ -1,6 +1,6 @@
 /** Schedules: Temporal handles the times and overlaps, our table holds the task and its settings. */
 import { ScheduleNotFoundError, type ScheduleDescription, type Client } from "@temporalio/client";
-import { findSchedule, listSchedules, removeSchedule } from "../../activities/store/schedules.ts";
+import { findSchedule, listSchedules, removeSchedule } from "../../activities/store/batches.ts";
 import { until } from "../../temporal/patience.ts";
 import type { Services } from "../connect/connection.ts";
 import { notPossible } from "../console/errors.ts";

@@ -8,7 +8,7 @@ import { saveBlobFor } from "../../activities/store/blobs.ts";
 import { announceQueued } from "../../activities/store/queued-events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { isKnownMessage, readWaiting } from "../../activities/store/waiting-messages.ts";
-import { wakeWatchers } from "../../activities/store/watching.ts";
+import { wakeWatchers } from "../../activities/store/announcements.ts";
 import {
   guidanceSignal,
   sendGuidanceUpdate,

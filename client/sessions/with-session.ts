@@ -14,7 +14,7 @@ import { unlessGone } from "../connect/describe-run.ts";
 import { requireKey } from "../connect/readiness.ts";
 import type { NewEvent } from "../../activities/store/event.ts";
 import { appendEvents } from "../../activities/store/events.ts";
-import { wakeWatchers } from "../../activities/store/watching.ts";
+import { wakeWatchers } from "../../activities/store/announcements.ts";
 
 /** Help text of the argument that names a session. */
 export const SESSION = "session: its id, the beginning of it, or @last";

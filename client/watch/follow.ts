@@ -9,7 +9,7 @@ import { outputOf } from "../../activities/config/output-schema.ts";
 import { knownConfig } from "../sessions/status-document.ts";
 import { findSession, type SessionRow } from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";
-import { listen } from "../../activities/store/watching.ts";
+import { listen } from "../../activities/store/announcements.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
 import { plainReason } from "../../temporal/service-missing.ts";
 

@@ -1,6 +1,6 @@
 /** One connection that listens for many sessions and any number of followers, because a pool has few connections. */
 import type { Store } from "../../activities/store/db.ts";
-import { openListener, type Listener } from "../../activities/store/watching.ts";
+import { openListener, type Listener } from "../../activities/store/announcements.ts";
 import type { Listen } from "./follow.ts";
 
 interface Follower {

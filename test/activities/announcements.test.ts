@@ -1,8 +1,12 @@
 /** What workers know about watchers, and what they announce to each other. */
 import { randomUUID } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
-import { hearAnnouncements, type Announcements } from "../../activities/store/announcements.ts";
-import { listen, wakeWatchers } from "../../activities/store/watching.ts";
+import {
+  hearAnnouncements,
+  type Announcements,
+  listen,
+  wakeWatchers,
+} from "../../activities/store/announcements.ts";
 import { SharedListener } from "../../client/watch/shared-listener.ts";
 import { eventually } from "../support/eventually.ts";
 import { useDatabase } from "../support/test-database.ts";

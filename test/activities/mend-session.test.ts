@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { MASK } from "../../activities/redaction/secret-mask.ts";
 import { announceQueued } from "../../activities/store/queued-events.ts";
-import { createSchedule, findSchedule } from "../../activities/store/schedules.ts";
+import { createSchedule, findSchedule } from "../../activities/store/batches.ts";
 import { sessions } from "../../activities/store/schema/index.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createSession, findSession } from "../../activities/store/sessions.ts";

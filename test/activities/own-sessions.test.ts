@@ -7,10 +7,17 @@ import { beforeAll, afterAll, describe, expect, it } from "vitest";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { childIdOf } from "../../activities/delegates/open-delegate.ts";
 import { makeOrAdopt } from "../../activities/store/adopt-session.ts";
-import { beginItem, isTakenId, openBatch, saveItem } from "../../activities/store/batches.ts";
+import {
+  beginItem,
+  isTakenId,
+  openBatch,
+  saveItem,
+  createSchedule,
+  findSchedule,
+  removeSchedule,
+} from "../../activities/store/batches.ts";
 import { grantClient, revokeClient } from "../../activities/store/client-roles.ts";
 import { tableRights } from "../../activities/store/client-rights.ts";
-import { createSchedule, findSchedule, removeSchedule } from "../../activities/store/schedules.ts";
 import { batchItems, sessions } from "../../activities/store/schema/index.ts";
 import { createSession, type NewSession } from "../../activities/store/sessions.ts";
 import { attemptOf, loneDeps } from "../support/lone-deps.ts";

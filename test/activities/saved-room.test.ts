@@ -1,8 +1,7 @@
 /** Saves of a session that may store no more: each takes the place of the one before, and nothing else is lost. */
 import { sql } from "drizzle-orm";
 import { expect, it } from "vitest";
-import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import { savedBytes } from "../../activities/store/saved-bytes.ts";
+import { readWorkspace, savedBytes } from "../../activities/store/checkpoints.ts";
 import { supersede } from "../../activities/store/supersede.ts";
 import { bash, close, newEngine, startOn, untilSaved } from "../support/engine-session.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

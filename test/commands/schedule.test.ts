@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { createSchedule, removeSchedule } from "../../activities/store/schedules.ts";
+import { createSchedule, removeSchedule } from "../../activities/store/batches.ts";
 import type { Services } from "../../client/connect/connection.ts";
 import { makeSchedule } from "../../client/schedules/make-schedule.ts";
 import { deleteSchedule, readSchedules } from "../../client/schedules/schedules.ts";

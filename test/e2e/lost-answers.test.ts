@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
-import { removeSchedule } from "../../activities/store/schedules.ts";
+import { removeSchedule } from "../../activities/store/batches.ts";
 import { startBatch } from "../../client/batch/start-batch.ts";
 import {
   deleteSchedule,

@@ -1,6 +1,16 @@
 /** Questions of sessions to people. */
 import { sql } from "drizzle-orm";
-import { bigserial, check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import {
+  bigserial,
+  check,
+  index,
+  integer,
+  json,
+  pgTable,
+  primaryKey,
+  text,
+  unique,
+} from "drizzle-orm/pg-core";
 import { at, supersededBy } from "./columns.ts";
 
 /** A question to a person, or a call that waits for a person's approval. The workflow decides which answer counts. */
@@ -58,3 +68,22 @@ export const permissionGrants = pgTable("permission_grants", {
   supersededEpoch: integer("superseded_epoch"),
   supersededBy: supersededBy(),
 });
+
+/** Domains that were allowed while the session ran. */
+export const egressRules = pgTable(
+  "egress_rules",
+  {
+    id: bigserial({ mode: "number" }).primaryKey(),
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    /** A pattern as in `sandbox.domains`. */
+    domain: text().notNull(),
+    /** Who allowed it: a person's client, or an answer to a question. */
+    by: text().notNull(),
+    supersededEpoch: integer("superseded_epoch"),
+    supersededBy: supersededBy(),
+    at: at("at").notNull().defaultNow(),
+  },
+  (t) => [unique("egress_rules_session_epoch_domain_key").on(t.sessionId, t.epoch, t.domain)],
+);

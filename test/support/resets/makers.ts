@@ -3,7 +3,7 @@ import { parseBatch, itemSessionId } from "../../../client/batch/batch-file.ts";
 import { startBatch } from "../../../client/batch/start-batch.ts";
 import { forkSession } from "../../../client/sessions/fork-session.ts";
 import type { RunConfig } from "../../../activities/config/agent-config.ts";
-import { createSchedule } from "../../../activities/store/schedules.ts";
+import { createSchedule } from "../../../activities/store/batches.ts";
 import type { AgentHarness, RunningSession } from "../agent-harness.ts";
 import { clientServices, sessionRow } from "../client-services.ts";
 import { eventually } from "../eventually.ts";
