@@ -58,7 +58,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "interrupt <id> [message...]",
     about: "abort the step in flight and continue, with a message if one is given",
-    load: async () => (await import("./commands/interrupt.ts")).interruptCommand,
+    load: async () => (await import("./commands/cancel.ts")).interruptCommand,
   },
   {
     usage: "cancel <id>",
@@ -86,7 +86,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "messages <id>",
     about: "show the conversation as text: what was said and run, and the results",
-    load: async () => (await import("./commands/messages.ts")).messagesCommand,
+    load: async () => (await import("./commands/export.ts")).messagesCommand,
   },
   {
     usage: "context <id>",
@@ -106,7 +106,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "retry <id>",
     about: "go back to before a step (--from-step N), conversation and files, and continue from there",
-    load: async () => (await import("./commands/retry.ts")).retryCommand,
+    load: async () => (await import("./commands/fork.ts")).retryCommand,
   },
   {
     usage: "fork <id>",
@@ -121,17 +121,17 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "report <id> [file]",
     about: "write one self-contained HTML file: timeline, context use, cost, change",
-    load: async () => (await import("./commands/report.ts")).reportCommand,
+    load: async () => (await import("./commands/export.ts")).reportCommand,
   },
   {
     usage: "pull <id> <dir>",
     about: "copy a session's files, as last saved, into a folder",
-    load: async () => (await import("./commands/pull.ts")).pullCommand,
+    load: async () => (await import("./commands/files.ts")).pullCommand,
   },
   {
     usage: "diff <id>",
     about: "show the change against the files that were put in, as a patch",
-    load: async () => (await import("./commands/diff.ts")).diffCommand,
+    load: async () => (await import("./commands/files.ts")).diffCommand,
   },
   {
     usage: "delete <id>",
@@ -142,7 +142,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "purge <id>",
     about: "remove a leaked text from a session that has ended; reads it from stdin",
-    load: async () => (await import("./commands/purge.ts")).purgeCommand,
+    load: async () => (await import("./commands/delete.ts")).purgeCommand,
   },
   {
     usage: "allow <id> <domain>",
@@ -152,7 +152,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   {
     usage: "apply <id>",
     about: "put a session's change on a new branch of the checkout you are in; checks it first",
-    load: async () => (await import("./commands/apply.ts")).applyCommand,
+    load: async () => (await import("./commands/files.ts")).applyCommand,
   },
   {
     usage: "push <id>",

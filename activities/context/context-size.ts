@@ -8,7 +8,7 @@ import { prefixOf, buildMessages, type Prefix } from "./request.ts";
 import type { Queryable } from "../store/db.ts";
 import { loadViewSizes } from "../store/load-view.ts";
 import { loadSettings } from "../store/reading.ts";
-import { promptOf } from "../store/stored-prompt.ts";
+import { promptOf } from "../store/stored-settings.ts";
 import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";

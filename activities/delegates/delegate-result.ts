@@ -9,12 +9,11 @@ import { truncateText } from "../text/cut.ts";
 import type { ChangedFile, NotApplied } from "./delegate-files.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { resultEvent } from "../store/call-events.ts";
+import { resultEvent, callKey, type LedgerRow } from "../store/tool-calls.ts";
 import { hashOf, storedElsewhere } from "../step/call-result.ts";
 import { keepResult } from "../store/commit-step.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
-import { callKey, type LedgerRow } from "../store/tool-calls.ts";
 import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
 import { estimateMessage } from "../contract/request-size.ts";
 

@@ -24,8 +24,7 @@ import {
 import { appendEvents } from "../store/events.ts";
 import { endOrphans } from "../store/runs.ts";
 import type { Session } from "../store/sessions.ts";
-import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
-import { callKey, claimCall, type LedgerRow } from "../store/tool-calls.ts";
+import { findAskedCall, noSuchCall, callKey, claimCall, type LedgerRow } from "../store/tool-calls.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { aboutCall } from "../tools/invoke.ts";
 import { delegateInput, type DelegateInput } from "../tools/delegate.ts";

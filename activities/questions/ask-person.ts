@@ -33,8 +33,7 @@ import {
 } from "../store/questions.ts";
 import { lockRunAlone } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
-import { findAskedCall } from "../store/asked-call.ts";
-import type { LedgerRow } from "../store/tool-calls.ts";
+import { findAskedCall, type LedgerRow } from "../store/tool-calls.ts";
 import { hasEnded } from "../step/call-result.ts";
 import { exitPlan, type ExitPlanInput } from "../tools/exit-plan.ts";
 import { askUser, type AskUserInput } from "../tools/ask-user.ts";

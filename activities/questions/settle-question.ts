@@ -15,7 +15,7 @@ import { standingVerdict } from "../tools/permissions/approval.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
-import { resultEvent } from "../store/call-events.ts";
+import { resultEvent, findAskedCall, noSuchCall, finishCall, type LedgerRow } from "../store/tool-calls.ts";
 import { endedBefore, hasEnded, hashOf } from "../step/call-result.ts";
 import { openAgain } from "./ask-person.ts";
 import { closingOf, resultFor, settledEvent } from "./settlement.ts";
@@ -34,8 +34,6 @@ import {
 import { addNotice, markClosed, PARKED } from "../store/sandboxes.ts";
 import { lockRunAlone } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
-import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
-import { finishCall, type LedgerRow } from "../store/tool-calls.ts";
 import { insertMessage } from "../store/transcript.ts";
 import { estimateMessage } from "../contract/request-size.ts";
 

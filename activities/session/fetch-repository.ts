@@ -20,7 +20,7 @@ import { latestCheckpoint } from "../store/checkpoints.ts";
 import { appendEvents } from "../store/events.ts";
 import { findRepository, saveRepository } from "../store/repositories.ts";
 import { markClosed, PARKED } from "../store/sandboxes.ts";
-import { setPrompt } from "../store/stored-prompt.ts";
+import { setPrompt } from "../store/stored-settings.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { MAX_PACK_BYTES, unpackMissing } from "../store/workspace-manifest.ts";
 import { saveFiles } from "../workspace/save-files.ts";

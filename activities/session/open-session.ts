@@ -27,11 +27,17 @@ import { toolsToTake } from "../step/catalogues.ts";
 import { lastRound } from "../store/compactions.ts";
 import { retryFailed } from "../store/mcp.ts";
 import { appendEvents } from "../store/events.ts";
-import { hasRunOfChain, hasSession, idTaken, makeOrAdopt } from "../store/adopt-session.ts";
+import {
+  hasRunOfChain,
+  hasSession,
+  idTaken,
+  makeOrAdopt,
+  mendSchedule,
+  mendSession,
+} from "../store/adopt-session.ts";
 import type { Queryable } from "../store/db.ts";
 import { chainStart, endedRunsOf, hasBegun, runInCharge, takeOver } from "../store/runs.ts";
 import type { Standpoint } from "../store/lines.ts";
-import { mendSchedule, mendSession } from "../store/mend-session.ts";
 import { findSchedule } from "../store/batches.ts";
 import { lastUsedStep } from "../store/missing-steps.ts";
 import { restoreWindows } from "../store/session-settings.ts";

@@ -9,11 +9,10 @@ import { inScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";
-import { announceMasked } from "../store/queued-events.ts";
+import { announceMasked, parkGuidance } from "../store/guidance.ts";
 import { lockSession } from "../store/session-locks.ts";
 import { cleanDeep } from "../text/clean.ts";
 import { superseded } from "../contract/failures.ts";
-import { parkGuidance } from "../store/guidance.ts";
 import { lockUnlessSuperseded } from "../store/runs.ts";
 
 /**

@@ -9,7 +9,7 @@ import { lostRates } from "../config/cost.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { NewEvent } from "../store/event.ts";
 import { recordLostCalls, spentUsd } from "../store/model-calls.ts";
-import { loadConfig } from "../store/stored-config.ts";
+import { loadConfig } from "../store/stored-settings.ts";
 import type { StepContext } from "./step-context.ts";
 
 /** How much more the operator's policy lets a session have, in USD or steps. */

@@ -5,16 +5,17 @@ import { estimateMessage } from "../contract/request-size.ts";
 import type { ToolFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { openedSkill, type FoundNotes } from "./folder-notes.ts";
-import { resultEvent } from "../store/call-events.ts";
-import { keepResult } from "../store/commit-step.ts";
 import {
+  resultEvent,
   callKey,
   findCall,
   resultOf,
   type LedgerRow,
   saveOutputPart,
   storedOutputBytes,
+  type AskedCall,
 } from "../store/tool-calls.ts";
+import { keepResult } from "../store/commit-step.ts";
 import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
 import type { ServerAsks } from "../tools/tool.ts";
 import type { CallInHand, Invoked } from "./perform-call.ts";
@@ -23,7 +24,6 @@ import { retryable, rowsGone, superseded } from "../contract/failures.ts";
 import type { Queryable } from "../store/db.ts";
 import { runInCharge } from "../store/runs.ts";
 import { verdictNow } from "../tools/permissions/approval.ts";
-import type { AskedCall } from "../store/asked-call.ts";
 import type { Session } from "../store/sessions.ts";
 import type { InvokedTool } from "../tools/invoke.ts";
 

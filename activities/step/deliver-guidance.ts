@@ -15,8 +15,8 @@ import { takeNotice } from "../store/sandboxes.ts";
 import type { Queryable, Store } from "../store/db.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
-import { announceMasked } from "../store/queued-events.ts";
 import {
+  announceMasked,
   countParked,
   deliveredGuidance,
   keepDelivered,

@@ -4,7 +4,7 @@ import { progressNote } from "../contract/calls.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import type { ToolFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { createSessionMemory } from "../store/session-memory.ts";
+import { createSessionMemory } from "../store/transcript-search.ts";
 import { abortable } from "../sandbox/shared-work.ts";
 import { watchEgress } from "../workspace/egress.ts";
 import type { SessionSandboxes } from "../workspace/session-sandbox.ts";

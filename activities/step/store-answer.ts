@@ -31,7 +31,7 @@ import {
   refusedParts,
   wasAskedForLess,
 } from "./answer-facts.ts";
-import { boundedInput } from "../store/call-events.ts";
+import { boundedInput } from "../store/tool-calls.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import { costFacts, nearLimit, spentWith, withLost } from "./budget.ts";
 import type { StepContext } from "./step-context.ts";

@@ -12,7 +12,7 @@ import type {
 import type { ContextSize } from "../contract/request-size.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { superseded } from "../contract/failures.ts";
-import { storeFailedRound, storePrune, storeRound } from "../store/compactions.ts";
+import { storeFailedRound, storePrune, storeRound, undoAndAnnounce } from "../store/compactions.ts";
 import { appendEvents } from "../store/events.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
@@ -23,7 +23,6 @@ import type { StrategyName } from "../config/strategies.ts";
 import type { Compaction } from "../compaction/compaction.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { prefixOf } from "../context/request.ts";
-import { undoAndAnnounce } from "../store/undo-compaction.ts";
 
 /** Everything that was loaded for one compaction. */
 export interface CompactionContext {

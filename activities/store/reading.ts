@@ -1,10 +1,9 @@
 /** Read-only queries for clients: sessions with their figures, and the whole of one session. */
-import { and, asc, desc, eq, inArray, isNotNull, isNull, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, isNotNull, isNull, or, sql, gt } from "drizzle-orm";
 import type { SessionBill } from "../config/cost.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { TokenRatio } from "../contract/request-size.ts";
 import type { Database, Queryable } from "./db.ts";
-import { currentWaits } from "./current-waits.ts";
 import { hasWaitingDelegate } from "./delegations.ts";
 import type { EventType } from "./event.ts";
 import { costColumns, sessionBill, usageColumns } from "./model-calls.ts";
@@ -21,7 +20,7 @@ import {
   toolCalls,
 } from "./schema/index.ts";
 import { anyOf } from "./statements.ts";
-import { isPromptOfSession, promptColumns } from "./stored-prompt.ts";
+import { isPromptOfSession, promptColumns } from "./stored-settings.ts";
 
 export interface SessionRow {
   readonly id: string;
@@ -302,4 +301,25 @@ export async function loadSettings(db: Queryable, ids: readonly string[]): Promi
     .leftJoin(tokenRatios, eq(tokenRatios.model, sql`${sessions.config}->>'model'`))
     .where(inArray(sessions.id, [...ids]));
   return rows.map((row) => ({ ...row, tokenRatio: row.tokenRatio ?? undefined }));
+}
+
+/** Sessions whose newest request failed and is made again at a time that has not come. */
+async function currentWaits(db: Database, ids: readonly string[]): Promise<{ id: string; until: string }[]> {
+  const failed = "llm:error" satisfies EventType;
+  const others = ["step:started", "llm:response", "session:started", "session:ended"] satisfies EventType[];
+  const last = db
+    .select({
+      until: sql<string>`${events.at} + (${events.data}->>'retryInMs')::float8 * interval '1 ms'`.as("until"),
+    })
+    .from(events)
+    .where(and(eq(events.sessionId, sessions.id), inArray(events.type, [failed, ...others])))
+    .orderBy(desc(events.seq))
+    .limit(1)
+    .as("last");
+  const rows = await db
+    .select({ id: sessions.id, until: last.until })
+    .from(sessions)
+    .crossJoinLateral(last)
+    .where(and(anyOf(sessions.id, ids), isNull(sessions.endedAt), gt(last.until, sql`now()`)));
+  return rows.map(({ id, until }) => ({ id, until: new Date(until).toISOString() }));
 }

@@ -9,7 +9,7 @@ import type { EventData } from "./event.ts";
 import { appendEvents } from "./events.ts";
 import { events, sessions } from "./schema/index.ts";
 import { lastStep, type Session } from "./sessions.ts";
-import { configOf, configText } from "./stored-config.ts";
+import { configOf, configText } from "./stored-settings.ts";
 
 /** The parts of a run's configuration that depend on its model. */
 export type ModelSettings = ModelTarget & Pick<RunConfig, "summariser" | "fallback">;

@@ -13,8 +13,15 @@ import { isOrphan } from "./delegations.ts";
 import { loadCatalogues } from "./mcp.ts";
 import { reachedStep } from "./missing-steps.ts";
 import { ANY, part, prepared } from "./statements.ts";
-import { configOf, configText } from "./stored-config.ts";
-import { isPromptOfSession, promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
+import {
+  configOf,
+  configText,
+  isPromptOfSession,
+  promptColumns,
+  promptOf,
+  promptRow,
+  SYSTEM_SEQUENCE,
+} from "./stored-settings.ts";
 import {
   checkpoints,
   cursors,

@@ -1,10 +1,14 @@
-/** The ledger of tool calls: who may run a call, and how it ended. */
+/** The ledger of tool calls: who may run a call, what the model asked for, how it ended, and the parts of it that events carry. */
 import { and, asc, desc, eq, getTableColumns, inArray, ne, type Placeholder, sql } from "drizzle-orm";
-import type { ToolOutcome } from "../contract/message.ts";
+import type { ToolOutcome, AssistantPart, ToolCallPart } from "../contract/message.ts";
 import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
 import { prepared } from "./statements.ts";
 import { sandboxes, storedMessages, toolCalls, toolOutputs } from "./schema/index.ts";
+import { fatal } from "../contract/failures.ts";
+import { callsOf } from "./transcript.ts";
+import { cutChars, cutTail } from "../text/cut.ts";
+import type { EventData } from "./event.ts";
 
 export type LedgerRow = typeof toolCalls.$inferSelect;
 
@@ -22,11 +26,8 @@ export const outputHandle = sql<string>`case when ${toolCalls.epoch} = 1 then ''
   || 's' || ${toolCalls.step} || 'c' || ${toolCalls.index}`;
 
 /** Condition for a call's row of the live line. */
-export const isCall = (
-  sessionId: string | Placeholder,
-  step: number | Placeholder,
-  index: number | Placeholder,
-) => and(isLive(toolCalls, sessionId), eq(toolCalls.step, step), eq(toolCalls.index, index));
+const isCall = (sessionId: string | Placeholder, step: number | Placeholder, index: number | Placeholder) =>
+  and(isLive(toolCalls, sessionId), eq(toolCalls.step, step), eq(toolCalls.index, index));
 
 const callQuery = prepared((db) =>
   db
@@ -170,4 +171,84 @@ export async function storedOutputBytes(db: Queryable, sessionId: string, handle
     .from(toolOutputs)
     .where(and(eq(toolOutputs.sessionId, sessionId), ne(toolOutputs.handle, handle)));
   return row?.bytes ?? 0;
+}
+
+export interface AskedCall {
+  readonly row: LedgerRow;
+  readonly call: ToolCallPart;
+  /** All calls of the step, in order. */
+  readonly calls: readonly ToolCallPart[];
+}
+
+interface CallPlace {
+  readonly step: number;
+  readonly index: number;
+}
+
+export const noSuchCall = (sessionId: string, { step, index }: CallPlace) =>
+  fatal(
+    "NoSuchCall",
+    `Step ${step} of session ${sessionId} has no call ${index} in Postgres, whose rows differ from what the run did. Nothing was run or changed; the conversation and the files are kept. Compare both with \`longhaul doctor\`, and continue with: longhaul say ${sessionId} "Go on."`,
+  );
+
+/** The ledger's row and the answer that asked for it, in one statement: each costs a process of Postgres that is woken. */
+const askedQuery = prepared((db) =>
+  db
+    .select({ row: getTableColumns(toolCalls), answer: storedMessages.content })
+    .from(toolCalls)
+    .innerJoin(
+      storedMessages,
+      and(
+        isLive(storedMessages, sql`${toolCalls.sessionId}`),
+        eq(storedMessages.step, toolCalls.step),
+        eq(storedMessages.slot, "assistant"),
+      ),
+    )
+    .where(isCall(sql.placeholder("sessionId"), sql.placeholder("step"), sql.placeholder("index")))
+    .prepare("find_asked_call"),
+);
+
+/** @throws NoSuchCall (fatal) if the live line has no such call */
+export async function findAskedCall(
+  db: Queryable,
+  sessionId: string,
+  { step, index }: CallPlace,
+): Promise<AskedCall> {
+  const [found] = await askedQuery(db).execute({ sessionId, step, index });
+  const calls = found === undefined ? [] : callsOf(found.answer as AssistantPart[]);
+  const call = calls[index];
+  if (!found || !call) throw noSuchCall(sessionId, { step, index });
+  return { row: found.row, call, calls };
+}
+
+/** Source: ours, some two screens. */
+const MAX_CHARS = 8_000;
+/** Length of the excerpt from a result's end: some lines. */
+const EXCERPT_CHARS = 300;
+
+export function boundedInput(input: unknown): Pick<EventData["llm:tool-call"], "input" | "inputCut"> {
+  const json = JSON.stringify(input) ?? "";
+  return json.length <= MAX_CHARS ? { input } : { inputCut: cutChars(json, MAX_CHARS) };
+}
+
+/** A call's outcome, whoever performed it. `text` is what the model reads; the call's handle gives the rest of a long result. */
+export function resultEvent(
+  call: LedgerRow,
+  end: {
+    readonly outcome: ToolOutcome;
+    readonly text: string;
+    readonly durationMs: number;
+    readonly exitCode?: number | undefined;
+    readonly truncated?: boolean;
+  },
+): { readonly type: "llm:tool-result"; readonly data: EventData["llm:tool-result"] } {
+  const { outcome, text, durationMs, exitCode = null, truncated = false } = end;
+  const { callId, index, name } = call;
+  const shown =
+    text.length <= MAX_CHARS ? { text } : { text: cutChars(text, MAX_CHARS), handle: callKey(call) };
+  const excerpt = cutTail(text, EXCERPT_CHARS);
+  return {
+    type: "llm:tool-result",
+    data: { callId, index, name, outcome, durationMs, exitCode, truncated, excerpt, ...shown },
+  };
 }

@@ -1,13 +1,15 @@
-/** `longhaul delete ID`: removes a session that has ended. */
+/** `longhaul delete ID` and `purge ID`: remove a session that has ended, or a leaked text from its rows. */
 import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { usageError } from "../console/errors.ts";
 import { oneLine, present } from "../console/format.ts";
 import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
-import { deleteSession, type Deleted } from "../sessions/delete-session.ts";
-import { processStdin } from "../sessions/task-input.ts";
-import { SESSION, withSession } from "../sessions/with-session.ts";
+import { deleteSession, type Deleted, idleFamily, running } from "../sessions/delete-session.ts";
+import { processStdin, readMessage } from "../sessions/task-input.ts";
+import { SESSION, withSession, recordAction } from "../sessions/with-session.ts";
+import { Writable } from "node:stream";
+import { purgeText, type Purged } from "../../activities/store/purge.ts";
 
 export function deleteCommand(command: Command, output: Output) {
   command.argument("<id>", SESSION).option("--yes", "do not ask").option("--json", "one JSON document");
@@ -47,5 +49,57 @@ function deletedLines(id: string, { ids, histories }: Deleted): string[] {
     `${id} is deleted${family}. If its sandbox still exists, the worker's next clean-up removes it.`,
     histories.left > 0 &&
       `Temporal did not delete ${plural(histories.left, "history", "histories")} of it (${oneLine(histories.reason ?? "", 200)}); it keeps them until its own retention ends.`,
+  );
+}
+
+/** A shorter text occurs in unrelated texts. */
+const MIN_CHARS = 8;
+
+export function purgeCommand(command: Command, output: Output) {
+  command.argument("<id>", SESSION).option("--json", "one JSON document");
+  return async (reference: string, flags: { readonly json?: boolean }) => {
+    const text = (await readSecret()).trim();
+    if (text.length < MIN_CHARS)
+      throw usageError(`The text has ${text.length} characters; it must have at least ${MIN_CHARS}.`);
+    await withSession(reference, async (services, row) => {
+      const family = await idleFamily(services, row);
+      const purged = await purgeText(services.store.db, family, text);
+      if (purged === undefined) throw running(row.id, row.id);
+      await recordAction(services, row, "purge");
+      if (flags.json === true) output.json({ id: row.id, ...purged });
+      else for (const line of purgedLines(row.id, purged)) output.note(`${line}\n`);
+    });
+  };
+}
+
+/** From a pipe or a file; on a terminal, prompts for it without echo. */
+async function readSecret(): Promise<string> {
+  const stdin = processStdin();
+  if (stdin.kind !== "terminal") return readMessage(["-"], stdin);
+  process.stderr.write("The text to remove (not shown): ");
+  const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const asked = createInterface({ input: process.stdin, output: unseen, terminal: true });
+  try {
+    return (await asked.question("")).trim();
+  } finally {
+    asked.close();
+    process.stderr.write("\n");
+  }
+}
+
+function purgedLines(id: string, { rows, files, saves }: Purged): string[] {
+  return present(
+    rows === 0
+      ? `No row of ${id} contained the text.`
+      : `The text was removed from ${plural(rows, "row")} of ${id}.`,
+    files > 0 &&
+      `${plural(files, "image or document", "images or documents")} of its messages still ${files === 1 ? "contains" : "contain"} the text.`,
+    ...saves.map(
+      (save) =>
+        `Saved files of ${save.id} still contain it, after step ${save.steps.join(", ")}: delete the session to remove them.`,
+    ),
+    "It was looked for as it is and as masking knows it: quoted and escaped for shells, JSON and URLs, in hex and decimal, backwards, and in base64 and base32, base64 also twice. A form that is compressed, encrypted or cut in pieces was not, nor the names of saved files.",
+    `Not searched: Temporal's histories (people's messages, first lines of calls, final answers), forks, logs, backups. longhaul delete ${id} removes the histories too.`,
+    "Someone may have seen it already: replace the key or password as well.",
   );
 }

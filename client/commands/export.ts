@@ -1,11 +1,16 @@
-/** `longhaul export ID`: a session as one JSON document. */
+/** `longhaul export ID`, `messages ID` and `report ID`: a session as one JSON document, as text, and as one HTML file. */
 import { Option, type Command } from "commander";
 import { readWhole } from "../../activities/store/reading.ts";
 import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/program.ts";
 import { exportDocument } from "../sessions/session-export.ts";
-import { trajectoryDocument } from "../sessions/transcript.ts";
+import { trajectoryDocument, isSaid, transcriptText } from "../sessions/transcript.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
+import { writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { unwritable } from "../console/errors.ts";
+import { reportPage } from "../report/report-page.ts";
+import { gather } from "../report/report-sources.ts";
 
 export function exportCommand(command: Command, output: Output) {
   command
@@ -25,5 +30,42 @@ export function exportCommand(command: Command, output: Output) {
       const document =
         format === "atif" ? trajectoryDocument(row, whole, productVersion()) : exportDocument(row, whole);
       output.json(document, 2);
+    });
+}
+
+export function messagesCommand(command: Command, output: Output) {
+  command
+    .argument("<id>", SESSION)
+    .option("--full", "whole results, not only their last lines")
+    .option("--json", "the messages as they are stored, one JSON document");
+  return (reference: string, flags: { readonly full?: boolean; readonly json?: boolean }) =>
+    withSession(reference, async (services, row) => {
+      const whole = await readWhole(services.store.db, row.id);
+      if (flags.json === true) {
+        output.json({ id: row.id, messages: exportDocument(row, whole).messages }, 2);
+        return;
+      }
+      const { steps } = trajectoryDocument(row, whole, productVersion());
+      // The prompt is long, and the same in every session.
+      const shown = flags.full === true ? steps : steps.filter(isSaid);
+      output.result(
+        transcriptText(shown, { full: flags.full === true, style: output.style, owner: row.owner }),
+      );
+    });
+}
+
+export function reportCommand(command: Command, output: Output) {
+  command
+    .argument("<id>", SESSION)
+    .argument("[file]", "output file, default ID.html in this folder; - is standard output");
+  return (reference: string, file: string | undefined) =>
+    withSession(reference, async (services, { id }) => {
+      const page = reportPage(await gather(services, id));
+      if (file === "-") return output.result(page);
+      const path = resolve(file ?? `${id}.html`);
+      await writeFile(path, page).catch((error: unknown) => {
+        throw unwritable(path, error, `Name another file: longhaul report ${id} FILE`);
+      });
+      output.result(`${path}\n`);
     });
 }

@@ -1,7 +1,7 @@
 /** Compaction that a person asks for, and taking one back. */
 import { randomUUID } from "node:crypto";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import { undoWhileEnded } from "../../activities/store/undo-compaction.ts";
+import { undoWhileEnded } from "../../activities/store/compactions.ts";
 import { compactSignal, undoCompactionSignal } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { unlessGone } from "../connect/describe-run.ts";

@@ -5,9 +5,8 @@ import { senderOf, excerptOf, LONG_TEXT_NAME } from "../../activities/contract/g
 import type { UserPart } from "../../activities/contract/message.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
-import { announceQueued } from "../../activities/store/queued-events.ts";
+import { announceQueued, dropParked, isKnownMessage, readWaiting } from "../../activities/store/guidance.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import { isKnownMessage, readWaiting } from "../../activities/store/waiting-messages.ts";
 import { wakeWatchers } from "../../activities/store/announcements.ts";
 import {
   guidanceSignal,
@@ -31,7 +30,6 @@ import { attachedText, cleanAttachment, requireTextRoom, type Attachment } from 
 import { idsOnly } from "../setup/services.ts";
 import { settingsOf, recordNow, withRunning } from "./with-session.ts";
 import { workflowOptions, hasEnded } from "./start-session.ts";
-import { dropParked } from "../../activities/store/guidance.ts";
 import { readStatus } from "./session-status.ts";
 import { describeRun, isOfWorkflow } from "../connect/describe-run.ts";
 import { present } from "../console/format.ts";

@@ -7,7 +7,7 @@ import { wasReported } from "../../activities/store/reported.ts";
 import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { traceOf } from "../../activities/store/traces.ts";
-import { readParked, readWaiting } from "../../activities/store/waiting-messages.ts";
+import { readParked, readWaiting } from "../../activities/store/guidance.ts";
 import { askWithin, withTimeout } from "../../temporal/patience.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";

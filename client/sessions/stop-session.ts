@@ -1,5 +1,5 @@
 /** Ends a session's run, or aborts its step in flight, and says what was kept of it. */
-import { databaseNow, readKept, type Kept } from "../../activities/store/stopped-step.ts";
+import { databaseNow, readKept, type Kept } from "../../activities/store/session-standing.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { until, askWithin } from "../../temporal/patience.ts";
 import type { Services } from "../connect/connection.ts";
@@ -8,7 +8,7 @@ import { missing, notPossible, usageError } from "../console/errors.ts";
 import { notRunning, withRunning, recordAction } from "./with-session.ts";
 import { randomUUID } from "node:crypto";
 import { senderOf } from "../../activities/contract/guidance.ts";
-import { readWaiting } from "../../activities/store/waiting-messages.ts";
+import { readWaiting } from "../../activities/store/guidance.ts";
 import { interruptSignal, statusQuery, type SessionView } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { announce } from "./guidance.ts";

@@ -3,7 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { MASK } from "../../activities/redaction/secret-mask.ts";
-import { announceQueued } from "../../activities/store/queued-events.ts";
+import { announceQueued } from "../../activities/store/guidance.ts";
 import { createSchedule, findSchedule } from "../../activities/store/batches.ts";
 import { sessions } from "../../activities/store/schema/index.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import type { UserPart } from "../../activities/contract/message.ts";
 import type { EventData } from "../../activities/store/event.ts";
-import { createSessionMemory } from "../../activities/store/session-memory.ts";
+import { createSessionMemory } from "../../activities/store/transcript-search.ts";
 import { saveOutputPart } from "../../activities/store/tool-calls.ts";
 import { openDirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";

@@ -5,7 +5,7 @@ import { readFamily } from "../../activities/store/delete-session.ts";
 import { appendEvents } from "../../activities/store/events.ts";
 import { purgeText } from "../../activities/store/purge.ts";
 import { toolOutputs } from "../../activities/store/schema/index.ts";
-import { createSessionMemory } from "../../activities/store/session-memory.ts";
+import { createSessionMemory } from "../../activities/store/transcript-search.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { runConfig } from "../support/agent-harness.ts";

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { Message } from "../../activities/contract/message.ts";
 import { toolSpecs } from "../../activities/tools/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
-import { FLASHCARDS } from "../../examples/rehearsal/flashcards/script.ts";
+import { FLASHCARDS } from "../../examples/rehearsal/main.ts";
 import { createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
 import { serveRehearsal } from "../../examples/rehearsal/server.ts";
 import { assistant, modelRequest, toolResult, user } from "../support/model-request.ts";

@@ -21,7 +21,7 @@ import { appendEvents } from "../../activities/store/events.ts";
 import { forkSession } from "../../activities/store/fork.ts";
 import { parkGuidance } from "../../activities/store/guidance.ts";
 import { sessions, toolOutputs } from "../../activities/store/schema/index.ts";
-import { createSessionMemory } from "../../activities/store/session-memory.ts";
+import { createSessionMemory } from "../../activities/store/transcript-search.ts";
 import {
   aloneOverWorkers,
   dropOldOutputs,

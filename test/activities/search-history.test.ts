@@ -1,7 +1,6 @@
 /** What a session's own past is searched by: words, over messages and the outputs that were cut. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createSessionMemory } from "../../activities/store/session-memory.ts";
-import { searchHistory } from "../../activities/store/transcript-search.ts";
+import { createSessionMemory, searchHistory } from "../../activities/store/transcript-search.ts";
 import { createDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import type { ConfigChanges } from "../support/run-config.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { findSession } from "../../activities/store/sessions.ts";
-import { readWaiting } from "../../activities/store/waiting-messages.ts";
+import { readWaiting } from "../../activities/store/guidance.ts";
 import { sendAnswer } from "../../client/sessions/send-answer.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices, say } from "../support/client-services.ts";

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
 import { createActivities } from "../../activities/index.ts";
 import { findSession } from "../../activities/store/reading.ts";
-import { readWaiting } from "../../activities/store/waiting-messages.ts";
+import { readWaiting } from "../../activities/store/guidance.ts";
 import { takeOver } from "../../activities/store/runs.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";

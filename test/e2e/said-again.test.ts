@@ -1,6 +1,6 @@
 /** A person's messages are delivered after any reset, retry or Terminate: once, in order, or dropped on request. */
 import { describe, expect, it } from "vitest";
-import { readWaiting } from "../../activities/store/waiting-messages.ts";
+import { readWaiting } from "../../activities/store/guidance.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { configOf } from "../../activities/store/stored-config.ts";
+import { configOf } from "../../activities/store/stored-settings.ts";
 import { configOf as configFor } from "../support/run-config.ts";
 
 it("gives settings without what Postgres, a variable or a header refuses, whoever stored them", () => {

@@ -1,7 +1,17 @@
-/** Sessions that are started for many tasks or at fixed times. */
+/** Sessions that others start: for many tasks, at fixed times, by a call of another session. Also the record of a deleted one. */
 import { sql } from "drizzle-orm";
-import { check, doublePrecision, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { at, bytea } from "./columns.ts";
+import {
+  check,
+  doublePrecision,
+  index,
+  integer,
+  json,
+  pgTable,
+  primaryKey,
+  text,
+  bigint,
+} from "drizzle-orm/pg-core";
+import { at, bytea, supersededBy } from "./columns.ts";
 
 /** A file of tasks that are processed some at a time. */
 export const batches = pgTable(
@@ -65,4 +75,38 @@ export const schedules = pgTable("schedules", {
   task: text().notNull(),
   /** The resolved run configuration, without secrets. */
   config: json().notNull(),
+});
+
+/** One call of `delegate`: its session, the files it started from, and its result. */
+export const delegations = pgTable(
+  "delegations",
+  {
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    callIndex: integer("call_index").notNull(),
+    childId: text("child_id").notNull(),
+    access: text().notNull(),
+    /** The save that a child with files of its own began with. */
+    baseCheckpoint: bigint("base_checkpoint", { mode: "number" }),
+    status: text().notNull().default("open"),
+    /** Files that were merged, and those that were not, with the reason. */
+    files: json(),
+    /** For a superseded one: its status before. */
+    supersededFrom: text("superseded_from"),
+    supersededBy: supersededBy(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.sessionId, t.epoch, t.step, t.callIndex] }),
+    index("delegations_child_idx").on(t.childId),
+    check("delegations_access_check", sql`${t.access} in ('read','write')`),
+    check("delegations_status_check", sql`${t.status} in ('open','applied','partly','failed','superseded')`),
+  ],
+);
+
+export const deletedSessions = pgTable("deleted_sessions", {
+  id: text().primaryKey(),
+  owner: text(),
+  deletedAt: at("deleted_at").notNull().defaultNow(),
+  deletedBy: text("deleted_by"),
 });
