@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client, Connection } from "@temporalio/client";
 import { chromium, type Page } from "playwright-core";
-import { findSession } from "../activities/store/reading.ts";
+import { findSessionRow } from "../activities/store/reading.ts";
 import { browserPath } from "../test/support/browser-path.ts";
 import { bySession } from "../test/support/by-session.ts";
 import { createClosers } from "../test/support/closers.ts";
@@ -132,7 +132,7 @@ async function startServices() {
   const isSession = (status: string) =>
     eventually(
       `the session is ${status}`,
-      async () => (await findSession(postgres.store.db, SESSION))?.status === status,
+      async () => (await findSessionRow(postgres.store.db, SESSION))?.status === status,
       120_000,
     );
   return { environment, isSession };

@@ -3,7 +3,7 @@ import type { ConnectionOptions } from "@temporalio/client";
 import { loadClientConnectConfig } from "@temporalio/envconfig";
 import type { NativeConnectionOptions } from "@temporalio/worker";
 import { ProxyUnusable, temporalProxy, type TemporalProxy } from "../activities/process/proxies.ts";
-import type { Place } from "./patience.ts";
+import type { ListenAddress } from "./patience.ts";
 import { proxyMissing } from "./service-missing.ts";
 
 type ConnectConfig = ReturnType<typeof loadClientConnectConfig>;
@@ -14,7 +14,7 @@ export interface TemporalConnection {
   /** The same server by the same way, for a worker, whose library reads no proxy from the environment. */
   readonly native: ConnectConfig["connectionOptions"] & Pick<NativeConnectionOptions, "proxy">;
   /** Where the server listens; undefined behind a proxy. */
-  readonly place: Place | undefined;
+  readonly place: ListenAddress | undefined;
   readonly namespace: string;
 }
 

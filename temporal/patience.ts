@@ -23,7 +23,7 @@ const SLOW_MS = 3_000;
 export const within = (timeoutMs: number): Patience => ({ answerMs: timeoutMs, connectMs: timeoutMs });
 
 /** A port or a socket's file. */
-export type Place = { readonly host: string; readonly port: number } | { readonly path: string };
+export type ListenAddress = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /**
  * @param place undefined: not knocked at, as behind a proxy
@@ -32,7 +32,7 @@ export type Place = { readonly host: string; readonly port: number } | { readonl
  */
 export async function patiently<T>(
   service: string,
-  place: Place | undefined,
+  place: ListenAddress | undefined,
   { answerMs, connectMs, say }: Patience,
   open: (timeoutMs: number) => Promise<T>,
 ): Promise<T> {
@@ -52,7 +52,7 @@ export async function patiently<T>(
 }
 
 /** Whether somebody listens. @throws Error of the system, NoAnswer */
-function knock(place: Place, timeoutMs: number): Promise<void> {
+function knock(place: ListenAddress, timeoutMs: number): Promise<void> {
   const socket = connect(place);
   const answered = new Promise<void>((resolve, reject) => {
     socket.once("connect", resolve);

@@ -4,7 +4,11 @@
  */
 import pg from "pg";
 import { lookAtTables, EarlierTables, SchemaUnusable } from "../activities/store/migrate.ts";
-import { placeOf, readPostgresAddress, PostgresAddressWrong } from "../activities/store/postgres-address.ts";
+import {
+  listenAddressOf,
+  readPostgresAddress,
+  PostgresAddressWrong,
+} from "../activities/store/postgres-address.ts";
 import { patiently, PROBE_MS, within, type Patience } from "./patience.ts";
 import { withoutPassword } from "./probe.ts";
 import { ServiceMissing, plainReason, WrongSettings } from "./service-missing.ts";
@@ -52,20 +56,25 @@ async function askPostgres(
   try {
     const address = readPostgresAddress(url);
     const connectMs = Math.min(address.connectTimeoutMs ?? patience.connectMs, patience.connectMs);
-    return await patiently("Postgres", placeOf(address), { ...patience, connectMs }, async (timeoutMs) => {
-      const client = new pg.Client({
-        ...address.config,
-        connectionTimeoutMillis: timeoutMs,
-        query_timeout: timeoutMs,
-      });
-      client.on("error", () => {});
-      try {
-        await client.connect();
-        return await ask(client, asked.address, timeoutMs);
-      } finally {
-        await client.end().catch(() => {});
-      }
-    });
+    return await patiently(
+      "Postgres",
+      listenAddressOf(address),
+      { ...patience, connectMs },
+      async (timeoutMs) => {
+        const client = new pg.Client({
+          ...address.config,
+          connectionTimeoutMillis: timeoutMs,
+          query_timeout: timeoutMs,
+        });
+        client.on("error", () => {});
+        try {
+          await client.connect();
+          return await ask(client, asked.address, timeoutMs);
+        } finally {
+          await client.end().catch(() => {});
+        }
+      },
+    );
   } catch (error) {
     throw postgresMissing(error, asked);
   }

@@ -11,7 +11,7 @@ import type {
   OpenedSession,
 } from "../activities/contract/activities.ts";
 import type { SettledQuestion } from "../activities/contract/questions.ts";
-import type { Place, RunOrigin } from "../activities/contract/session-runs.ts";
+import type { HistoryPlace, RunOrigin } from "../activities/contract/session-runs.ts";
 import type { ToolFacts } from "../activities/contract/calls.ts";
 
 type Event = NonNullable<History["events"]>[number];
@@ -49,11 +49,11 @@ interface ActivityInput {
 
 /** A place that is still being found; `calls` are the step's calls without a result, undefined before its tools. */
 type Finding = {
-  -readonly [Key in Exclude<keyof Place, "open" | "phase" | "settled" | "undone">]: Place[Key];
+  -readonly [Key in Exclude<keyof HistoryPlace, "open" | "phase" | "settled" | "undone">]: HistoryPlace[Key];
 } & { calls: Set<number> | undefined; settled: string[]; undone: string[] };
 
 /** How far a run had come by the end of these events, with decoded payloads. */
-export function placeAfter(events: readonly Event[]): Place {
+export function placeAfter(events: readonly Event[]): HistoryPlace {
   const found: Finding = {
     step: undefined,
     calls: undefined,

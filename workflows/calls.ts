@@ -6,7 +6,7 @@ import type { CallFacts } from "../activities/contract/activities.ts";
 import { enterPhase, interruptible, showDetails, type Run } from "./run.ts";
 import { openSandbox, performOnHost } from "./sandbox.ts";
 import { applyToolResult } from "./agent-state.ts";
-import { delegate } from "./delegates.ts";
+import { delegateTask } from "./delegates.ts";
 import { askedModel, callGroups } from "./loop-policy.ts";
 import { titled } from "./presentation.ts";
 import type { WaitingCall } from "./asking.ts";
@@ -117,7 +117,7 @@ async function performCall(run: Run, waiting: WaitingCall, input: RunToolInput):
 
 /** One call by its tool, or by a session of its own. */
 async function runTool(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
-  if (call.by === "delegate") return delegate(run, call, input);
+  if (call.by === "delegate") return delegateTask(run, call, input);
   const summary = titled(`step ${input.step} · ${call.name}`, call);
   const given: unknown = await performOnHost(run, "runTool", summary, input).catch((error: unknown) => {
     if (isForeign(error)) return undefined;

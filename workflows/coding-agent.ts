@@ -18,8 +18,8 @@ import { setHandlers } from "./handlers.ts";
 import { limitToAsk, mayGoOn, untilLimitEnds } from "./limits.ts";
 import { afterStep, applyMove, limitReached, returnIfDue, stepIn } from "./loop-policy.ts";
 import { makeRoom, pruneOld, undoCompactions } from "./make-room.ts";
-import { takeStep } from "./model-step.ts";
-import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
+import { askNextStep } from "./model-step.ts";
+import { failed, closingError, outcomeOf, type Outcome } from "./outcome.ts";
 import { announceStop, createRun, hasMessages, type Run } from "./run.ts";
 import type { CodingAgentInput } from "./run-input.ts";
 
@@ -38,9 +38,9 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
     if (!isOfAnother(closed)) break;
     closed = await CancellationScope.nonCancellable(() => storeEnd(run, outcome));
   }
-  if (closed.error) throw failureOf({ status: "failed", error: closed.error });
+  if (closed.error) throw closingError({ status: "failed", error: closed.error });
   // A run that only delivers has not failed just because the previous run had.
-  if (outcome.error && outcome !== input.deliver?.outcome) throw failureOf(outcome);
+  if (outcome.error && outcome !== input.deliver?.outcome) throw closingError(outcome);
   const { storedFor: _run, ...result } = closed;
   return result;
 }
@@ -88,7 +88,7 @@ async function loop(run: Run, first: Policy): Promise<Outcome> {
 
     const limit = limitReached(state, policy);
     returnIfDue(state, policy, Date.now());
-    const answer = await takeStep(run, policy, limit);
+    const answer = await askNextStep(run, policy, limit);
     if (answer === undefined) continue;
     if (answer.kind === "limited") {
       const end = await untilLimitEnds(run, answer.waitMs);

@@ -28,7 +28,7 @@ import { boundedSummary } from "./proxies.ts";
 const STOPPING_LOOK_MS = 5_000;
 
 /** One call of `delegate`, when its turn has come. A step's calls must come here in their order. */
-export async function delegate(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
+export async function delegateTask(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
   const { maxConcurrent = 1, lookMs = 300_000 } = run.policy?.delegates ?? {};
   const turn = run.delegates.turn();
   try {

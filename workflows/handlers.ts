@@ -12,7 +12,7 @@ import {
   queuedMessage,
 } from "../activities/contract/guidance.ts";
 import { cutChars } from "../activities/text/cut.ts";
-import { accept, firstOf, refusal, waiting, withdraw } from "./inbox.ts";
+import { accept, oldestGuidance, messageRefusal, waiting, withdraw } from "./inbox.ts";
 import { unanswered } from "./asking.ts";
 import { answerRefusal, askAgain, takeAnswer, withdrawForMessage } from "./questions.ts";
 import {
@@ -60,7 +60,7 @@ export function setHandlers(run: Run): void {
   setHandler(statusQuery, () => sessionView(run, unanswered(run.asking)), {
     description: "Step, phase, context use, queue and tokens of this run.",
   });
-  setHandler(queueQuery, () => firstOf(run.state.inbox), {
+  setHandler(queueQuery, () => oldestGuidance(run.state.inbox), {
     description: "Messages that wait for the next step.",
   });
 }
@@ -128,7 +128,7 @@ function setMessageHandlers(run: Run, take: Take): void {
       description:
         "Like `guidance`, with an answer: whether the message was queued (a known id is not queued twice), and at which position.",
       validator: (message) => {
-        const reason = refusal(run.state.inbox, message);
+        const reason = messageRefusal(run.state.inbox, message);
         if (reason !== undefined) throw ApplicationFailure.nonRetryable(reason, "GuidanceRefused");
       },
     },

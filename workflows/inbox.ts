@@ -2,8 +2,8 @@
 import { estimateMessage } from "../activities/contract/request-size.ts";
 import {
   type Guidance,
-  refusalOf,
-  bytesOf,
+  partsRefusal,
+  guidanceBytes,
   idOf,
   jsonBytes,
   partsOf,
@@ -34,14 +34,14 @@ export function createInbox(queue: readonly Guidance[], parked: number, seen: re
 }
 
 /** Why a message is refused, as a text for its sender; undefined if it is accepted. */
-export function refusal(inbox: Inbox, message: unknown): string | undefined {
+export function messageRefusal(inbox: Inbox, message: unknown): string | undefined {
   const parts = partsOf(message);
   if (!parts) return 'Not a message: send {"text": "…"} or a plain string.';
   const id = idOf(message);
   if (id !== undefined && inbox.seen.has(id)) return undefined;
   if (waiting(inbox) >= MAX_WAITING)
     return `${MAX_WAITING} messages are waiting already; this one was not queued. Try again when the agent has read them.`;
-  return refusalOf(parts);
+  return partsRefusal(parts);
 }
 
 /** Puts a message in the queue. @returns false for an id that was seen before */
@@ -69,11 +69,11 @@ export function waiting(inbox: Inbox): number {
 
 /** Splits a queue that is too large to carry into lists that are small enough, oldest first; undefined while the queue is small. */
 export function tooMuch(inbox: Inbox): Guidance[][] | undefined {
-  if (inbox.queue.length <= MAX_WAITING && bytesOf(inbox.queue) <= MAX_QUEUE_BYTES) return undefined;
+  if (inbox.queue.length <= MAX_WAITING && guidanceBytes(inbox.queue) <= MAX_QUEUE_BYTES) return undefined;
   const lists: Guidance[][] = [];
   let bytes = 0;
   for (const item of inbox.queue) {
-    const size = bytesOf([item]);
+    const size = guidanceBytes([item]);
     const list = lists.at(-1);
     if (!list || bytes + size > MAX_QUEUE_BYTES) {
       lists.push([item]);
@@ -92,9 +92,9 @@ export function waitingTokens({ queue }: Inbox): number {
 }
 
 /** The oldest messages of the queue, as many as may be shown at once. */
-export function firstOf({ queue }: Inbox): readonly Guidance[] {
+export function oldestGuidance({ queue }: Inbox): readonly Guidance[] {
   let bytes = 0;
-  const end = queue.findIndex((item) => (bytes += bytesOf([item])) > MAX_QUEUE_BYTES);
+  const end = queue.findIndex((item) => (bytes += guidanceBytes([item])) > MAX_QUEUE_BYTES);
   return queue.slice(0, end === -1 ? MAX_WAITING : Math.min(end, MAX_WAITING));
 }
 

@@ -12,7 +12,7 @@ import {
   pruneComesFirst,
   type CompactionPlan,
 } from "./loop-policy.ts";
-import { drain, firstOf, putBack } from "./inbox.ts";
+import { drain, oldestGuidance, putBack } from "./inbox.ts";
 import { perform } from "./proxies.ts";
 
 /**
@@ -40,7 +40,7 @@ async function delivering<Facts extends DeliveredFacts>(
   body: (drained: DrainedInput) => Promise<Facts | undefined>,
 ): Promise<Facts | undefined> {
   // As many as an activity's input may hold; the model step delivers the others.
-  const drained = drain(state.inbox, firstOf(state.inbox));
+  const drained = drain(state.inbox, oldestGuidance(state.inbox));
   const { guidance, parked } = drained;
   let facts: Facts | undefined;
   try {

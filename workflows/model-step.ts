@@ -15,7 +15,7 @@ import { openSandbox } from "./sandbox.ts";
  * @param limit that the run has reached: the step is its last
  * @returns undefined if a person interrupted before there was an answer: the loop continues with the queue
  */
-export async function takeStep(
+export async function askNextStep(
   run: Run,
   policy: RunPolicy,
   limit: Limit | undefined,

@@ -59,7 +59,7 @@ export function messageOf(error: unknown): string {
 }
 
 /** The error that closes the run: Cancelled if it was cancelled, else a typed failure that Temporal does not retry. */
-export function failureOf({ status, error, cause }: Outcome): Error {
+export function closingError({ status, error, cause }: Outcome): Error {
   if (status === "cancelled") return new CancelledFailure(error?.message ?? "Cancelled");
   return ApplicationFailure.create({
     type: error?.type ?? "Unexpected",

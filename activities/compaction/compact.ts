@@ -2,10 +2,10 @@
 import { strategies, type Strategy, type StrategyName } from "../config/strategies.ts";
 import { cutView, tokensOf, type Cut, type CutOptions } from "../transcript/boundary.ts";
 import type { StoredMessage } from "../contract/message.ts";
-import { textOf } from "./session-facts.ts";
+import { messageText } from "./session-facts.ts";
 import { planShrink, type ShrinkPlan } from "../transcript/prune-plan.ts";
 import { estimateMessage } from "../contract/request-size.ts";
-import { MIN_PROGRESS, checkAnswer, checkSummary, type SummaryCheck } from "./summary-check.ts";
+import { MIN_PROGRESS, checkRawAnswer, checkSummary, type SummaryCheck } from "./summary-check.ts";
 import {
   type Compaction,
   type CompactionInput,
@@ -39,7 +39,7 @@ export async function compact(
     return onlyHidden ?? { kind: "nothing", reason: "Everything in view is kept word for word.", before };
   }
   const replacedTokens = tokensOf(replaced);
-  const previous = cut.previous === undefined ? undefined : textOf(cut.previous);
+  const previous = cut.previous === undefined ? undefined : messageText(cut.previous);
   const { summaryTokens: maxTokens } = input.budget;
   const withoutModel = deterministic || hasLittleToWin(input, before, replacedTokens);
   const { summary, attempts } = await writeSummary(
@@ -248,7 +248,7 @@ async function tryOnce(task: SummaryTask, prompt: SummaryPrompt, summarise: Summ
   if (estimateText(answer.text) >= check.replacedTokens) {
     return { outcome: "inflated", detail: "The answer is longer than what it would replace." };
   }
-  const malformed = checkAnswer(answer);
+  const malformed = checkRawAnswer(answer);
   if (malformed !== undefined) return { outcome: malformed.reason, detail: malformed.detail };
   return checked(composeSummary(material, parseSections(answer.text)), check);
 }

@@ -6,7 +6,7 @@ import {
   isStandingRule,
   standingRules,
   filesIn,
-  textOf,
+  messageText,
   todoIn,
   callsIn,
   errorsIn,
@@ -21,7 +21,7 @@ import {
   renderFiles,
   renderSummary,
   type ChecklistItem,
-  type FileEntry,
+  type FileNote,
   type Sections,
   withoutGaps,
 } from "./summary-document.ts";
@@ -92,7 +92,7 @@ function originalTask({ replaced, kept }: SummaryMaterial, before: string, maxCh
   const head =
     task === undefined
       ? (before.split("\n")[0] ?? "")
-      : excerpt(textOf(task).replaceAll(/\s+/g, " "), maxChars / 2);
+      : excerpt(messageText(task).replaceAll(/\s+/g, " "), maxChars / 2);
   const said = saidLines({ replaced, kept }, before, maxChars);
   return said.length === 0 ? head : `${head}\n${SAID_HEADER}\n${said.map((line) => `- ${line}`).join("\n")}`;
 }
@@ -103,7 +103,7 @@ function completedWork(
   written: string,
   maxChars: number,
 ): string {
-  const files = new Map<string, FileEntry>();
+  const files = new Map<string, FileNote>();
   for (const entry of parseFiles(before)) files.set(entry.path, entry);
   for (const entry of filesIn(replaced)) files.set(entry.path, { ...entry, description: entry.description });
   // The model knows better what a change was for, but does not decide which files there are.
@@ -193,8 +193,10 @@ export function deterministicSummary(material: SummaryMaterial): string {
 }
 
 function currentState(replaced: readonly StoredMessage[]): string {
-  const said = replaced.filter((row) => row.kind === "answer" && textOf(row) !== "").slice(-3);
-  const lines = said.map((row) => `- Step ${row.step}: ${excerpt(textOf(row).replaceAll(/\s+/g, " "), 250)}`);
+  const said = replaced.filter((row) => row.kind === "answer" && messageText(row) !== "").slice(-3);
+  const lines = said.map(
+    (row) => `- Step ${row.step}: ${excerpt(messageText(row).replaceAll(/\s+/g, " "), 250)}`,
+  );
   const counts = new Map<string, number>();
   for (const { call } of callsIn(replaced)) counts.set(call.toolName, (counts.get(call.toolName) ?? 0) + 1);
   const tools = [...counts].map(([name, count]) => `${name} ${count}`).join(", ");

@@ -1,7 +1,7 @@
 /** What code reads from a transcript without a model, for a summary: files, open items, errors, rules read, what was said. */
 import { objectOf } from "../text/json.ts";
 import type { StoredMessage, ToolCallPart, ToolResultPart } from "../contract/message.ts";
-import { excerpt, type ChecklistItem, type FileEntry } from "./summary-document.ts";
+import { excerpt, type ChecklistItem, type FileNote } from "./summary-document.ts";
 import { cutChars } from "../text/cut.ts";
 
 interface Call {
@@ -30,8 +30,8 @@ export function callsIn(rows: readonly StoredMessage[]): Call[] {
 }
 
 /** Files that completed calls changed, each once with its last action, in the order of first change. */
-export function filesIn(rows: readonly StoredMessage[]): FileEntry[] {
-  const files = new Map<string, FileEntry>();
+export function filesIn(rows: readonly StoredMessage[]): FileNote[] {
+  const files = new Map<string, FileNote>();
   for (const { call, result } of callsIn(rows)) {
     if (result?.outcome !== "completed") continue;
     for (const entry of changesOf(call)) {
@@ -43,7 +43,7 @@ export function filesIn(rows: readonly StoredMessage[]): FileEntry[] {
   return [...files.values()];
 }
 
-function changesOf(call: ToolCallPart): FileEntry[] {
+function changesOf(call: ToolCallPart): FileNote[] {
   const input = objectOf(call.input);
   const path = pathOf(call);
   const entry = (action: string, description: string) => (path === "" ? [] : [{ path, action, description }]);
@@ -65,7 +65,7 @@ const PATCH_ACTIONS: Readonly<Record<string, string>> = {
   Delete: "deleted",
 };
 
-function patchedFiles(patch: string): FileEntry[] {
+function patchedFiles(patch: string): FileNote[] {
   return [...patch.matchAll(/^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+)$/gm)].map((match) => ({
     path: relative((match[2] ?? "").trim()),
     action: PATCH_ACTIONS[match[1] ?? ""] ?? "moved here",
@@ -109,7 +109,7 @@ function aboutOf(call: ToolCallPart): string {
 }
 
 /** Text of a message, its parts joined. */
-export function textOf(row: StoredMessage): string {
+export function messageText(row: StoredMessage): string {
   if (row.role === "tool") return row.content[0].text;
   return row.content
     .flatMap((part) => {
@@ -215,7 +215,7 @@ export function saidLines(
 
 /** The messages that were merged into a row (`coalesce`), each on one line with its label. */
 function messagesIn(row: StoredMessage): string[] {
-  return textOf(row)
+  return messageText(row)
     .split(/\n+(?=(?:Also|\[\d+\]):(?:\s|$))/)
     .map((message) => message.replaceAll(/\s+/g, " ").trim());
 }

@@ -43,7 +43,7 @@ export interface RawAnswer {
 }
 
 /** Checks a model's raw answer. @returns undefined if it can be used */
-export function checkAnswer(answer: RawAnswer): Rejection | undefined {
+export function checkRawAnswer(answer: RawAnswer): Rejection | undefined {
   if (answer.hasToolCall) return { reason: "tool-call", detail: "The answer calls a tool." };
   if (answer.text.trim() === "") return { reason: "empty", detail: "The answer has no text." };
   if (answer.finish !== "stop") {

@@ -14,7 +14,7 @@ export type Section = (typeof SECTIONS)[number];
 export type Sections = Readonly<Record<Section, string>>;
 
 /** A file in the table of completed work. */
-export interface FileEntry {
+export interface FileNote {
   readonly path: string;
   readonly action: string;
   readonly description: string;
@@ -79,8 +79,8 @@ function incorporatedRounds(summary: string): string {
 }
 
 /** Rows of the file table; `dir/{a,b}` is read as two paths. */
-export function parseFiles(completedWork: string): FileEntry[] {
-  const entries: FileEntry[] = [];
+export function parseFiles(completedWork: string): FileNote[] {
+  const entries: FileNote[] = [];
   for (const line of completedWork.split("\n")) {
     const cells = /^\s*\|(.*)\|\s*$/
       .exec(line)?.[1]
@@ -101,7 +101,7 @@ function expandBraces(path: string): string[] {
 }
 
 /** The file table; without descriptions, and then by folder, if it would exceed `maxChars`. */
-export function renderFiles(files: readonly FileEntry[], maxChars: number): string {
+export function renderFiles(files: readonly FileNote[], maxChars: number): string {
   if (files.length === 0) return "";
   const full = table(files.map((file) => [file.path, file.action, file.description]));
   if (full.length <= maxChars) return full;
@@ -118,7 +118,7 @@ function cell(text: string): string {
   return text.replaceAll(/[\s|]+/g, " ").trim();
 }
 
-function byFolder(files: readonly FileEntry[]): string[][] {
+function byFolder(files: readonly FileNote[]): string[][] {
   const groups = new Map<string, string[]>();
   for (const { path, action } of files) {
     const slash = path.lastIndexOf("/") + 1;

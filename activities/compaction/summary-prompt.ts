@@ -1,6 +1,6 @@
 /** The request to the summariser: history as data, the earlier summary incorporated. */
 import type { StoredMessage } from "../contract/message.ts";
-import { textOf } from "./session-facts.ts";
+import { messageText } from "./session-facts.ts";
 import { excerpt } from "./summary-document.ts";
 import { WRITTEN_SECTIONS } from "./summary-check.ts";
 import { estimateText } from "../text/tokens.ts";
@@ -151,7 +151,7 @@ function entryText(row: StoredMessage, resultChars: number): string {
     const text = excerptMiddle(result.text, most);
     return `[result of ${result.toolName}, ${result.outcome}] ${fenced(text)}`;
   }
-  const text = fenced(excerptMiddle(textOf(row), TEXT_CHARS));
+  const text = fenced(excerptMiddle(messageText(row), TEXT_CHARS));
   if (row.role === "user")
     return `[${row.kind === "nudge" || row.kind === "notice" ? "system note" : "user"}] ${text}`;
   const calls = row.content.flatMap((part) =>

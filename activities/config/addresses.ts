@@ -1,7 +1,7 @@
 /** IP addresses and prefixes: parsed, normalised, compared; and which are outside the public internet. */
 import { BlockList, isIP } from "node:net";
 
-export interface Prefix {
+export interface AddressPrefix {
   /** The address in canonical form, with the bits after `length` zero. */
   readonly address: string;
   readonly length: number;
@@ -19,7 +19,7 @@ export function isPrefix(text: string): boolean {
 }
 
 /** @throws RangeError for text that is neither an address nor a prefix */
-export function toPrefix(text: string): Prefix {
+export function toPrefix(text: string): AddressPrefix {
   const [address = "", length, ...more] = text.split("/");
   const kind = isIP(address);
   const bits = kind === 4 ? 32 : 128;
@@ -33,19 +33,20 @@ export function toPrefix(text: string): Prefix {
     : { address: masked6(address, count), length: count, version: 6 };
 }
 
-export const prefixText = ({ address, length }: Prefix): string => `${address}/${length}`;
+export const prefixText = ({ address, length }: AddressPrefix): string => `${address}/${length}`;
 
-export const isSingle = ({ length, version }: Prefix): boolean => length === (version === 4 ? 32 : 128);
+export const isSingle = ({ length, version }: AddressPrefix): boolean =>
+  length === (version === 4 ? 32 : 128);
 
 /** Whether an address is in one of the prefixes. */
-export function containedIn(prefixes: readonly Prefix[]): (address: string) => boolean {
+export function containedIn(prefixes: readonly AddressPrefix[]): (address: string) => boolean {
   const list = new BlockList();
   for (const { address, length, version } of prefixes) list.addSubnet(address, length, `ipv${version}`);
   return (address) => list.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
 }
 
 /** An IPv4 prefix as NAT64 writes it in IPv6 (RFC 6052, the well-known prefix); nothing for an IPv6 prefix. */
-export function nat64(prefix: Prefix): Prefix[] {
+export function nat64(prefix: AddressPrefix): AddressPrefix[] {
   return prefix.version === 4 ? [toPrefix(`64:ff9b::${prefix.address}/${96 + prefix.length}`)] : [];
 }
 

@@ -6,7 +6,7 @@ import type { RunConfig } from "./agent-config.ts";
 import { fitsPattern } from "../text/lists.ts";
 
 /** What a person named: a repository, and patterns of others that a session on it may use too. */
-export interface Named {
+export interface NamedRepositories {
   readonly url: string;
   readonly also?: GitConfig["also"];
 }
@@ -60,7 +60,7 @@ export function isSameServer(one: string, other: string): boolean {
 }
 
 /** Whether the person named this repository: only for those does the worker use a credential, or what its network reaches. */
-export function isNamed({ url: own, also = [] }: Named, url: string): boolean {
+export function isNamed({ url: own, also = [] }: NamedRepositories, url: string): boolean {
   if (url === own) return true;
   const [place, ours] = [placeOf(url), placeOf(own)];
   if (place === undefined) return false;
@@ -103,7 +103,11 @@ export type NetworkRule = Pick<RunConfig["sandbox"], "network" | "domains">;
  * Whether work may leave for this address by a session's network rule: always for what the person named, and for the server that
  * they named.
  */
-export function isWithinNetwork({ network, domains }: NetworkRule, named: Named, url: string): boolean {
+export function isWithinNetwork(
+  { network, domains }: NetworkRule,
+  named: NamedRepositories,
+  url: string,
+): boolean {
   if (network === "bridge" || isNamed(named, url) || isSameServer(named.url, url)) return true;
   const address = repositoryAddress(url);
   if ("wrong" in address) return false;

@@ -25,7 +25,7 @@ export function isEmptyMessage(parts: readonly UserPart[]): boolean {
 }
 
 /** Why a message cannot be queued, worded for its sender; undefined if it can. */
-export function refusalOf(parts: readonly UserPart[]): string | undefined {
+export function partsRefusal(parts: readonly UserPart[]): string | undefined {
   if (isEmptyMessage(parts))
     return "The message is empty: nothing was queued. Write a text, or attach a file.";
   const chars = parts.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : 0), 0);
@@ -288,7 +288,7 @@ function piecesOf(text: string): string[] {
 }
 
 /** Size of the items as JSON in UTF-8, or slightly more. */
-export function bytesOf(items: readonly Guidance[]): number {
+export function guidanceBytes(items: readonly Guidance[]): number {
   return items.reduce(
     (sum, { id, parts, by = "" }) =>
       parts.reduce(

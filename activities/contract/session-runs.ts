@@ -42,14 +42,14 @@ export interface ResetOrigin {
   readonly runId: string;
   /** The resets that its history contains: each new run, and the run that it was made from. */
   readonly forks: ReadonlyMap<string, string>;
-  readonly place: Place;
+  readonly place: HistoryPlace;
 }
 
 /**
  * How far a run had come by an event of its history: what it had finished by then belongs to the line of a run that is reset to
  * that event, and nothing later does, whichever of its activities is the first to write.
  */
-export interface Place {
+export interface HistoryPlace {
   /** Undefined if the run had not opened its session. */
   readonly step: number | undefined;
   /** `model`: the step has no answer yet; `tools`: its answer is stored, and some of its calls have no result. */

@@ -11,8 +11,8 @@ import type { Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 
 export interface ChangedFile {
   readonly path: string;
-  readonly base: FileState;
-  readonly child: FileState;
+  readonly base: FileVersion;
+  readonly child: FileVersion;
   /** As the delegate left it; undefined if it removed it. */
   readonly bytes: Uint8Array | undefined;
 }
@@ -65,7 +65,11 @@ export async function changedFiles(
   );
 }
 
-function stateOf(entries: readonly ManifestEntry[], path: string, bytes: Uint8Array | undefined): FileState {
+function stateOf(
+  entries: readonly ManifestEntry[],
+  path: string,
+  bytes: Uint8Array | undefined,
+): FileVersion {
   if (bytes === undefined) return undefined;
   const hash = createHash("sha256").update(bytes).digest("hex");
   return { hash, mode: entries.find((entry) => entry.path === path)?.mode };
@@ -75,14 +79,14 @@ const differs = ({ base, child }: ChangedFile): boolean =>
   base?.hash !== child?.hash || base?.mode !== child?.mode;
 
 /** A file at one moment, by its content and permission bits; undefined if there was none. */
-export type FileState = { readonly hash: string; readonly mode: number | undefined } | undefined;
+export type FileVersion = { readonly hash: string; readonly mode: number | undefined } | undefined;
 
-export type Verdict =
+export type MergeVerdict =
   /** The parent has the same file already, perhaps by an attempt whose answer was lost. */
   { readonly kind: "same" } | { readonly kind: "take" } | { readonly kind: "leave"; readonly reason: string };
 
 /** @param base as the delegate got it @param child as the delegate left it @param parent as the parent has it now */
-export function mergeFile(base: FileState, child: FileState, parent: FileState): Verdict {
+export function mergeFile(base: FileVersion, child: FileVersion, parent: FileVersion): MergeVerdict {
   if (isSame(child, parent)) return { kind: "same" };
   if (isSame(base, parent)) return { kind: "take" };
   if (base === undefined) return { kind: "leave", reason: "a file of that name was made here meanwhile" };
@@ -91,7 +95,7 @@ export function mergeFile(base: FileState, child: FileState, parent: FileState):
 }
 
 /** Bits that are not known count as equal. */
-function isSame(one: FileState, other: FileState): boolean {
+function isSame(one: FileVersion, other: FileVersion): boolean {
   if (one === undefined || other === undefined) return one === other;
   return one.hash === other.hash && (one.mode ?? other.mode) === (other.mode ?? one.mode);
 }
@@ -174,7 +178,7 @@ async function applyFile(
   const found = await files.read(path, { maxBytes: 1 });
   // A folder above it may be missing, or be a file by now: the write reports that.
   if (!found.ok && found.reason !== "not-found") return found.message;
-  const parent: FileState = found.ok ? { hash: found.hash, mode: found.mode } : undefined;
+  const parent: FileVersion = found.ok ? { hash: found.hash, mode: found.mode } : undefined;
   const verdict = mergeFile(base, child, parent);
   if (verdict.kind === "same") return undefined;
   if (verdict.kind === "leave") return verdict.reason;

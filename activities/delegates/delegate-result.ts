@@ -10,7 +10,7 @@ import type { ChangedFile, NotApplied } from "./delegate-files.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { resultEvent, callKey, type LedgerRow } from "../store/tool-calls.ts";
-import { hashOf, storedElsewhere } from "../step/call-result.ts";
+import { callHash, storedElsewhere } from "../step/call-result.ts";
 import { keepResult } from "../store/commit-step.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
@@ -178,7 +178,7 @@ export async function storeDelegateResult(
     };
     reportTool({ deps, scope, session }, { ...report, outcome, durationMs }, textsOfCall(call.input, text));
     deps.notifier.wake(session.id);
-    return { outcome, tokens, ms: durationMs, hash: hashOf(call, text) };
+    return { outcome, tokens, ms: durationMs, hash: callHash(call, text) };
   }
   return storedElsewhere(deps.store.db, scope, { row, call });
 }

@@ -12,7 +12,7 @@ import { storeDelegateResult } from "./delegate-result.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
-import { endedBefore, hasEnded } from "../step/call-result.ts";
+import { endedBefore, callHasEnded } from "../step/call-result.ts";
 import { makeOrAdopt } from "../store/adopt-session.ts";
 import {
   copyNewestFiles,
@@ -58,7 +58,7 @@ async function openDelegate(
 ): Promise<OpenedDelegate> {
   const session = await enterSession(deps, scope, { step: input.step, phase: "tools" });
   const { row, fence, call, task } = await callOf(deps, session, input);
-  if (hasEnded(row)) return { kind: "settled", facts: await endedBefore(deps.store.db, row, call) };
+  if (callHasEnded(row)) return { kind: "settled", facts: await endedBefore(deps.store.db, row, call) };
   const known = await findDelegation(deps.store.db, row);
   const child = childIdOf(row);
   if (known?.childId === child && (await findDelegate(deps.store.db, child, session.id)) !== undefined)

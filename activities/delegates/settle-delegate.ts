@@ -23,7 +23,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingEnd } from "../runtime/interrupt-open-calls.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
-import { endedBefore, hasEnded, storeFullOutput } from "../step/call-result.ts";
+import { endedBefore, callHasEnded, storeFullOutput } from "../step/call-result.ts";
 import {
   endDelegation,
   endedWithItsLine,
@@ -73,7 +73,7 @@ async function settleDelegate(
     findAskedCall(db, session.id, { step, index }),
     findDelegate(db, child, session.id),
   ]);
-  if (hasEnded(found)) return { kind: "settled", facts: await endedBefore(deps.store.db, found, call) };
+  if (callHasEnded(found)) return { kind: "settled", facts: await endedBefore(deps.store.db, found, call) };
   if (delegate === undefined) {
     const lost = { ...missingEnd(), truncated: false, durationMs: 0 };
     return {

@@ -3,7 +3,7 @@ import {
   howToName,
   isNamed,
   isWithinNetwork,
-  type Named,
+  type NamedRepositories,
   type NetworkRule,
 } from "../config/repository-place.ts";
 import type { GitAccess } from "./git-access.ts";
@@ -22,7 +22,7 @@ const MAX_LEVELS = 6;
 /** Submodules of all levels, each after the one that contains it. */
 export async function fetchParts(
   access: GitAccess,
-  named: Named,
+  named: NamedRepositories,
   from: { readonly mirror: string; readonly commit: string },
   signal: AbortSignal,
 ): Promise<readonly Part[] | Refusal> {
@@ -55,7 +55,7 @@ export async function fetchParts(
  */
 export async function fetchSubmodule(
   access: GitAccess,
-  named: Named,
+  named: NamedRepositories,
   { name, url, commit }: Submodule,
   signal: AbortSignal,
 ): Promise<string | Refusal> {
@@ -87,7 +87,7 @@ export async function fetchSubmodule(
 export async function unpushedSubmodule(
   { access, folder }: Relay,
   of: {
-    readonly named: Named;
+    readonly named: NamedRepositories;
     readonly network: NetworkRule;
     /** The commit that the session started from. */
     readonly base: string;

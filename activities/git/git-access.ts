@@ -1,7 +1,7 @@
 /** What git may use on the worker: folder, credentials, proxies. The environment is handed in. */
 import { join } from "node:path";
 import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
-import { isNamed, isSameServer, type Named } from "../config/repository-place.ts";
+import { isNamed, isSameServer, type NamedRepositories } from "../config/repository-place.ts";
 import { trustOf } from "../process/authorities.ts";
 import { createGitHubApp, gitHubAppSettings } from "./github-app.ts";
 
@@ -20,7 +20,7 @@ export interface GitAccess {
    * The access to what a repository names (submodules, a store for LFS): credentials are only for what the person named, and only
    * the repository's own server gets the token for all hosts.
    */
-  readonly limitedTo: (named: Named) => GitAccess;
+  readonly limitedTo: (named: NamedRepositories) => GitAccess;
   /** Whether credentials may be used for the address. */
   readonly opens: (url: string) => boolean;
   /** Whether the address is on the server that the person named; false for any other server that a repository names. */

@@ -1,7 +1,7 @@
 /** Requests to forges and stores, through the environment's proxies as git's own: a forge's answers, and which failures may pass. */
 import type { ForgePlace } from "../config/git-settings.ts";
 import { isNetworkTrouble, passes, innermostReason } from "../contract/errors.ts";
-import { readJson, readText } from "../process/bounded-body.ts";
+import { readJson, bodyText } from "../process/bounded-body.ts";
 import { createOutgoing, type BoundedFetch, type Outgoing } from "../process/outgoing-fetch.ts";
 import { serverWords, noAnswerReason } from "./trouble.ts";
 
@@ -90,7 +90,7 @@ export async function askForge(
       signal.throwIfAborted();
       throw new ForgeRefusal(502, `${place.api} did not answer in JSON: ${innermostReason(error)}`);
     });
-  const text = await readText(response).catch(() => "");
+  const text = await bodyText(response).catch(() => "");
   throw new ForgeRefusal(response.status, `${place.api} answered ${response.status}: ${wordsOf(text)}`);
 }
 

@@ -10,11 +10,11 @@ import {
   isNamed,
   isSameServer,
   isWithinNetwork,
-  type Named,
+  type NamedRepositories,
   type NetworkRule,
 } from "../config/repository-place.ts";
 import { isNetworkTrouble, passes } from "../contract/errors.ts";
-import { readJson, readText, type Bounds } from "../process/bounded-body.ts";
+import { readJson, bodyText, type Bounds } from "../process/bounded-body.ts";
 import type { GitAccess } from "./git-access.ts";
 import { gitFetch } from "./git-http.ts";
 import { gitReason } from "./git-words.ts";
@@ -68,7 +68,7 @@ const MAX_HOPS = 3;
 /** Where a repository is whose store is looked for, and who named it. */
 export interface StoreOf {
   /** What the session's person named, which decides what may be contacted. */
-  readonly named: Named;
+  readonly named: NamedRepositories;
   readonly url: string;
   /** A repository of ours that has `commit`, whose `.lfsconfig` may name the store. */
   readonly folder: string;
@@ -254,7 +254,7 @@ export async function send(
       at = new URL(next, at).href;
       continue;
     }
-    const text = await readText(response).catch(() => "");
+    const text = await bodyText(response).catch(() => "");
     const why =
       status === 401 || status === 403
         ? ` (${store.closed === undefined ? "the worker's credential for it does not grant access" : `no credential of the worker is used for it; ${store.closed}`})`

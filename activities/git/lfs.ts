@@ -3,7 +3,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Named, NetworkRule } from "../config/repository-place.ts";
+import type { NamedRepositories, NetworkRule } from "../config/repository-place.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { GitAccess } from "./git-access.ts";
 import { patience } from "./git-http.ts";
@@ -40,7 +40,12 @@ const lfsPath = (folder: string, oid: string): string =>
  */
 export async function fetchLfs(
   access: GitAccess,
-  from: { readonly named: Named; readonly url: string; readonly mirror: string; readonly commit: string },
+  from: {
+    readonly named: NamedRepositories;
+    readonly url: string;
+    readonly mirror: string;
+    readonly commit: string;
+  },
   signal: AbortSignal,
 ): Promise<readonly LfsObject[]> {
   const { mirror, commit } = from;
@@ -136,7 +141,7 @@ export async function* lfsFrames(mirror: string, objects: readonly LfsObject[]):
 }
 
 export interface LfsPush {
-  readonly named: Named;
+  readonly named: NamedRepositories;
   readonly network: NetworkRule;
   /** The commit that the session started from, which is on the remote. If the relay does not have it, the whole history of `commit` is searched. */
   readonly base: string;

@@ -2,7 +2,13 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { repositoryAddress, tokenVariable, type RepositoryAddress } from "../config/git-settings.ts";
-import { howToName, isBeside, isNamed, isSameServer, type Named } from "../config/repository-place.ts";
+import {
+  howToName,
+  isBeside,
+  isNamed,
+  isSameServer,
+  type NamedRepositories,
+} from "../config/repository-place.ts";
 import { isPublicAddress } from "../config/addresses.ts";
 import type { GitAccess } from "./git-access.ts";
 import { gitReason, kindOfTrouble } from "./git-words.ts";
@@ -157,7 +163,7 @@ const SENTENCES: Readonly<Record<RemoteTrouble["kind"], Sentence>> = {
  * Why the address is refused; undefined if it is accepted. A host in a private network is accepted if it is the repository's
  * own, or the person named the address.
  */
-export async function refusedRemote(named: Named, url: string): Promise<string | undefined> {
+export async function refusedRemote(named: NamedRepositories, url: string): Promise<string | undefined> {
   const { url: base } = named;
   const [address, own] = [repositoryAddress(url), repositoryAddress(base)];
   if ("wrong" in address) return `${quoted(url)} is not an accepted address: ${address.wrong}`;

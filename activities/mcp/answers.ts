@@ -5,7 +5,7 @@ import {
   type RequestId,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { readText } from "../process/bounded-body.ts";
+import { bodyText } from "../process/bounded-body.ts";
 import { isJsonObject, objectOf, type JsonObject } from "../text/json.ts";
 import { PLAIN, readCallResult, readToolList } from "./results.ts";
 import { wholeTask } from "./tasks.ts";
@@ -128,7 +128,7 @@ export function readingMessages(send: typeof fetch): typeof fetch {
     const response = await send(input, init);
     const type = response.headers.get("content-type") ?? "";
     if (!response.ok || response.body === null) return response;
-    if (type.includes("application/json")) return remade(response, repaired(await readText(response)));
+    if (type.includes("application/json")) return remade(response, repaired(await bodyText(response)));
     if (!type.includes("text/event-stream")) return response;
     const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(eventLines());
     return remade(response, events.pipeThrough(new TextEncoderStream()));

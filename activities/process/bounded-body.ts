@@ -110,7 +110,7 @@ function measureEvents(): (piece: Uint8Array) => number {
 }
 
 /** @returns the text of a body, well-formed. @throws BodyTooLarge; of an error's body the beginning is returned */
-export async function readText(response: Response, bounds?: Bounds): Promise<string> {
+export async function bodyText(response: Response, bounds?: Bounds): Promise<string> {
   const { body } = response;
   if (body === null) return "";
   const decoder = new TextDecoder();
@@ -122,7 +122,7 @@ export async function readText(response: Response, bounds?: Bounds): Promise<str
 
 /** @throws BodyTooLarge, also if it is nested deeper than any answer; SyntaxError if it is not JSON */
 export async function readJson(response: Response, bounds?: Bounds): Promise<unknown> {
-  const text = await readText(response, bounds);
+  const text = await bodyText(response, bounds);
   if (isDeeperThan(text, MAX_NESTING))
     throw new BodyTooLarge(`its answer has more than ${MAX_NESTING} lists and objects in one another`);
   return JSON.parse(text);

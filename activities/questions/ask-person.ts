@@ -34,7 +34,7 @@ import {
 import { lockRunAlone } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { findAskedCall, type LedgerRow } from "../store/tool-calls.ts";
-import { hasEnded } from "../step/call-result.ts";
+import { callHasEnded } from "../step/call-result.ts";
 import { exitPlan, type ExitPlanInput } from "../tools/exit-plan.ts";
 import { askUser, type AskUserInput } from "../tools/ask-user.ts";
 import type { Verdict } from "../tools/permissions/permissions.ts";
@@ -130,7 +130,7 @@ async function asksNow(
 ): Promise<Asks | undefined> {
   const { step, about, question } = of.input;
   if (about === undefined) return of.row.status === "pending" ? questionOf(db, session, of.call) : undefined;
-  if (about === "server") return hasEnded(of.row) ? undefined : serverQuestion(of.row, question);
+  if (about === "server") return callHasEnded(of.row) ? undefined : serverQuestion(of.row, question);
   const names = await namesToAsk(db, { sessionId: session.id, epoch: session.epoch, step });
   return names.length === 0 ? undefined : { ...PLAIN, kind: "egress", text: egressText(names) };
 }

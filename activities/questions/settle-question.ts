@@ -16,7 +16,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
 import { resultEvent, findAskedCall, noSuchCall, finishCall, type LedgerRow } from "../store/tool-calls.ts";
-import { endedBefore, hasEnded, hashOf } from "../step/call-result.ts";
+import { endedBefore, callHasEnded, callHash } from "../step/call-result.ts";
 import { openAgain } from "./ask-person.ts";
 import { closingOf, resultFor, settledEvent } from "./settlement.ts";
 import type { Queryable } from "../store/db.ts";
@@ -69,7 +69,7 @@ async function settle(
       await settleEgress(tx, answered);
       return { kind: "result", facts: await endedBefore(tx, row, call) };
     }
-    if (hasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
+    if (callHasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
     // The call runs again and passes the answer to its server.
     if (question.kind === "mcp") {
       await noteAnswer(tx, answered);
@@ -194,5 +194,5 @@ async function giveResult(
     ...events,
     { ...resultEvent(row, { outcome, text, durationMs: 0 }), step: row.step },
   ]);
-  return { outcome, tokens, ms: 0, hash: hashOf(call, text) };
+  return { outcome, tokens, ms: 0, hash: callHash(call, text) };
 }

@@ -3,7 +3,7 @@ import { cleanText, type TextStream } from "../text/clean.ts";
 import { secretForms } from "./secret-forms.ts";
 import { createStarts, type SecretStarts } from "./secret-starts.ts";
 import { goesOn, matchForm, matchToken, NO, OPEN } from "./secret-match.ts";
-import { TOKEN_RULES, type Run } from "./token-rules.ts";
+import { TOKEN_RULES, type CharRun } from "./token-rules.ts";
 import { SpelledText } from "./spelled-text.ts";
 
 /** Replaces a secret. No longer than the shortest secret, so that masking never lengthens a text. */
@@ -124,7 +124,7 @@ class MaskedStream implements TextStream {
 }
 
 /** Where the secrets of a text are. */
-const NO_TAILS: readonly Run[] = [];
+const NO_TAILS: readonly CharRun[] = [];
 
 interface Scan {
   /** How many characters at the beginning belong to a secret that was masked before. */
@@ -134,7 +134,7 @@ interface Scan {
   /** From here on, the text that follows must decide. */
   readonly held: number;
   /** Tokens that end where the text does, and may continue. */
-  readonly tails: readonly Run[];
+  readonly tails: readonly CharRun[];
 }
 
 interface Piece {

@@ -9,7 +9,7 @@ import {
   type Reading,
   type SpelledText,
 } from "./spelled-text.ts";
-import type { Run, TokenRule } from "./token-rules.ts";
+import type { CharRun, TokenRule } from "./token-rules.ts";
 
 /** No match. */
 export const NO = -1;
@@ -257,18 +257,18 @@ function matchLiteral({ part, caseless }: Literal, text: string, at: number, who
 }
 
 /** @param enough length from which a run that reaches the text's end is a match */
-function matchRun(run: Run, text: string, at: number, enough: number): number {
+function matchRun(run: CharRun, text: string, at: number, enough: number): number {
   const length = runLength(run, text, at);
   if (at + length === text.length && length < enough) return OPEN;
   return length < run.min ? NO : at + length;
 }
 
 /** How many characters of `text` after the first continue a token that reached the first. */
-export function goesOn(run: Run, text: string): number {
+export function goesOn(run: CharRun, text: string): number {
   return runLength(run, text, 1);
 }
 
-function runLength({ chars, max, afterLine }: Run, text: string, at: number): number {
+function runLength({ chars, max, afterLine }: CharRun, text: string, at: number): number {
   const last = Math.min(text.length, at + max);
   let end = at;
   while (end < last) {

@@ -1,7 +1,7 @@
 /** Secrets recognised by their form, whoever owns them. Source: the vendors' documented formats. */
 
 /** Some characters of a class, by their codes below 128. */
-export interface Run {
+export interface CharRun {
   readonly chars: Uint8Array;
   readonly min: number;
   readonly max: number;
@@ -11,7 +11,7 @@ export interface Run {
 
 export interface TokenRule {
   /** Literals (without regard to ASCII case if `caseless`) and runs, one after the other; the last may be unbounded. */
-  readonly parts: readonly (string | Run)[];
+  readonly parts: readonly (string | CharRun)[];
   /** How many leading parts stay readable: the name before a value. */
   readonly shown: number;
   readonly caseless: boolean;
@@ -27,7 +27,7 @@ const KEY_BODY = /[A-Za-z0-9+/=\s\\>#|*:]/;
 const DASH = 0x2d;
 const ASSIGNED = /[\s:='"\\,>]/;
 
-function run(chars: RegExp, min: number, max = Number.POSITIVE_INFINITY): Run {
+function run(chars: RegExp, min: number, max = Number.POSITIVE_INFINITY): CharRun {
   const table = Uint8Array.from({ length: 128 }, (_none, code) =>
     Number(chars.test(String.fromCharCode(code))),
   );
@@ -39,7 +39,7 @@ function token(prefix: string, chars: RegExp, min: number): TokenRule {
 }
 
 /** A value that only the text before it identifies as a secret. */
-function named(name: readonly (string | Run)[], value: Run): TokenRule {
+function named(name: readonly (string | CharRun)[], value: CharRun): TokenRule {
   return { parts: [...name, value], shown: name.length, caseless: true, atWord: false };
 }
 

@@ -1,5 +1,5 @@
 /** Output of a supervised command as text: beginning and end for the model, all of it in pieces for the store. */
-import { joinRuns, type Run, type Stream } from "../text/streams.ts";
+import { joinRuns, type TextRun, type Stream } from "../text/streams.ts";
 import type { CommandState, OutputStream, Sandbox } from "./sandbox.ts";
 import { terminalText } from "./terminal-text.ts";
 
@@ -20,7 +20,7 @@ const NUMBER_BYTES = 6;
 export interface CommandOutput {
   readonly text: string;
   /** The same by who wrote it; `both` if it is not known. */
-  readonly runs: readonly Run[];
+  readonly runs: readonly TextRun[];
   /** Set if `text` is only the two ends of the output. */
   readonly whole?: { readonly chars: number; readonly pieces: () => AsyncIterable<string> };
 }
@@ -29,7 +29,7 @@ export interface CommandOutput {
  * What a terminal shows of the output; for a long output its beginning and end, each longer than `maxChars`, so that cutting to `maxChars`
  * afterwards (once the sanitizer has masked secrets) removes the seam. Bytes that are not UTF-8 become U+FFFD.
  */
-export async function outputOf(
+export async function commandOutput(
   sandbox: Reading,
   state: CommandState,
   maxChars: number,
@@ -52,9 +52,9 @@ export async function outputOf(
   };
 }
 
-const ours = (text: string): Run => ({ by: "us", text });
+const ours = (text: string): TextRun => ({ by: "us", text });
 
-function inRuns(runs: readonly Run[]): CommandOutput {
+function inRuns(runs: readonly TextRun[]): CommandOutput {
   const text = joinRuns(runs);
   return { text, runs: runs.length > MAX_RUNS ? [{ by: "both", text }] : runs };
 }
@@ -82,9 +82,9 @@ function runsOf(
   from: number,
   turns: readonly Turn[] | undefined,
   { isCut = false } = {},
-): Run[] {
+): TextRun[] {
   const inside = (turns ?? []).filter(({ at }) => at > from && at < from + bytes.length);
-  const first: Run["by"] =
+  const first: TextRun["by"] =
     turns === undefined ? "both" : (turns.findLast(({ at }) => at <= from)?.by ?? "stdout");
   return [{ at: from, by: first }, ...inside].map(({ at, by }, index) => {
     const next = inside[index];

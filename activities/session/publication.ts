@@ -49,7 +49,7 @@ export async function pushesOf({ deps, session, branch }: Delivery) {
  * @returns whether it was announced before, and its outcome is not known
  * @throws Superseded (fatal) if a newer run has the session: nothing may be done
  */
-export async function announce(
+export async function announceIfInCharge(
   { deps, scope, session, branch, input }: Delivery,
   row: { readonly kind: "push" | "pull-request"; readonly commit: string },
 ): Promise<boolean> {
@@ -117,7 +117,7 @@ export async function deliverPullRequest(delivery: Delivery): Promise<Publicatio
   const [pushed] = (await pushesOf(delivery)).filter(({ status }) => status === "done");
   if (pushed === undefined) return { outcome: "nothing", branch };
   const { commit } = pushed;
-  const wasBegun = await announce(delivery, { kind: "pull-request", commit });
+  const wasBegun = await announceIfInCharge(delivery, { kind: "pull-request", commit });
   const opened = await open(delivery, commit);
   if ("refused" in opened) return refuse(delivery, { commit, kind: "pull-request", ...opened });
   const { url, number, state } = opened;

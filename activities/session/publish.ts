@@ -10,7 +10,14 @@ import { bytesOf } from "../config/setting-values.ts";
 import { listLeftOut, type Publication, type PublishInput } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
 import { accessOf } from "./fetch-repository.ts";
-import { deliverPullRequest, announce, pushesOf, record, refuse, type Delivery } from "./publication.ts";
+import {
+  deliverPullRequest,
+  announceIfInCharge,
+  pushesOf,
+  record,
+  refuse,
+  type Delivery,
+} from "./publication.ts";
 import { pushLfs } from "../git/lfs.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
 import { updateMirror } from "../git/mirror.ts";
@@ -131,7 +138,7 @@ async function send(
   const { commit } = received;
   const further = await deliverFurther(delivery, { relay, sandbox, mirror, commit });
   if (further !== undefined) return refuse(delivery, { commit, ...further });
-  await announce(delivery, { kind: "push", commit });
+  await announceIfInCharge(delivery, { kind: "push", commit });
   const isOld = ({ epoch, status }: PublicationRow) => epoch < session.epoch || status !== "done";
   const result = await pushCommit(relay, {
     url,

@@ -94,7 +94,7 @@ export async function withLost({ deps, session }: StepContext): Promise<number> 
 }
 
 /** The limit of a delegate as it is now: an answer to its parent's question may have raised it since the step began. */
-export async function raisedLimit(
+export async function currentDelegateLimit(
   { store }: Pick<AgentDeps, "store">,
   { id, parentId, config }: Session,
 ): Promise<Pick<RunPolicy, "maxCostUsd">> {

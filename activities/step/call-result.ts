@@ -101,14 +101,14 @@ export async function storeResult(
     outcome: result.outcome,
     tokens,
     ms: durationMs,
-    hash: hashOf(call, part.text),
+    hash: callHash(call, part.text),
     ...(result.isLive === true ? { isLive: true as const } : {}),
     ...(result.asksForDomains === true ? { asksForDomains: true as const } : {}),
   };
 }
 
 /** Whether a call has its result. */
-export function hasEnded({ status }: LedgerRow): boolean {
+export function callHasEnded({ status }: LedgerRow): boolean {
   return status !== "pending" && status !== "running";
 }
 
@@ -119,7 +119,7 @@ export async function endedBefore(db: Queryable, row: LedgerRow, call: ToolCallP
     outcome: row.status as ToolFacts["outcome"],
     tokens: stored?.tokens ?? 0,
     ms: 0,
-    hash: hashOf(call, text),
+    hash: callHash(call, text),
   };
 }
 
@@ -139,7 +139,7 @@ export async function storedElsewhere(
   ]);
   if (inCharge !== undefined && inCharge !== runId) throw superseded("the result of this call was dropped");
   if (!current) throw rowsGone("the result of this call was dropped");
-  if (hasEnded(current)) return endedBefore(db, current, call);
+  if (callHasEnded(current)) return endedBefore(db, current, call);
   throw retryable(
     "CallTaken",
     "An earlier attempt has claimed this call again and still runs; this attempt's result was dropped. It is tried again.",
@@ -147,7 +147,7 @@ export async function storedElsewhere(
 }
 
 /** Equal for the same call with the same result. Eight hex characters are plenty among a session's last calls. */
-export function hashOf(call: ToolCallPart, text: string): string {
+export function callHash(call: ToolCallPart, text: string): string {
   return createHash("sha256")
     .update(JSON.stringify([call.toolName, call.input, text]))
     .digest("hex")
@@ -164,7 +164,7 @@ export const NEEDS_APPROVAL: ToolFacts = {
 };
 
 /** Why the session's rules refuse a call; `ask` means that no person has allowed it yet. */
-export async function refusalOf(
+export async function rulesRefusal(
   db: Queryable,
   session: Session,
   { call, row }: Pick<AskedCall, "call" | "row">,

@@ -31,7 +31,7 @@ export class ChunkWriter implements WaitingPieces {
   readonly #model: string;
   readonly #streams: Readonly<Record<"text" | "reasoning", ReturnType<Sanitizer["stream"]>>>;
   readonly #stopHearing: () => void;
-  #call: WrittenCall | undefined;
+  #call: StreamedCall | undefined;
   #chunks: ChunkRow[] = [];
   #timer: NodeJS.Timeout | undefined;
   /** By `performance.now()`. */
@@ -56,7 +56,7 @@ export class ChunkWriter implements WaitingPieces {
         return this.#add(delta.type, this.#streams[delta.type].push(delta.text));
       case "tool-call":
         this.#addAll(this.#call?.end());
-        this.#call = new WrittenCall(delta.toolName, this.#deps.sanitizer);
+        this.#call = new StreamedCall(delta.toolName, this.#deps.sanitizer);
         return;
       case "tool-input":
         return this.#addAll(this.#call?.push(delta.text));
@@ -190,7 +190,7 @@ export class ChunkBatch {
 /** Arguments are shown from this length on; shorter ones arrive at once. Chosen: some five lines. */
 const TOLD_FROM_CHARS = 400;
 
-export class WrittenCall {
+export class StreamedCall {
   readonly #name: string;
   readonly #stream: ReturnType<Sanitizer["stream"]>;
   #held: string | undefined = "";

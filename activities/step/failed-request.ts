@@ -3,7 +3,7 @@ import { budgetOf } from "../config/run-policy.ts";
 import type { StepOutcome } from "../contract/activities.ts";
 import { sizeFacts } from "../context/context-size.ts";
 import { ModelError, type ModelAnswer, type ModelErrorClass } from "../model/model.ts";
-import { failureOf, limitMs, mayStepIn, ONE_MORE_TRY, outOfRoom } from "./model-failure.ts";
+import { modelFailure, limitMs, mayStepIn, ONE_MORE_TRY, outOfRoom } from "./model-failure.ts";
 import { keepInterrupted, billOf } from "./store-answer.ts";
 import { type StepContext, emitEvents } from "./step-context.ts";
 import { hasLargerAnswer, hasEarlierCall, type ModelCallRow, recordCall } from "../store/model-calls.ts";
@@ -54,7 +54,7 @@ export async function afterFailure(
   const passing = await asPassing(step, error);
   if (passing === undefined || (passing.mayBeOverflow && attempt >= PASSING_ATTEMPTS))
     return overflowed(step, error);
-  const { failure, message, retryInMs, final } = failureOf(passing, isLast);
+  const { failure, message, retryInMs, final } = modelFailure(passing, isLast);
   const data = { class: passing.class, message, retryInMs, final };
   await emitEvents(step, [{ type: "llm:error", step: input.step, attempt: scope.attempt, data }]);
   const waitMs = limitMs(passing);

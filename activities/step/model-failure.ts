@@ -28,7 +28,7 @@ export function limitMs({ class: kind, retryAfterMs }: ModelError): number | und
 }
 
 /** @param isLast for the classes with one more try: whether this was it */
-export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
+export function modelFailure(error: ModelError, isLast: boolean): ModelFailure {
   const end = (type: "ModelCredentials" | "ModelRejected" | "ModelTimeout", advice: string): ModelFailure => {
     const message = `${error.message} ${advice}`;
     return { failure: fatal(type, message, error), message, final: true, retryInMs: null };

@@ -19,7 +19,7 @@ import { withAskedModel } from "./step-context.ts";
 import { withChangedTools, takeServerTools } from "./catalogues.ts";
 import { ChunkBatch } from "./chunk-writer.ts";
 import { deliverGuidance } from "./deliver-guidance.ts";
-import { raisedLimit } from "./budget.ts";
+import { currentDelegateLimit } from "./budget.ts";
 import { takeStep } from "./take-step.ts";
 
 /** Attempts of one step, two minutes apart at most, so that a step outlasts an outage of an hour. */
@@ -59,7 +59,7 @@ async function modelStep(
   const named = outcome.kind === "overflow" || outcome.kind === "answered" ? outcome.windowTokens : undefined;
   const isSwitched = input.model !== undefined && input.model !== model;
   const policy = {
-    ...(await raisedLimit(deps, session)),
+    ...(await currentDelegateLimit(deps, session)),
     ...(isSwitched || input.takeTools || current !== asked || named !== undefined
       ? {
           model,

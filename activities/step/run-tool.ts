@@ -18,7 +18,14 @@ import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
 import { saveSandbox } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { createFolderNotes } from "./folder-notes.ts";
-import { endedBefore, hasEnded, waitsFor, storeResult, NEEDS_APPROVAL, refusalOf } from "./call-result.ts";
+import {
+  endedBefore,
+  callHasEnded,
+  waitsFor,
+  storeResult,
+  NEEDS_APPROVAL,
+  rulesRefusal,
+} from "./call-result.ts";
 import { findAskedCall, noSuchCall, claimCall } from "../store/tool-calls.ts";
 import { withFallback } from "../config/asked-model.ts";
 import { findTool } from "../tools/index.ts";
@@ -60,14 +67,14 @@ async function runTool(
   // An answer of an older worker was stored as written; rules judge what will run.
   const call = { ...found.call, ...readCall(tools, found.call) };
   const asked = { ...found, call };
-  const refused = await refusalOf(db, session, asked);
+  const refused = await rulesRefusal(db, session, asked);
   if (refused === "ask") return NEEDS_APPROVAL;
   const isReadOnly = (name: string) => findTool(tools, name)?.readOnly ?? false;
   const claim = await claimCall(db, asked.row, isReadOnly);
   if (!claim) throw noSuchCall(session.id, input);
   const { before, fence } = claim;
   const begun = performance.now();
-  if (hasEnded(before)) return endedBefore(db, before, call);
+  if (callHasEnded(before)) return endedBefore(db, before, call);
 
   const isOutside = before.mcpServer !== null || deps.ownTools?.byName.has(call.toolName) === true;
   if (fence > before.fence) await scope.claimed(isOutside);

@@ -10,7 +10,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
 import { holdToRate } from "./hold-to-rate.ts";
-import { failureOf, limitMs } from "./model-failure.ts";
+import { modelFailure, limitMs } from "./model-failure.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
 import { appendEvents } from "../store/events.ts";
 import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.ts";
@@ -163,7 +163,7 @@ function recordBill(
 function translated(error: ModelError, attempt: number): Error {
   if (error.class === "overflow") return new SummariserOverflow(error.message, { cause: error });
   // No retry after a timeout or an unreadable answer: there is a summary without a model.
-  const { failure, final } = failureOf(error, error.class === "too-long" || attempt > 1);
+  const { failure, final } = modelFailure(error, error.class === "too-long" || attempt > 1);
   return final || attempt >= PATIENT_ATTEMPTS
     ? new SummariserUnavailable(error.message, { cause: error })
     : failure;

@@ -113,7 +113,7 @@ export function tableRights(): ReadonlyMap<string, Rights | "none"> {
 function forColumns(table: PgTable, { grants, rows, newRows }: Rights): Rights {
   const columns = Object.values(getTableColumns(table));
   const isNumbered = ({ columnType }: (typeof columns)[number]) => columnType.includes("Serial");
-  const list = (some: typeof columns) => `(${some.map(({ name }) => quoted(name)).join(", ")})`;
+  const list = (some: typeof columns) => `(${some.map(({ name }) => sqlIdentifier(name)).join(", ")})`;
   // A number is from its sequence, drawn by the same connection: one ahead of it would be in the way of other persons' rows.
   const numbers = columns
     .filter(isNumbered)
@@ -157,7 +157,8 @@ export async function applyClientRights(connection: Statements): Promise<void> {
   if (rows[0]?.digest === digest) return;
   for (const [table, allowed] of rights)
     await connection.query(allowed === "none" ? closedTo(table) : policyOf(table, allowed));
-  for (const { role } of rows) await connection.query(grantsTo(quoted(role), quoted(schemaName), rights));
+  for (const { role } of rows)
+    await connection.query(grantsTo(sqlIdentifier(role), sqlIdentifier(schemaName), rights));
   await connection.query(`comment on table client_roles is '${digest}'`);
 }
 
@@ -185,7 +186,7 @@ const limitsOf = (role: string, schemaName: string) => `do $limits$ begin
     ${Object.entries(ROLE_LIMITS)
       .map(([name, value]) => `alter role ${role} set ${name} = '${value}';`)
       .join("\n    ")}
-    ${schemaName === quoted("public") ? "" : `alter role ${role} set search_path = ${schemaName};`}
+    ${schemaName === sqlIdentifier("public") ? "" : `alter role ${role} set search_path = ${schemaName};`}
     if exists (select 1 from pg_roles where rolname = ${literal(role)} and rolconnlimit = -1) then
       alter role ${role} connection limit ${MAX_CONNECTIONS};
     end if;
@@ -195,4 +196,4 @@ const limitsOf = (role: string, schemaName: string) => `do $limits$ begin
 const digestOf = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex");
 
 /** An identifier as SQL writes it. */
-export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
+export const sqlIdentifier = (name: string) => `"${name.replaceAll('"', '""')}"`;

@@ -1,6 +1,6 @@
 /** Postgres roles of clients: granted and revoked by an operator, checked by every client that connects. */
 import pg from "pg";
-import { applyClientRights, quoted } from "./client-rights.ts";
+import { applyClientRights, sqlIdentifier } from "./client-rights.ts";
 import type { Store } from "./db.ts";
 
 /** Postgres cuts longer names. */
@@ -29,7 +29,7 @@ export async function grantClient(store: Store, owner: string, password: string)
     await client.query("select from client_roles limit 0");
     const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
     await client.query(
-      `${rowCount === 0 ? "create" : "alter"} role ${quoted(role)} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls
+      `${rowCount === 0 ? "create" : "alter"} role ${sqlIdentifier(role)} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls
         noinherit connection limit ${MAX_CONNECTIONS} password ${client.escapeLiteral(password)}`,
     );
     await client.query(
@@ -48,9 +48,9 @@ export async function revokeClient(store: Store, owner: string): Promise<boolean
     const { rowCount } = await client.query("delete from client_roles where role = $1", [role]);
     const known = await client.query("select from pg_roles where rolname = $1", [role]);
     if (known.rowCount !== 0) {
-      await client.query(`alter role ${quoted(role)} nologin`);
+      await client.query(`alter role ${sqlIdentifier(role)} nologin`);
       await client.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", [role]);
-      await client.query(`drop owned by ${quoted(role)}; drop role ${quoted(role)}`);
+      await client.query(`drop owned by ${sqlIdentifier(role)}; drop role ${sqlIdentifier(role)}`);
     }
     return rowCount !== 0 || known.rowCount !== 0;
   });

@@ -44,7 +44,7 @@ export type Forked =
  * whole outputs and the files. Blobs are shared; bills, events and waiting messages are not copied.
  * Rows keep their epochs and sequences, so that handles in the text lead to the same outputs.
  */
-export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise<Forked> {
+export async function copySessionLine(store: Pick<Store, "db">, fork: Fork): Promise<Forked> {
   const { from, to } = fork;
   return store.db.transaction(
     async (tx): Promise<Forked> => {

@@ -3,7 +3,7 @@
  * from its epoch to the root. A row belongs to a line if its epoch is on that path and no epoch on it began before the row.
  */
 import { and, asc, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
-import type { Place, ResetOrigin, SessionRuns } from "../contract/session-runs.ts";
+import type { HistoryPlace, ResetOrigin, SessionRuns } from "../contract/session-runs.ts";
 import type { Queryable } from "./db.ts";
 import { isLive } from "./live-line.ts";
 import {
@@ -24,12 +24,12 @@ import { assigned, part } from "./statements.ts";
 type RunRow = typeof runs.$inferSelect;
 
 /** What a reset goes back to. */
-export interface Fork {
+export interface ResetTarget {
   /** The epoch of the run that was reset. */
   readonly epoch: number;
   /** The run that had come to that place: the one that was reset, or an older one whose history it repeats. */
   readonly run: RunRow;
-  readonly place: Place;
+  readonly place: HistoryPlace;
   /** The reset run did nothing but continue as new: the run that claims begins where that run had ended. */
   readonly isContinued: boolean;
 }
@@ -46,7 +46,7 @@ export async function forkOf(
   { db, sessionRuns }: { readonly db: Queryable; readonly sessionRuns: SessionRuns },
   sessionId: string,
   runId: string,
-): Promise<Fork | undefined> {
+): Promise<ResetTarget | undefined> {
   const found = await sessionRuns.origin(sessionId, runId);
   if (found === undefined) return undefined;
   const known = new Map((await runsOf(db, sessionId)).map((row) => [row.runId, row]));
@@ -195,7 +195,7 @@ export interface Standpoint {
 }
 
 /** How far the run that was reset had come, where its step and round do not say it. */
-interface ForkPoint extends Pick<Place, "open" | "settled" | "pruned" | "undone"> {
+interface ForkPoint extends Pick<HistoryPlace, "open" | "settled" | "pruned" | "undone"> {
   /** When that run claimed the session: what is older was there when it began. */
   readonly since: Date;
   /** The live rows were of another line, which has been left for that of this run. */
@@ -203,7 +203,7 @@ interface ForkPoint extends Pick<Place, "open" | "settled" | "pruned" | "undone"
 }
 
 /** Where a reset goes back to. */
-export function standpointAt({ run, place }: Fork, isOther: boolean): Standpoint {
+export function standpointAt({ run, place }: ResetTarget, isOther: boolean): Standpoint {
   const { open, settled, pruned, undone } = place;
   const fork = { open, settled, pruned, undone, since: run.startedAt, isOther };
   // A run that was reset to its start has everything that it found.

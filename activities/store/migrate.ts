@@ -5,7 +5,7 @@
 import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
-import { applyClientRights, quoted } from "./client-rights.ts";
+import { applyClientRights, sqlIdentifier } from "./client-rights.ts";
 import { allowSilence } from "./connections.ts";
 
 /** Any number; the same in every version, so that old and new workers exclude each other. */
@@ -86,7 +86,7 @@ export async function lookAtTables(client: pg.ClientBase): Promise<{ schema: str
 /** @throws SchemaUnusable, also if there are some and the role may not make them; EarlierTables */
 async function missingMigrations(client: pg.ClientBase) {
   const place = await placeOf(client);
-  const table = `${quoted(place.schema)}.longhaul_migrations`;
+  const table = `${sqlIdentifier(place.schema)}.longhaul_migrations`;
   const all = readMigrations();
   const applied = place.isKnown ? await appliedMigrations(client, table) : [];
   if (areEarlier(applied, all)) throw new EarlierTables(`the schema ${place.schema} has them`);
@@ -128,8 +128,8 @@ export async function refuseEarlierTables(client: Pick<pg.Pool, "query">): Promi
 /** Migrations are written for `public`, as the library generates them. Whatever they name by its schema is in the chosen one. */
 export const inSchema = (statement: string, schema: string): string =>
   statement
-    .replaceAll('"public".', () => `${quoted(schema)}.`)
-    .replaceAll("search_path = public,", () => `search_path = ${quoted(schema)},`);
+    .replaceAll('"public".', () => `${sqlIdentifier(schema)}.`)
+    .replaceAll("search_path = public,", () => `search_path = ${sqlIdentifier(schema)},`);
 
 interface Place {
   readonly schema: string;
@@ -153,13 +153,13 @@ async function placeOf(client: pg.ClientBase): Promise<Place> {
   if (schema === null)
     throw new SchemaUnusable(
       `no schema of the search_path (${path}) exists and may be used by the role ${role}`,
-      `As the owner of the database: CREATE SCHEMA NAME AUTHORIZATION ${quoted(role)}; or as the owner of an existing schema: GRANT USAGE, CREATE ON SCHEMA NAME TO ${quoted(role)}; and name it in the search_path of the role or the address.`,
+      `As the owner of the database: CREATE SCHEMA NAME AUTHORIZATION ${sqlIdentifier(role)}; or as the owner of an existing schema: GRANT USAGE, CREATE ON SCHEMA NAME TO ${sqlIdentifier(role)}; and name it in the search_path of the role or the address.`,
     );
   // Nobody asked for another set of tables: the schema came up later, under the role's name.
   if (isKnown !== true && other !== null && schema === role && path.includes('"$user"'))
     throw new SchemaUnusable(
       `the tables are in the schema ${other}, but new ones would go to ${schema}, because the search_path is ${path}`,
-      `Choose one: ALTER ROLE ${quoted(role)} SET search_path = ${other}; or = ${quoted(schema)}, for tables of its own.`,
+      `Choose one: ALTER ROLE ${sqlIdentifier(role)} SET search_path = ${other}; or = ${sqlIdentifier(schema)}, for tables of its own.`,
     );
   return { schema, role, mayCreate: mayCreate === true, isKnown: isKnown === true };
 }
@@ -169,9 +169,9 @@ function expectRow(): never {
 }
 
 const mayNotCreate = ({ schema, role }: Place): SchemaUnusable => {
-  const name = /^[a-z_][a-z0-9_]*$/.test(schema) ? schema : quoted(schema);
+  const name = /^[a-z_][a-z0-9_]*$/.test(schema) ? schema : sqlIdentifier(schema);
   return new SchemaUnusable(
     `the role ${role} may not create tables in the schema ${schema}`,
-    `As the owner of the schema: GRANT USAGE, CREATE ON SCHEMA ${name} TO ${quoted(role)};`,
+    `As the owner of the schema: GRANT USAGE, CREATE ON SCHEMA ${name} TO ${sqlIdentifier(role)};`,
   );
 };

@@ -76,7 +76,7 @@ const sessionColumns = {
   owner: sessions.owner,
 };
 
-export async function findSession(db: Database, id: string): Promise<SessionRow | undefined> {
+export async function findSessionRow(db: Database, id: string): Promise<SessionRow | undefined> {
   const [row] = await db.select(sessionColumns).from(sessions).where(eq(sessions.id, id));
   return row;
 }

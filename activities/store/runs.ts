@@ -14,7 +14,7 @@ import { events, runs, sessions } from "./schema/index.ts";
 import { ANY, part } from "./statements.ts";
 import { endAbandoned } from "./sessions.ts";
 import { lockRun } from "./session-locks.ts";
-import { bringBack, forkOf, type Fork, standpointAt, type Standpoint } from "./lines.ts";
+import { bringBack, forkOf, type ResetTarget, standpointAt, type Standpoint } from "./lines.ts";
 import { supersede } from "./supersede.ts";
 
 const TASK_CHARS = 120;
@@ -125,7 +125,7 @@ interface Asked {
   readonly isCurrent: boolean;
   readonly unkept: readonly Guidance[];
   /** What the run repeats, if a reset made it. */
-  readonly fork: Fork | undefined;
+  readonly fork: ResetTarget | undefined;
   readonly namespace: string | undefined;
 }
 

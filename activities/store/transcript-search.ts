@@ -32,7 +32,7 @@ interface FoundRow extends Record<string, unknown> {
  * match anywhere in a text, ignoring case; the excerpt surrounds the longest word.
  * @param words at least one
  */
-export async function searchHistory(
+export async function searchTranscript(
   db: Queryable,
   sessionId: string,
   words: readonly string[],
@@ -155,7 +155,7 @@ export function createSessionMemory(db: Queryable, sessionId: string): SessionMe
       const text = await resultText(db, sessionId, handle);
       return text === undefined ? undefined : { ...pageOf(text, offset, limit), total: text.length };
     },
-    search: (words, limit) => searchHistory(db, sessionId, words, { limit }),
+    search: (words, limit) => searchTranscript(db, sessionId, words, { limit }),
     saveBlob: (bytes, mediaType) => saveBlobFor(db, sessionId, { bytes, mediaType }),
   };
 }

@@ -10,7 +10,7 @@ type Span = readonly [from: number, to: number];
 export type Streams = Readonly<Record<Stream, readonly Span[]>>;
 
 /** A part of a text, and who wrote it; `both`: it is not known which stream it is. */
-export interface Run {
+export interface TextRun {
   readonly by: Stream | "both" | "us";
   readonly text: string;
 }
@@ -20,15 +20,15 @@ export interface TextsApart {
   readonly stderr: string | null;
 }
 
-export const joinRuns = (runs: readonly Run[]): string => runs.map(({ text }) => text).join("");
+export const joinRuns = (runs: readonly TextRun[]): string => runs.map(({ text }) => text).join("");
 
 /** The first `length` units of a text by its runs; the line end at the end of each stream is nobody's. */
-export function shownRuns(runs: readonly Run[], length: number): Run[] {
-  const ended = new Set<Run["by"]>();
+export function shownRuns(runs: readonly TextRun[], length: number): TextRun[] {
+  const ended = new Set<TextRun["by"]>();
   const parts = runs
     .filter(({ text }) => text !== "")
     .toReversed()
-    .flatMap((run): Run[] => {
+    .flatMap((run): TextRun[] => {
       if (run.by === "us" || ended.has(run.by)) return [run];
       ended.add(run.by);
       if (!run.text.endsWith("\n")) return [run];
@@ -52,13 +52,13 @@ export function shownRuns(runs: readonly Run[], length: number): Run[] {
  * removed crossed from one stream to the other, or is whole only in a stream by itself, as a secret may be.
  */
 export function changeRuns(
-  { text, runs }: { readonly text: string; readonly runs?: readonly Run[] | undefined },
+  { text, runs }: { readonly text: string; readonly runs?: readonly TextRun[] | undefined },
   change: (text: string) => string,
 ): { readonly text: string; readonly streams: Streams | undefined } {
   const changed = change(text);
   if (runs === undefined || runs.some(({ by }) => by === "both"))
     return { text: changed, streams: undefined };
-  const rest: Run = { by: "us", text: text.slice(joinRuns(runs).length) };
+  const rest: TextRun = { by: "us", text: text.slice(joinRuns(runs).length) };
   const parts = [...runs, rest].map((run) => ({ by: run.by, text: change(run.text) }));
   const isSame = (stream: Stream) => {
     const own = runs.filter(({ by }) => by === stream);
@@ -69,7 +69,7 @@ export function changeRuns(
   return { text: changed, streams: fits ? placesOf(parts) : undefined };
 }
 
-function placesOf(parts: readonly Run[]): Streams {
+function placesOf(parts: readonly TextRun[]): Streams {
   const found: Record<Stream, Span[]> = { stdout: [], stderr: [] };
   let at = 0;
   for (const { by, text } of parts) {

@@ -3,7 +3,7 @@ import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.t
 import { lastWholeLine } from "../contract/calls.ts";
 import { cutTail } from "../text/cut.ts";
 import { bashResult, networkNote } from "./bash-result.ts";
-import { outputOf } from "../sandbox/command-output.ts";
+import { commandOutput } from "../sandbox/command-output.ts";
 import { failure, LeaveRunning, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { oneLine, workspacePath } from "./paths.ts";
 import { type ToolLimits } from "../contract/tools.ts";
@@ -67,7 +67,7 @@ async function runBash(given: z.infer<typeof input>, context: ToolContext): Prom
   const state = await endOf({ sandbox, command, before, timeoutMs }, context);
   if (state === undefined) return interruptedBefore(context.signal);
   if (state.kind === "lost") return unknownEnd(given, sandbox, state);
-  const output = await outputOf(sandbox, state, context.limits.maxChars);
+  const output = await commandOutput(sandbox, state, context.limits.maxChars);
   return bashResult(state, output, {
     network: await networkNote(sandbox, state, output.text),
     timeoutMs,
@@ -155,6 +155,6 @@ async function unknownEnd(
 }
 
 async function lastWords(sandbox: Sandbox, state: CommandState): Promise<string> {
-  const output = await outputOf(sandbox, state, 2_000);
+  const output = await commandOutput(sandbox, state, 2_000);
   return cutTail(output.text, 2_000);
 }

@@ -12,7 +12,7 @@ import {
   type RealPlace,
   filesView,
   realPlace,
-  type View,
+  type FilesView,
   lookOf,
   lookRemark,
   showLook,
@@ -191,7 +191,7 @@ interface Drafts {
   /** A link itself is removed, not its target; binary and large files are removed like any other. */
   loadForRemoval(place: RealPlace): Promise<Draft>;
   changed(): Draft[];
-  readonly view: View;
+  readonly view: FilesView;
 }
 
 function createDrafts(files: SandboxFiles): Drafts {
@@ -221,8 +221,8 @@ function createDrafts(files: SandboxFiles): Drafts {
 }
 
 /** The files as the patch has made them so far. */
-function viewWith(disk: View, drafts: ReadonlyMap<string, Draft>): View {
-  const at: View["at"] = async (path) => {
+function viewWith(disk: FilesView, drafts: ReadonlyMap<string, Draft>): FilesView {
+  const at: FilesView["at"] = async (path) => {
     const draft = drafts.get(path);
     if (draft !== undefined && draft.after !== draft.before)
       return draft.after === undefined ? undefined : { kind: "file" };

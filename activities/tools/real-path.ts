@@ -23,7 +23,7 @@ interface Seen {
 }
 
 /** The files that paths are followed in, by paths whose folders are real. */
-export interface View {
+export interface FilesView {
   /** Undefined: nothing is there. */
   at(path: string): Promise<Seen | undefined>;
   /** Names in a folder that look like this one; also the name itself, if it is there. */
@@ -31,7 +31,7 @@ export interface View {
 }
 
 /** The files as they are. Its methods throw ToolFailure for what cannot be seen. */
-export function filesView(files: SandboxFiles): View {
+export function filesView(files: SandboxFiles): FilesView {
   const known = new Map<string, Promise<Seen | undefined>>();
   const ask = async (at: string): Promise<Seen | undefined> => {
     const answer = await files.stat(at);
@@ -51,7 +51,7 @@ export function filesView(files: SandboxFiles): View {
 const MAX_LINKS = 40;
 
 interface Walk {
-  readonly view: View;
+  readonly view: FilesView;
   /** Whether the last name may be another one that looks the same; folders always may. */
   readonly byLook: boolean;
   links: number;
@@ -63,7 +63,7 @@ interface Walk {
  * @throws ToolFailure if the path leads outside, through what is no folder, or in a circle
  */
 export async function realPlace(
-  view: View,
+  view: FilesView,
   given: string,
   options: { readonly byLook: boolean },
 ): Promise<RealPlace> {
@@ -174,7 +174,7 @@ export async function pathAlike(files: SandboxFiles, given: string): Promise<str
 }
 
 /** What a file operation answered, at which path, and a line if that is not the path that was asked for. */
-export interface Named<T> {
+export interface AnswerAtPath<T> {
   readonly answer: FileAnswer<T>;
   readonly path: string;
   readonly remark: string | undefined;
@@ -185,7 +185,7 @@ export async function byLook<T>(
   files: SandboxFiles,
   given: string,
   ask: (at: string) => Promise<FileAnswer<T>>,
-): Promise<Named<T>> {
+): Promise<AnswerAtPath<T>> {
   const answer = await ask(given);
   const missing = !answer.ok && answer.reason === "not-found";
   const alike = missing ? await pathAlike(files, given) : undefined;

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { McpToolEntry, ToolLimits, SessionMemory } from "../contract/tools.ts";
 import type { FilePart } from "../contract/message.ts";
-import type { Run } from "../text/streams.ts";
+import type { TextRun } from "../text/streams.ts";
 import type { Sandbox, FileAnswer } from "../sandbox/sandbox.ts";
 
 export interface Tool<Input = unknown> {
@@ -87,7 +87,7 @@ export interface ToolResult {
   /** What the model sees, before truncation. For a very long output: its head, the middle left out. */
   readonly text: string;
   /** The runs of a command's output, with which `text` begins. */
-  readonly runs?: readonly Run[];
+  readonly runs?: readonly TextRun[];
   readonly isError?: boolean;
   readonly files?: readonly FilePart[];
   readonly exitCode?: number;

@@ -2,7 +2,7 @@
 import type { UserPart } from "../contract/message.ts";
 import { estimateMessage } from "../contract/request-size.ts";
 
-export interface QueuedMessage {
+export interface PendingMessage {
   readonly id: string;
   readonly parts: readonly UserPart[];
   /** ISO time. */
@@ -27,7 +27,7 @@ export interface Coalesced {
  * Parts keep their order; each message's label precedes its first part.
  * @returns undefined if nothing waits
  */
-export function coalesce(queue: readonly QueuedMessage[]): Coalesced | undefined {
+export function coalesce(queue: readonly PendingMessage[]): Coalesced | undefined {
   const first = queue[0];
   const last = queue.at(-1);
   if (first === undefined || last === undefined) return undefined;
@@ -42,7 +42,7 @@ export function coalesce(queue: readonly QueuedMessage[]): Coalesced | undefined
   };
 }
 
-function joined(queue: readonly QueuedMessage[]): readonly UserPart[] {
+function joined(queue: readonly PendingMessage[]): readonly UserPart[] {
   const parts: UserPart[] = [];
   for (const [index, message] of queue.entries()) {
     const label = labelOf(index, queue.length);
@@ -80,7 +80,7 @@ const LABEL_TOKENS = 6;
  * overflow a request; the rest waits. If nothing was taken before, one is taken however large it is.
  */
 export function takenBy(
-  queue: readonly QueuedMessage[],
+  queue: readonly PendingMessage[],
   roomTokens: number,
   taken: "nothing yet" | "some",
 ): number {

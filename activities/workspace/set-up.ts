@@ -12,7 +12,7 @@ import { appendEvents } from "../store/events.ts";
 import { addNotice, findSetUp, type KnownSetUp } from "../store/sandboxes.ts";
 import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/session-locks.ts";
-import { outputOf } from "../sandbox/command-output.ts";
+import { commandOutput } from "../sandbox/command-output.ts";
 import { cutTail, shorten } from "../text/cut.ts";
 import { openBuilt } from "./built-image.ts";
 import { watchEgress } from "./egress.ts";
@@ -177,7 +177,7 @@ async function runCommands(
         { signal, timeoutMs: setup.timeout + MARGIN_MS },
       );
       if (state.kind === "lost") throw new SandboxLost(`The sandbox was restarted during its set-up.`);
-      const { text } = await outputOf(sandbox, state, MAX_OUTPUT_CHARS);
+      const { text } = await commandOutput(sandbox, state, MAX_OUTPUT_CHARS);
       facts.output = cutTail(deps.sanitizer.clean(text).trimEnd(), MAX_OUTPUT_CHARS);
       if (state.kind === "exited" && state.exitCode === 0) continue;
       const refused = await egress.end();

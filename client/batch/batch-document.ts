@@ -10,7 +10,7 @@ import {
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { exitCodes, notPossible, type ExitCode, ClientError } from "../console/errors.ts";
-import { table, oneLine } from "../console/format.ts";
+import { table, harmlessLine } from "../console/format.ts";
 import { dollars } from "../../activities/text/format.ts";
 import type { Style, Output } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
@@ -188,7 +188,7 @@ async function readUnlessAway(
   } catch (error) {
     if (error instanceof ClientError) throw error;
     output.note(
-      `Postgres does not answer (${oneLine(plainReason(error), 200)}); the batch continues; trying again …\n`,
+      `Postgres does not answer (${harmlessLine(plainReason(error), 200)}); the batch continues; trying again …\n`,
     );
     return undefined;
   }
@@ -222,7 +222,7 @@ function progress(output: Output): Progress {
       first = false;
       const names = document.items.flatMap(({ id, status }) => (status === "running" ? [id] : []));
       const running = names.length === 0 ? "" : ` · ${names.join(", ")}`;
-      area?.show([oneLine(`${figuresText(document)}${running}`, (terminal?.().columns ?? 80) - 1)]);
+      area?.show([harmlessLine(`${figuresText(document)}${running}`, (terminal?.().columns ?? 80) - 1)]);
     },
     close: () => area?.show([]),
   };
@@ -230,7 +230,7 @@ function progress(output: Output): Progress {
 
 /** @returns undefined for an item whose state is not worth a line */
 function itemLine({ id, status, failure, session, task }: BatchItemDocument, { style, columns }: Output) {
-  const about = oneLine(task, Math.max(20, columns - 60));
+  const about = harmlessLine(task, Math.max(20, columns - 60));
   if (status === "completed") return `${style("green", "✓")} ${id}  ${about}`;
   if (status === "waiting")
     return `${style("yellow", "?")} ${id}  waits for a person: longhaul questions ${session ?? ""}`;

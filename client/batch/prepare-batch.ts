@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { readBoundedText } from "../console/read-bounded-text.ts";
 import { resolveConfig, type ResolvedConfig } from "../config/config.ts";
 import { ClientError, usageError, unreadable } from "../console/errors.ts";
-import { oneLine, given } from "../console/format.ts";
+import { harmlessLine, given } from "../console/format.ts";
 import { checkRemote, prepareStart, type Sources } from "../sessions/prepare-start.ts";
 import { type RunFlags } from "../sessions/run-flags.ts";
 import type { Start } from "../sessions/start-session.ts";
@@ -47,7 +47,11 @@ export async function prepareBatch(
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
       const { message, fix = "", exitCode } = error;
-      refused.push({ line: item.line, reason: oneLine(`${message} ${fix}`, MAX_REASON_CHARS), exitCode });
+      refused.push({
+        line: item.line,
+        reason: harmlessLine(`${message} ${fix}`, MAX_REASON_CHARS),
+        exitCode,
+      });
       if (performance.now() - begun > MAX_CHECK_MS)
         refuseMistakes(
           path,

@@ -26,7 +26,7 @@ import { storedStart } from "../sessions/start-session.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { isSameBatch, itemSessionId, planBatch } from "./batch-file.ts";
 import type { PreparedItem } from "./prepare-batch.ts";
-import { findSession } from "../../activities/store/reading.ts";
+import { findSessionRow } from "../../activities/store/reading.ts";
 import { until } from "../../temporal/patience.ts";
 import { readBatch, type BatchDocument } from "./batch-document.ts";
 
@@ -157,7 +157,7 @@ const MAX_WAIT_MS = 60_000;
 /** Whether the name belongs to a batch, and not to a session. */
 export async function isBatch({ store: { db } }: Services, name: string): Promise<boolean> {
   const batch = await unlessTableMissing(() => findBatch(db, name));
-  return batch !== undefined && (await findSession(db, name)) === undefined;
+  return batch !== undefined && (await findSessionRow(db, name)) === undefined;
 }
 
 /** @throws ClientError (impossible) if it is not running; (missing) if its sessions take longer than a minute to end */

@@ -24,7 +24,7 @@ export function contextCommand(command: Command, output: Output) {
       const report = await readContext(store.db, id);
       if (report === undefined) throw noSuchSession(id);
       if (flags.json === true) output.json(report, 2);
-      else output.result(`${contextText(report, output.style)}\n`);
+      else output.result(`${contextBreakdown(report, output.style)}\n`);
     });
 }
 
@@ -46,7 +46,7 @@ const origins: Record<BreakdownPart, string> = {
 };
 
 /** The bar and the breakdown of 4.5 with the parts of the total, then the figures in force. */
-export function contextText(report: ContextReport, style: Style): string {
+export function contextBreakdown(report: ContextReport, style: Style): string {
   const label = report.estimated ? " (estimated)" : "";
   const rows = BREAKDOWN_PARTS.map(([name, title, sign]) => {
     const amount = report.parts[name];

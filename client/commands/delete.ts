@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { usageError } from "../console/errors.ts";
-import { oneLine, present } from "../console/format.ts";
+import { harmlessLine, present } from "../console/format.ts";
 import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { deleteSession, type Deleted, idleFamily, running } from "../sessions/delete-session.ts";
@@ -15,7 +15,7 @@ export function deleteCommand(command: Command, output: Output) {
   command.argument("<id>", SESSION).option("--yes", "do not ask").option("--json", "one JSON document");
   return (reference: string, flags: { readonly yes?: boolean; readonly json?: boolean }) =>
     withSession(reference, async (services, row) => {
-      if (flags.yes !== true && !(await isMeant(`Delete ${row.id} (${oneLine(row.task, 60)})?`))) {
+      if (flags.yes !== true && !(await isMeant(`Delete ${row.id} (${harmlessLine(row.task, 60)})?`))) {
         output.note("Nothing was deleted.\n");
         return;
       }
@@ -48,7 +48,7 @@ function deletedLines(id: string, { ids, histories }: Deleted): string[] {
   return present(
     `${id} is deleted${family}. If its sandbox still exists, the worker's next clean-up removes it.`,
     histories.left > 0 &&
-      `Temporal did not delete ${plural(histories.left, "history", "histories")} of it (${oneLine(histories.reason ?? "", 200)}); it keeps them until its own retention ends.`,
+      `Temporal did not delete ${plural(histories.left, "history", "histories")} of it (${harmlessLine(histories.reason ?? "", 200)}); it keeps them until its own retention ends.`,
   );
 }
 

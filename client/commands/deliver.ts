@@ -15,10 +15,15 @@ export function pushCommand(command: Command, output: Output) {
     .option("--branch <name>", "another branch than the session's", parseBranch)
     .option("--no-setup", NO_SETUP);
   return (reference: string, { branch, setup }: { readonly branch?: string; readonly setup: boolean }) =>
-    deliver(reference, setup, { push: true, pr: "none", ...given({ branch }) }, output);
+    deliverByReference(reference, setup, { push: true, pr: "none", ...given({ branch }) }, output);
 }
 
-export async function deliver(reference: string, setup: boolean, order: DeliveryOrder, output: Output) {
+export async function deliverByReference(
+  reference: string,
+  setup: boolean,
+  order: DeliveryOrder,
+  output: Output,
+) {
   const { deliverSession } = await import("../watch/deliver-session.ts");
   const say = (line: string) => output.note(`${line}\n`);
   return withPreparedServices({ setup }, say, async (services) =>
@@ -43,6 +48,6 @@ export function pullRequestCommand(command: Command, output: Output) {
     .option("--no-setup", NO_SETUP);
   return (reference: string, { draft = false, ready = false, title, setup }: PullRequestFlags) => {
     const pr = draft && !ready ? "draft" : "ready";
-    return deliver(reference, setup, { push: true, pr, ...given({ title }) }, output);
+    return deliverByReference(reference, setup, { push: true, pr, ...given({ title }) }, output);
   };
 }

@@ -1,7 +1,7 @@
 /** `longhaul list`: sessions, newest first. */
 import { Option, type Command } from "commander";
 import type { Output, Style } from "../console/output.ts";
-import { ago, oneLine, table } from "../console/format.ts";
+import { ago, harmlessLine, table } from "../console/format.ts";
 import { dollars, duration, percent } from "../../activities/text/format.ts";
 import { listDocuments } from "../sessions/session-status.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
@@ -67,7 +67,7 @@ export function listText(
 ): string {
   const owner: Column = {
     head: "OWNER",
-    cell: ({ owner: name }) => (name === null ? "–" : oneLine(name, MAX_OWNER_CHARS)),
+    cell: ({ owner: name }) => (name === null ? "–" : harmlessLine(name, MAX_OWNER_CHARS)),
   };
   const all: readonly Column[] = [
     { head: "ID", cell: ({ id }) => id },

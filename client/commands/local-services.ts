@@ -25,7 +25,7 @@ export function downCommand(command: Command, output: Output) {
 /** `longhaul worker`: a worker in the foreground, on the existing services. */
 export function workerCommand() {
   return async () => {
-    const { runWorker } = await import("../setup/worker-process.ts");
-    await runWorker();
+    const { runForegroundWorker } = await import("../setup/worker-process.ts");
+    await runForegroundWorker();
   };
 }

@@ -4,7 +4,7 @@ import type { McpFinding, LoginTarget } from "../setup/mcp-servers.ts";
 import { withServices } from "../sessions/with-session.ts";
 import { clientSanitizer, readSettings } from "../config/config.ts";
 import { exitCodes, missing, usageError, type ExitCode } from "../console/errors.ts";
-import { oneLine } from "../console/format.ts";
+import { harmlessLine } from "../console/format.ts";
 import { plural, tokens } from "../../activities/text/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import type { Environment } from "../../activities/config/providers.ts";
@@ -108,7 +108,8 @@ export function mcpText(
   style: Style,
   isWhole: boolean,
 ): string {
-  if (failed !== null) return `${style("red", "✗")} ${server}  provides no tools: ${oneLine(failed, 500)}`;
+  if (failed !== null)
+    return `${style("red", "✗")} ${server}  provides no tools: ${harmlessLine(failed, 500)}`;
   if (era === null)
     return `  ${server}  a program in the sandbox: \`mcp test ${server}\` starts it and lists its tools`;
   const sum = tools.reduce((total, tool) => total + tool.tokens, 0);

@@ -1,6 +1,6 @@
 /** `longhaul ports` and `forward`: the servers in a session's sandbox. */
 import type { Command } from "commander";
-import { oneLine } from "../console/format.ts";
+import { harmlessLine } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { once } from "node:events";
@@ -18,7 +18,7 @@ export function portsCommand(command: Command, output: Output) {
       if (flags.json) return output.json(ports, 2);
       if (ports.length === 0) return output.note(`Nothing listens in the sandbox of ${row.id}.\n`);
       for (const { port, address, pid, process } of ports) {
-        const holder = process === null ? "" : `  ${oneLine(process, 40)} (${pid})`;
+        const holder = process === null ? "" : `  ${harmlessLine(process, 40)} (${pid})`;
         output.result(`${String(port).padStart(5)}  ${address}${holder}\n`);
       }
       output.note(`To reach one from here: longhaul forward ${row.id} ${ports[0]?.port}\n`);
@@ -36,7 +36,7 @@ export function forwardCommand(command: Command, output: Output) {
       const { forwardPort, sandboxHere } = await import("../setup/local-containers.ts");
       const container = await sandboxHere(store, row.id);
       const say = (reason: string) =>
-        output.note(`! port ${port} of ${row.id} did not answer: ${oneLine(reason, 200)}\n`);
+        output.note(`! port ${port} of ${row.id} did not answer: ${harmlessLine(reason, 200)}\n`);
       const open = (localPort: number) => forwardPort(container, { port, localPort }, say);
       const forward = await open(flags.port ?? port).catch((error: unknown) => {
         if (flags.port === undefined) return open(0);

@@ -7,7 +7,7 @@ import {
   type AnswerNames,
 } from "../../activities/contract/questions.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
-import { ago, oneLine, present } from "../console/format.ts";
+import { ago, harmlessLine, present } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { commands, defaultLine, optionLines } from "../render/question-lines.ts";
@@ -62,7 +62,7 @@ function questionText(question: ListedQuestion, style: Style, now: Date): string
     head,
     ...text.split("\n").map((line) => `  ${line}`),
     ...optionLines(options, style, DETAIL_CHARS),
-    !isOpen && question.answer !== null && `  → ${oneLine(question.answer, 400)}${by}`,
+    !isOpen && question.answer !== null && `  → ${harmlessLine(question.answer, 400)}${by}`,
     isOpen &&
       question.default !== null &&
       defaultLine(question.default, question.expiresAt, style, DETAIL_CHARS),

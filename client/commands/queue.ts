@@ -1,6 +1,6 @@
 /** `longhaul queue` and `unsay`: the messages that the agent has not read yet. */
 import type { Command } from "commander";
-import { oneLine } from "../console/format.ts";
+import { harmlessLine } from "../console/format.ts";
 import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { readStatus } from "../sessions/session-status.ts";
@@ -21,7 +21,8 @@ export function queueCommand(command: Command, output: Output) {
         return;
       }
       const lines = queue.map(
-        ({ id, text, queuedAt }, place) => `${place + 1}. ${id}  ${queuedAt}  ${oneLine(text, TEXT_CHARS)}`,
+        ({ id, text, queuedAt }, place) =>
+          `${place + 1}. ${id}  ${queuedAt}  ${harmlessLine(text, TEXT_CHARS)}`,
       );
       output.result(lines.map((line) => `${line}\n`).join(""));
       output.note(

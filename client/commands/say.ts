@@ -9,7 +9,7 @@ import { resolveAsking } from "../sessions/prepare-start.ts";
 import { isMessageId, sendGuidance, sentNotes } from "../sessions/guidance.ts";
 import { settingsOf, SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { hasEnded } from "../sessions/start-session.ts";
+import { sessionHasEnded } from "../sessions/start-session.ts";
 
 interface SayFlags {
   readonly image?: readonly string[];
@@ -75,7 +75,7 @@ export function resumeCommand(command: Command, output: Output) {
     const text = words.length === 0 ? CONTINUE : await readMessage(words, processStdin());
     await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
-      if (!hasEnded(row))
+      if (!sessionHasEnded(row))
         throw notPossible(`${id} has not ended (${row.status}).`, `Guide it: longhaul say ${id} "…"`);
       const sent = await sendGuidance(services, row, { id: undefined, text, attachments: [] });
       if (flags.json === true) output.json({ id, ...sent });

@@ -1,7 +1,7 @@
 /** `longhaul schedule`: sessions that begin at fixed times. */
 import { Option, type Command } from "commander";
 import { exitCodes, notPossible, usageError, type ExitCode } from "../console/errors.ts";
-import { oneLine, present } from "../console/format.ts";
+import { harmlessLine, present } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import type { Overlap, ScheduleDocument } from "../schedules/schedules.ts";
 import { positiveAmount } from "../sessions/flag-values.ts";
@@ -118,7 +118,7 @@ function scheduleText(document: ScheduleDocument, style: Style): string {
     isRunning && `runs ${running.join(", ")}`,
     !isRunning && last !== null && `last ${last}`,
   );
-  return `${style("bold", name)}  ${state}  ${facts.join(" · ")}\n  ${oneLine(task, 160)}`;
+  return `${style("bold", name)}  ${state}  ${facts.join(" · ")}\n  ${harmlessLine(task, 160)}`;
 }
 
 async function change(what: string, name: string, output: Output): Promise<ExitCode> {

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { doubtText } from "../console/doubt-text.ts";
 import type { Output, Style } from "../console/output.ts";
-import { bar, listNames, oneLine, present } from "../console/format.ts";
+import { bar, listNames, harmlessLine, present } from "../console/format.ts";
 import { dollars, duration, percent, plural, tokens, usageText } from "../../activities/text/format.ts";
 import { isOfWorkflow } from "../connect/describe-run.ts";
 import { missingText } from "../render/lines.ts";
@@ -36,8 +36,8 @@ export function statusText(
   const until = document.endedAt === null ? now : new Date(document.endedAt);
   const elapsed = duration(until.getTime() - Date.parse(document.createdAt));
   const rows = present<Row>(
-    ["task", oneLine(document.task, 160)],
-    document.owner !== null && ["owner", oneLine(document.owner, 100)],
+    ["task", harmlessLine(document.task, 160)],
+    document.owner !== null && ["owner", harmlessLine(document.owner, 100)],
     turnRow(document),
     ["status", `${style("bold", document.status)}${hintOf(document)}, ${elapsed}`],
     [
@@ -65,16 +65,16 @@ export function statusText(
     ...gitRows(document),
     document.notSaved.length > 0 && [
       "not saved",
-      `${listNames(document.notSaved.map(({ path, reason }) => `${oneLine(path, 80)} (${reason})`))}`,
+      `${listNames(document.notSaved.map(({ path, reason }) => `${harmlessLine(path, 80)} (${reason})`))}`,
     ],
     ...document.questions.map(({ id, kind, text, session }, index): Row => [
       index === 0 ? "asks" : "",
-      `${id} ${kind === "ask" ? "" : `(${kind}) `}${oneLine(text, 100)}: longhaul answer ${session} ${id}`,
+      `${id} ${kind === "ask" ? "" : `(${kind}) `}${harmlessLine(text, 100)}: longhaul answer ${session} ${id}`,
     ]),
     ...familyRows(document),
     ["queue", queueText(document)],
-    ...document.queue.map(({ text }, index): Row => ["", `${index + 1}. ${oneLine(text, 100)}`]),
-    Boolean(document.result) && ["result", oneLine(document.result ?? "", 400)],
+    ...document.queue.map(({ text }, index): Row => ["", `${index + 1}. ${harmlessLine(text, 100)}`]),
+    Boolean(document.result) && ["result", harmlessLine(document.result ?? "", 400)],
     errorRow(document.error),
     ui !== undefined && ["web", ui],
   );
@@ -140,5 +140,5 @@ function errorRow(error: unknown): Row | false {
   if (typeof error !== "object" || error === null) return false;
   const { type, message } = error as { type?: string; message?: string };
   // Whole, as it was stored: its end says what to do.
-  return ["error", oneLine(`${type ?? "failed"}: ${message ?? ""}`, 1_100)];
+  return ["error", harmlessLine(`${type ?? "failed"}: ${message ?? ""}`, 1_100)];
 }

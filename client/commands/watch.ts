@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
 import { warnWithoutWorker } from "../connect/readiness.ts";
-import { hasEnded } from "../sessions/start-session.ts";
+import { sessionHasEnded } from "../sessions/start-session.ts";
 import { wholeNumber } from "../sessions/flag-values.ts";
 import { EXIT_ON_QUESTION } from "../sessions/run-flags.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -33,7 +33,7 @@ export function watchCommand(command: Command, output: Output) {
         children,
         exitOnQuestion,
         output,
-        ...(hasEnded(row) ? {} : { begin: () => warnWithoutWorker(services, output) }),
+        ...(sessionHasEnded(row) ? {} : { begin: () => warnWithoutWorker(services, output) }),
       });
     });
 }

@@ -37,7 +37,7 @@ export function parseConfigFile(path: string, text: string): ConfigFile {
 }
 
 /** A setting's place in a file's text, as `longhaul.yaml:3:5`, under whichever of its names the file has it. */
-export function placeOf(path: string, text: string, setting: SettingPath): string {
+export function settingPlace(path: string, text: string, setting: SettingPath): string {
   const read = readText(path, text);
   return read.at(pathOffsets(read.document, read.spelled(setting)).key);
 }

@@ -5,7 +5,7 @@ import { agentConfigSchema, type AgentConfig } from "../../activities/config/age
 import { usageError } from "../console/errors.ts";
 import {
   parseConfigFile,
-  placeOf,
+  settingPlace,
   readConfig,
   type ConfigFile,
   isGroup,
@@ -58,7 +58,7 @@ function ownConfigFile(environment: Environment): string | undefined {
 function refuseWidening(name: string, text: string, file: ConfigFile, own: ConfigFile): void {
   const widening = wideningSettings(file, agentConfigSchema.parse(own));
   if (widening.length === 0) return;
-  const found = widening.map((path) => `${placeOf(name, text, path)}: ${path.join(".")}`);
+  const found = widening.map((path) => `${settingPlace(name, text, path)}: ${path.join(".")}`);
   throw usageError(
     `${name} in the current folder may not give a session more rights, because it may have come with a repository. It sets:\n${found.join("\n")}`,
     `If the file is yours, name it: --config ./${name}`,

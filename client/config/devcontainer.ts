@@ -5,6 +5,7 @@ import { readBoundedText } from "../console/read-bounded-text.ts";
 import {
   buildSettingsSchema,
   type ImageBuild,
+  type NETWORKS,
   setupSettingsSchema,
 } from "../../activities/config/sandbox-settings.ts";
 import { issueTexts } from "../../activities/config/issue-text.ts";
@@ -201,8 +202,6 @@ function environmentOf({ containerEnv, remoteEnv }: Given) {
 }
 
 const portOf = (port: number | string): string => String(port).split(":").at(-1) ?? "";
-
-export const NETWORKS = ["bridge", "none", "listed"] as const;
 
 export interface SandboxFlags {
   readonly network?: (typeof NETWORKS)[number] | undefined;

@@ -7,7 +7,7 @@ import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../temporal/probe.ts";
 import { refusePooler, postgresMissing } from "../../temporal/postgres-probe.ts";
 import { PATIENT, patiently } from "../../temporal/patience.ts";
-import { placeOf, readPostgresAddress } from "../../activities/store/postgres-address.ts";
+import { listenAddressOf, readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { clientUser } from "../config/config.ts";
 import { findServices, settingOf, type LocalServices } from "../setup/services.ts";
 import { codecKeysOf } from "../../temporal/codec.ts";
@@ -83,7 +83,7 @@ async function openOwnStore(
     store = opened;
     return await patiently(
       "Postgres",
-      placeOf(address),
+      listenAddressOf(address),
       { ...PATIENT, connectMs, say },
       async (timeoutMs) => {
         const client = await opened.pool.connect();

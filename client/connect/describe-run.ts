@@ -6,7 +6,7 @@ import type { Temporal } from "./connection.ts";
 import { describedRun, type DescribedRun } from "../../temporal/runs.ts";
 import { decodePayloads } from "../../temporal/codec.ts";
 import { askWithin } from "../../temporal/patience.ts";
-import { given, oneLine } from "../console/format.ts";
+import { given, harmlessLine } from "../console/format.ts";
 
 /** A machine with ten times the work it can do answers within some seconds. Source: ours. */
 const DESCRIBE_MS = 10_000;
@@ -164,5 +164,5 @@ type Failure = NonNullable<NonNullable<DescribedRun["raw"]["pendingActivities"]>
 /** The message of an encrypted failure says only that it is one. */
 function failureText({ message, applicationFailureInfo, encodedAttributes }: Failure): string {
   const type = applicationFailureInfo?.type ?? "failed";
-  return oneLine(encodedAttributes ? type : `${type}: ${message ?? ""}`, 300);
+  return harmlessLine(encodedAttributes ? type : `${type}: ${message ?? ""}`, 300);
 }

@@ -95,7 +95,7 @@ export function harmlessJson(json: string): string {
 }
 
 /** The text on one line, at most `max` characters, with an ellipsis if something was cut. */
-export function oneLine(text: string, max: number): string {
+export function harmlessLine(text: string, max: number): string {
   const flat = harmless(text).replace(/\s+/g, " ").trim();
   const points = Array.from(flat);
   return points.length <= max ? flat : `${points.slice(0, Math.max(0, max - 1)).join("")}…`;
@@ -107,7 +107,7 @@ export function lastLines(text: string, lines: number, columns: number): string[
     .split("\n")
     .map((line) => line.trimEnd())
     .filter((line) => line !== "");
-  return all.slice(-lines).map((line) => oneLine(line, columns));
+  return all.slice(-lines).map((line) => harmlessLine(line, columns));
 }
 
 /** Rows with aligned columns, two spaces apart. The last column gets the remaining width, but at least 20. */
@@ -118,7 +118,7 @@ export function table(rows: readonly (readonly string[])[], columns: number): st
   );
   const room = Math.max(20, columns - widths.reduce((sum, width) => sum + width + 2, 0));
   return rows.map((row) =>
-    row.map((cell, at) => (at === last ? oneLine(cell, room) : cell.padEnd(widths[at] ?? 0))).join("  "),
+    row.map((cell, at) => (at === last ? harmlessLine(cell, room) : cell.padEnd(widths[at] ?? 0))).join("  "),
   );
 }
 
@@ -127,7 +127,7 @@ const MAX_NAMES = 5;
 /** The first names, and how many more there are. */
 export function listNames(names: readonly string[]): string {
   const { shown, more } = firstOf(names, MAX_NAMES);
-  return `${shown.map((name) => oneLine(name, 120)).join(", ")}${andMore(more)}`;
+  return `${shown.map((name) => harmlessLine(name, 120)).join(", ")}${andMore(more)}`;
 }
 
 /** Describes a tool call by its input: the command, the path …; else the whole input. */

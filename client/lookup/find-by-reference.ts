@@ -2,7 +2,12 @@
 import { cleanText } from "../../activities/text/clean.ts";
 import { nearest } from "../../activities/text/lists.ts";
 import { findDeleted } from "../../activities/store/delete-session.ts";
-import { findSession, idsWithPrefix, listSessions, type SessionRow } from "../../activities/store/reading.ts";
+import {
+  findSessionRow,
+  idsWithPrefix,
+  listSessions,
+  type SessionRow,
+} from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { noSuchSession, notPossible, type ClientError } from "../console/errors.ts";
 import { listNames, stamp } from "../console/format.ts";
@@ -25,14 +30,14 @@ export async function findByReference(db: Store["db"], given: string): Promise<S
   // Postgres refuses NUL, and no id contains it.
   const reference = cleanText(given);
   if (reference === LAST) return newest(db);
-  const exact = await findSession(db, reference);
+  const exact = await findSessionRow(db, reference);
   if (exact !== undefined) return exact;
   const matches = reference === "" ? [] : await idsWithPrefix(db, reference, NAMED + 2);
   const [only, other] = matches;
   if (only === undefined)
     throw (await deleted(db, reference)) ?? notFound(reference, await idsWithPrefix(db, "", NEAR_AMONG));
   if (other !== undefined) throw ambiguous(reference, matches);
-  const row = await findSession(db, only);
+  const row = await findSessionRow(db, only);
   if (row === undefined) throw noSuchSession(reference);
   return row;
 }

@@ -33,7 +33,7 @@ function read(path: string): string | undefined {
 
 type Ecosystem = "npm" | "pip" | "cargo" | "go" | "maven";
 /** The addresses for each ecosystem with a private registry, the main one first. */
-export type Registries = { readonly [Name in Ecosystem]?: readonly string[] | undefined };
+export type RegistryAddresses = { readonly [Name in Ecosystem]?: readonly string[] | undefined };
 
 export interface PersonsMachine {
   readonly environment: Environment;
@@ -43,7 +43,7 @@ export interface PersonsMachine {
 }
 
 export interface FoundRegistries {
-  readonly registries: Registries;
+  readonly registries: RegistryAddresses;
   /** What was omitted, one per line. */
   readonly notes: readonly string[];
 }
@@ -66,7 +66,7 @@ export function findRegistries(machine: PersonsMachine): FoundRegistries {
 }
 
 /** The same addresses without names and passwords; invalid web addresses are omitted. */
-export function withoutCredentials(registries: Registries): FoundRegistries {
+export function withoutCredentials(registries: RegistryAddresses): FoundRegistries {
   const notes: string[] = [];
   const kept = Object.entries(registries).map(([name, addresses]) => {
     const plain = addresses.flatMap((address) => {

@@ -1,11 +1,11 @@
 /** Prints the model's text as it arrives: its answers as plain text or as Markdown block by block, and the beginning of its reasoning. */
 import { cutChars } from "../../activities/text/cut.ts";
-import { harmless, oneLine } from "../console/format.ts";
+import { harmless, harmlessLine } from "../console/format.ts";
 import { lastBlockAt, renderMarkdown, type MarkdownOptions } from "../screen/markdown.ts";
 import type { WordWrap } from "../screen/wrap.ts";
 import type { Style } from "../console/output.ts";
 
-export interface Answer {
+export interface AnswerOutput {
   write(text: string): void;
   /** Ends an open line, and prints text that was held back. */
   end(): void;
@@ -17,7 +17,7 @@ export interface Answer {
 const LINE_CHARS = 100;
 
 /** Only appends, so that the output is the same in a pipe or a log. With `wrap`, breaks lines between words. */
-export class PlainAnswer implements Answer {
+export class PlainAnswer implements AnswerOutput {
   readonly #print: (text: string) => void;
   readonly #wrap: WordWrap | undefined;
   /** The last line is unfinished. */
@@ -60,7 +60,7 @@ export class PlainAnswer implements Answer {
 }
 
 /** Prints each block once it is complete; until then, `pending` returns it. */
-export class MarkdownAnswer implements Answer {
+export class MarkdownAnswer implements AnswerOutput {
   readonly #print: (text: string) => void;
   readonly #options: () => MarkdownOptions;
   #text = "";
@@ -104,7 +104,7 @@ const REASONING_CHARS = 160;
 
 /** One step's text. A pipe or a scrollback cannot be redrawn, so a line reports that an attempt was dropped. */
 export class Words {
-  readonly #answer: Answer;
+  readonly #answer: AnswerOutput;
   readonly #line: (text: string) => void;
   readonly #style: Style;
   #shown = "";
@@ -112,7 +112,7 @@ export class Words {
   #thoughtShown = false;
 
   /** @param line prints a separate line */
-  constructor(answer: Answer, line: (text: string) => void, style: Style) {
+  constructor(answer: AnswerOutput, line: (text: string) => void, style: Style) {
     this.#answer = answer;
     this.#line = line;
     this.#style = style;
@@ -167,6 +167,6 @@ export class Words {
     if (this.#thoughtShown || this.#thought.trim() === "") return;
     this.#thoughtShown = true;
     this.pause();
-    this.#line(this.#style("dim", `thinking: ${oneLine(this.#thought, REASONING_CHARS)}`));
+    this.#line(this.#style("dim", `thinking: ${harmlessLine(this.#thought, REASONING_CHARS)}`));
   }
 }

@@ -1,7 +1,7 @@
 /** Single events and calls as lines. */
 import { listLeftOut } from "../../activities/contract/delivery.ts";
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
-import { listNames, oneLine, present, lastLines } from "../console/format.ts";
+import { listNames, harmlessLine, present, lastLines } from "../console/format.ts";
 import { dollars, duration, plural, tokens, usageText } from "../../activities/text/format.ts";
 import type { Style, Look } from "../console/output.ts";
 
@@ -11,7 +11,7 @@ export function startLine(
   style: Style,
   columns: number,
 ): string[] {
-  const task = oneLine(data.task, columns * 2);
+  const task = harmlessLine(data.task, columns * 2);
   if (data.resetTo !== undefined)
     return [
       style("bold", `\n▶ back to before step ${data.resetTo}: ${event.sessionId}, epoch ${event.epoch}`),
@@ -29,7 +29,7 @@ export function compressedLine(data: EventData["context:compressed"], style: Sty
     );
   }
   if (data.status !== "compacted") {
-    const reason = data.reason === null ? "" : `: ${oneLine(data.reason, 160)}`;
+    const reason = data.reason === null ? "" : `: ${harmlessLine(data.reason, 160)}`;
     return style("yellow", `! context not compacted${reason}; history is unchanged`);
   }
   const sizes = `${tokens(data.tokensBefore)} → ${tokens(data.tokensAfter)} tokens`;
@@ -49,13 +49,13 @@ const NAMES_CHARS = 200;
 
 export function changedTools({ server, added, removed }: EventData["mcp:changed"]): string {
   const named = (sign: string, names: readonly string[]) => names.map((name) => `${sign}${name}`);
-  const names = oneLine([...named("+", added), ...named("−", removed)].join(" "), NAMES_CHARS);
-  return `${oneLine(server, 40)} changed its tools${names === "" ? "" : `: ${names}`}`;
+  const names = harmlessLine([...named("+", added), ...named("−", removed)].join(" "), NAMES_CHARS);
+  return `${harmlessLine(server, 40)} changed its tools${names === "" ? "" : `: ${names}`}`;
 }
 
 export function queuedLine(data: EventData["message:queued"], style: Style, columns: number): string {
   const place = data.position > 1 ? ` (position ${data.position})` : "";
-  return style("magenta", `✉ waits for the next step${place}: ${oneLine(data.excerpt, columns)}`);
+  return style("magenta", `✉ waits for the next step${place}: ${harmlessLine(data.excerpt, columns)}`);
 }
 
 /**
@@ -73,7 +73,7 @@ export function sendersText(
   const names = known.every((id) => senders.has(id)) ? known.map((id) => senders.get(id)) : by;
   const people = [...new Set(names)];
   if (people.every((name) => name === undefined || name === owner)) return "you";
-  return oneLine((people.length === 1 ? people : names).map((name) => name ?? "you").join(", "), 80);
+  return harmlessLine((people.length === 1 ? people : names).map((name) => name ?? "you").join(", "), 80);
 }
 
 export function sandboxLine(
@@ -96,17 +96,20 @@ function doubtLine(
   style: Style,
 ): string | undefined {
   if (gaps !== undefined)
-    return style("yellow", `! the sandbox is not isolated as configured: ${oneLine(gaps.join("; "), 200)}`);
+    return style(
+      "yellow",
+      `! the sandbox is not isolated as configured: ${harmlessLine(gaps.join("; "), 200)}`,
+    );
   if (network?.why === undefined) return undefined;
-  return style("yellow", `! the sandbox can reach private addresses: ${oneLine(network.why, 200)}`);
+  return style("yellow", `! the sandbox can reach private addresses: ${harmlessLine(network.why, 200)}`);
 }
 
 export function refusedLine({ host, port, reason, count, allow }: EventData["egress:denied"]): string {
   const times = count > 1 ? `, ${count} times` : "";
   const byAddress =
     reason === "blocked-private-address" ? "; sandbox.allow opens such an address, in a new session" : "";
-  const fix = allow === undefined ? byAddress : `; to allow it: ${oneLine(allow, 400)}`;
-  return `! network: ${oneLine(host, 253)}:${port} was refused (${oneLine(reason, 60)}${times})${fix}`;
+  const fix = allow === undefined ? byAddress : `; to allow it: ${harmlessLine(allow, 400)}`;
+  return `! network: ${harmlessLine(host, 253)}:${port} was refused (${harmlessLine(reason, 60)}${times})${fix}`;
 }
 
 const endings: Record<string, { readonly text: string; readonly look: "green" | "red" | "yellow" }> = {
@@ -135,13 +138,13 @@ export function endLines(data: EventData["session:ended"], style: Style): string
   );
   return present(
     `\n${style(look, text)}  ${style("dim", facts.join(" · "))}`,
-    data.reason !== null && style(look, `  ${oneLine(data.reason, 1_000)}`),
+    data.reason !== null && style(look, `  ${harmlessLine(data.reason, 1_000)}`),
   );
 }
 
 export const delegateLines = {
   started: ({ childId, about }: EventData["delegate:started"], style: Style): string =>
-    `${style("cyan", "⇢ delegated:")} ${oneLine(about, 120)} ${style("dim", `(${childId})`)}`,
+    `${style("cyan", "⇢ delegated:")} ${harmlessLine(about, 120)} ${style("dim", `(${childId})`)}`,
   ended: (
     { childId, status, steps, costUsd, applied }: EventData["delegate:ended"],
     style: Style,
@@ -158,7 +161,7 @@ export const delegateLines = {
   notApplied: ({ notApplied }: EventData["delegate:ended"]): string | undefined =>
     notApplied.length === 0
       ? undefined
-      : `! not applied: ${oneLine(notApplied.map(({ path, reason }) => `${path} (${reason})`).join(", "), 500)}`,
+      : `! not applied: ${harmlessLine(notApplied.map(({ path, reason }) => `${path} (${reason})`).join(", "), 500)}`,
 };
 
 const SHOWN_COMMIT = 12;
@@ -168,25 +171,25 @@ export const gitLines = {
   fetched: ({ url, ref, commit, branch }: EventData["git:fetched"], style: Style): string =>
     style(
       "dim",
-      `  ${oneLine(url, 200)} at ${oneLine(ref, 100)} (${commit.slice(0, SHOWN_COMMIT)}), branch ${branch}`,
+      `  ${harmlessLine(url, 200)} at ${harmlessLine(ref, 100)} (${commit.slice(0, SHOWN_COMMIT)}), branch ${branch}`,
     ),
   pushed: ({ branch, commit, commits, forced, from }: EventData["git:pushed"], style: Style): string => {
     const over = forced === true ? ", over commits that an abandoned attempt had pushed" : "";
-    const branched = from === undefined ? "" : `, from the session's own branch ${oneLine(from, 100)}`;
+    const branched = from === undefined ? "" : `, from the session's own branch ${harmlessLine(from, 100)}`;
     return style(
       "green",
       `⇡ ${plural(commits, "commit")} on ${branch} (${commit.slice(0, SHOWN_COMMIT)})${branched}${over}`,
     );
   },
   refused: ({ branch, reason }: EventData["git:refused"]): string =>
-    `! ${branch} was not delivered: ${oneLine(reason, 500)}`,
+    `! ${branch} was not delivered: ${harmlessLine(reason, 500)}`,
   pullRequest: ({ url, created, state }: EventData["git:pull-request"], style: Style): string => {
     const changed = created ? "opened" : "updated";
     const how = state === undefined ? changed : `is ${state}, and stays so`;
-    return style("green", `⇡ pull request ${how}: ${oneLine(url, 300)}`);
+    return style("green", `⇡ pull request ${how}: ${harmlessLine(url, 300)}`);
   },
   leftOut: ({ count, files }: EventData["git:left-out"]): string =>
-    `! not delivered: ${oneLine(listLeftOut(files, count, MAX_LEFT_OUT_CHARS), 2 * MAX_LEFT_OUT_CHARS)}`,
+    `! not delivered: ${harmlessLine(listLeftOut(files, count, MAX_LEFT_OUT_CHARS), 2 * MAX_LEFT_OUT_CHARS)}`,
 };
 
 const MAX_COMMAND_COLUMNS = 120;
@@ -197,7 +200,7 @@ export const setupLines = {
   started: ({ commands }: EventData["setup:started"], style: Style): string =>
     style(
       "dim",
-      `setting up: ${commands.map((command) => oneLine(command, MAX_COMMAND_COLUMNS)).join(" · ")}`,
+      `setting up: ${commands.map((command) => harmlessLine(command, MAX_COMMAND_COLUMNS)).join(" · ")}`,
     ),
 
   built: ({ kept, durationMs }: EventData["setup:built"], style: Style): string =>
@@ -212,14 +215,14 @@ export const setupLines = {
     const { status, durationMs, output, command = "", how = "" } = data;
     if (status === "done") {
       const before = data.kept === "taken" ? ", from the kept set-up" : "";
-      const notKept = data.notKept === undefined ? "" : ` (not kept: ${oneLine(data.notKept, 200)})`;
+      const notKept = data.notKept === undefined ? "" : ` (not kept: ${harmlessLine(data.notKept, 200)})`;
       return style("dim", `set up in ${duration(durationMs)}${before}${notKept}`);
     }
     const last = output
       .split("\n")
       .slice(-MAX_LINES)
-      .map((line) => `  ${oneLine(line, MAX_COMMAND_COLUMNS)}`);
-    const line = `! set-up failed at ${oneLine(command, MAX_COMMAND_COLUMNS)} (${oneLine(how, 200)})`;
+      .map((line) => `  ${harmlessLine(line, MAX_COMMAND_COLUMNS)}`);
+    const line = `! set-up failed at ${harmlessLine(command, MAX_COMMAND_COLUMNS)} (${harmlessLine(how, 200)})`;
     return style("yellow", [line, ...last].join("\n"));
   },
 };
@@ -270,6 +273,6 @@ export function waitingLine(
 }
 
 function callText(name: string, about: string, room: number, style: Style): string {
-  const short = oneLine(about, Math.max(10, room - name.length - 1));
+  const short = harmlessLine(about, Math.max(10, room - name.length - 1));
   return short === "" ? style("bold", name) : `${style("bold", name)} ${short}`;
 }

@@ -2,11 +2,11 @@
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import stringWidth from "string-width";
 import type { Style } from "../console/output.ts";
-import { bar, clock, oneLine, present } from "../console/format.ts";
+import { bar, clock, harmlessLine, present } from "../console/format.ts";
 import { dollars, duration, percent } from "../../activities/text/format.ts";
 import { fitted } from "../screen/wrap.ts";
 
-export interface OpenCall {
+export interface CallInProgress {
   readonly key: string;
   readonly name: string;
   readonly about: string;
@@ -14,7 +14,7 @@ export interface OpenCall {
   readonly since: number;
 }
 
-export type Phase =
+export type ProgressPhase =
   | "opening"
   | "setting up"
   | "asking"
@@ -26,7 +26,7 @@ export type Phase =
   | "ended";
 
 export class Progress {
-  readonly calls = new Map<string, OpenCall>();
+  readonly calls = new Map<string, CallInProgress>();
   /** Ids of messages that no step has delivered yet. */
   readonly waiting = new Set<string>();
   /** Texts of questions that are open, by their ids. */
@@ -35,7 +35,7 @@ export class Progress {
   /** Undefined until a price is known. */
   costUsd: number | undefined;
   step = 0;
-  phase: Phase = "opening";
+  phase: ProgressPhase = "opening";
   /** When the run and the phase began, in ms since 1970. */
   startedAt: number | undefined;
   phaseSince: number | undefined;
@@ -53,7 +53,7 @@ export class Progress {
     apply?.(event, event.data);
   }
 
-  #enter(phase: Phase, event: SessionEvent): void {
+  #enter(phase: ProgressPhase, event: SessionEvent): void {
     this.againAt = undefined;
     if (this.phase === phase && this.phaseSince !== undefined) return;
     this.phase = phase;
@@ -133,7 +133,7 @@ export interface StatusLine {
 /** On narrower terminals, the facts are shown as figures only, to leave room for the running call. */
 const ROOMY_COLUMNS = 110;
 
-const doing: Record<Phase, string> = {
+const doing: Record<ProgressPhase, string> = {
   opening: "opening the session",
   "setting up": "setting the project up",
   asking: "waiting for the model",
@@ -161,7 +161,7 @@ export function statusLine({ progress, output, nowMs, sinceMs, columns, style }:
   ).join(" · ");
   const ends = stringWidth(`${begin}    ${facts}`);
   const room = Math.max(12, columns - ends);
-  const activity = oneLine(activityText(progress, output, nowMs, room), room);
+  const activity = harmlessLine(activityText(progress, output, nowMs, room), room);
   return fitted([begin, activity, style("dim", facts)].filter((part) => part !== "").join("  "), columns);
 }
 
@@ -174,7 +174,7 @@ function activityText(
   const [question] = progress.questions.values();
   // Other open calls, including delegates' own, take precedence over the question.
   if (question !== undefined && progress.calls.size <= progress.questions.size)
-    return `waits for you: ${oneLine(question, room)}`;
+    return `waits for you: ${harmlessLine(question, room)}`;
   const [call, ...others] = progress.calls.values();
   if (call === undefined && progress.againAt !== undefined && progress.againAt > nowMs)
     return `the provider answers again in ${duration(progress.againAt - nowMs)}`;
@@ -185,6 +185,6 @@ function activityText(
   }
   const more = others.length > 0 ? ` (+${others.length})` : "";
   const last = output.get(call.key);
-  const about = oneLine(call.about, Math.max(16, last === undefined ? room - 16 : Math.floor(room / 3)));
+  const about = harmlessLine(call.about, Math.max(16, last === undefined ? room - 16 : Math.floor(room / 3)));
   return `${call.name} ${about} ${clock(nowMs - call.since)}${more}${last === undefined ? "" : ` › ${last}`}`;
 }

@@ -2,7 +2,7 @@
 import { wantsWords } from "../../activities/contract/questions.ts";
 import type { EventData } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
-import { oneLine, present } from "../console/format.ts";
+import { harmlessLine, present } from "../console/format.ts";
 
 /** The question, its options, and the command to paste. */
 export function askedLines(
@@ -38,12 +38,12 @@ type Options = EventData["question:asked"]["options"];
 export const optionLines = (options: Options, style: Style, columns: number): string[] =>
   (options ?? []).map(
     ({ label, description }, place) =>
-      `  ${style("bold", String(place + 1))} ${label}${description === undefined ? "" : style("dim", ` – ${oneLine(description, columns)}`)}`,
+      `  ${style("bold", String(place + 1))} ${label}${description === undefined ? "" : style("dim", ` – ${harmlessLine(description, columns)}`)}`,
   );
 
 export function defaultLine(text: string, expiresAt: string | null, style: Style, columns: number): string {
   const until = expiresAt === null ? "" : `, used if there is no answer by ${expiresAt}`;
-  return style("dim", `  default: ${oneLine(text, columns)}${until}`);
+  return style("dim", `  default: ${harmlessLine(text, columns)}${until}`);
 }
 
 export function commands(
@@ -75,8 +75,8 @@ export function answeredLine(
   style: Style,
   columns: number,
 ): string {
-  const words = excerpt === "" ? "" : `: ${oneLine(excerpt, columns * 2)}`;
-  return `${style("magenta", `▸ ${id}`)} ${HOW[how] ?? how}${words}${by === null ? "" : style("dim", ` (${oneLine(by, 80)})`)}`;
+  const words = excerpt === "" ? "" : `: ${harmlessLine(excerpt, columns * 2)}`;
+  return `${style("magenta", `▸ ${id}`)} ${HOW[how] ?? how}${words}${by === null ? "" : style("dim", ` (${harmlessLine(by, 80)})`)}`;
 }
 
 const WHY: Readonly<Record<string, string>> = {

@@ -6,7 +6,7 @@
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
 import { doubtText, refusedText, REFUSED_SUMMARY } from "../console/doubt-text.ts";
-import { contextText, oneLine, present } from "../console/format.ts";
+import { contextText, harmlessLine, present } from "../console/format.ts";
 import { dollars, duration, plural, tokens } from "../../activities/text/format.ts";
 import {
   changedTools,
@@ -25,7 +25,7 @@ import {
   waitingLine,
 } from "./lines.ts";
 import { answeredLine, askedLines, withdrawnLine } from "./question-lines.ts";
-import { PlainAnswer, type Answer, Words } from "./answers.ts";
+import { PlainAnswer, type AnswerOutput, Words } from "./answers.ts";
 import { Progress } from "./progress.ts";
 
 /** A tool that takes longer is announced before it finishes, then reported again at this interval, in ms. */
@@ -45,7 +45,7 @@ export interface RendererOptions {
   readonly style: Style;
   readonly columns: number;
   /** How the model's text is shown; default: unchanged. */
-  readonly answer?: Answer;
+  readonly answer?: AnswerOutput;
   readonly progress?: Progress;
   /** Adapts `longhaul COMMAND …` in the program's messages to this shell; default: unchanged. */
   readonly hints?: (text: string) => string;
@@ -126,7 +126,7 @@ export class Renderer {
   }
 
   #byOther(by: string | undefined): string {
-    return by === undefined || by === this.#owner ? "" : ` (${oneLine(by, 80)})`;
+    return by === undefined || by === this.#owner ? "" : ` (${harmlessLine(by, 80)})`;
   }
 
   #warn(text: string): void {
@@ -191,21 +191,21 @@ export class Renderer {
       for (const text of resultLines(data, about, this.#style, this.#columns)) this.note(text);
     },
     "instructions:loaded": (_event, { path }) =>
-      this.note(this.#style("dim", `  instructions ${oneLine(path, 200)}`)),
-    "skill:opened": (_event, { name }) => this.note(this.#style("dim", `  skill ${oneLine(name, 80)}`)),
+      this.note(this.#style("dim", `  instructions ${harmlessLine(path, 200)}`)),
+    "skill:opened": (_event, { name }) => this.note(this.#style("dim", `  skill ${harmlessLine(name, 80)}`)),
     "mcp:connected": (_event, { server, tools }) =>
-      this.note(this.#style("dim", `  ${oneLine(server, 40)}: ${plural(tools, "tool")}`)),
-    "mcp:login-needed": (_event, { command }) => this.#warn(`  → ${oneLine(command, 200)}`),
+      this.note(this.#style("dim", `  ${harmlessLine(server, 40)}: ${plural(tools, "tool")}`)),
+    "mcp:login-needed": (_event, { command }) => this.#warn(`  → ${harmlessLine(command, 200)}`),
     "mcp:changed": (_event, data) => this.note(this.#style("dim", `  ${changedTools(data)}`)),
     "mcp:failed": (_event, { server, message }) =>
-      this.#warn(`! MCP server ${oneLine(server, 40)}: ${oneLine(message, 300)}`),
+      this.#warn(`! MCP server ${harmlessLine(server, 40)}: ${harmlessLine(message, 300)}`),
     "llm:error": ({ at }, { message, class: kind, final, retryInMs }) => {
       const wait =
         retryInMs === null
           ? ""
           : `; again in ${duration(retryInMs)}${retryInMs < 60_000 ? "" : `, at ${new Date(Date.parse(at) + retryInMs).toISOString()}`}`;
       if (final) this.#finalError = message;
-      const text = `${final ? "✗" : "↻"} model: ${oneLine(this.#hints(message), 500)} (${kind})${wait}`;
+      const text = `${final ? "✗" : "↻"} model: ${harmlessLine(this.#hints(message), 500)} (${kind})${wait}`;
       this.note(this.#style(final ? "red" : "yellow", text));
     },
     "llm:throttled": (_event, { limit, waitMs }) =>
@@ -221,7 +221,7 @@ export class Renderer {
     },
     "limit:near": (_event, { used, max }) =>
       this.#warn(`! ${dollars(used)} of the ${dollars(max)} that this session may cost`),
-    "llm:unsupported-input": (_event, data) => this.#warn(`! ${oneLine(data.message, 500)}`),
+    "llm:unsupported-input": (_event, data) => this.#warn(`! ${harmlessLine(data.message, 500)}`),
     "context:compressing": () => undefined,
     "context:compressed": (_event, data) => this.note(compressedLine(data, this.#style)),
     "context:pruned": (_event, data) => {
@@ -236,18 +236,18 @@ export class Renderer {
       this.#aside(this.#style("magenta", `✉ a message was taken back${this.#byOther(by)}`)),
     "person:acted": (_event, { action, by }) => {
       if (by !== this.#owner)
-        this.#aside(this.#style("magenta", `▸ ${oneLine(by, 80)}: ${oneLine(action, 40)}`));
+        this.#aside(this.#style("magenta", `▸ ${harmlessLine(by, 80)}: ${harmlessLine(action, 40)}`));
     },
     "message:dequeued": (_event, data) => {
       const who = sendersText(data, this.#senders, this.#owner);
-      this.note(`${this.#style("magenta", `▸ ${who}:`)} ${oneLine(data.text, this.#columns * 3)}`);
+      this.note(`${this.#style("magenta", `▸ ${who}:`)} ${harmlessLine(data.text, this.#columns * 3)}`);
     },
     "sandbox:created": (_event, data) => this.#aside(sandboxLine(data, this.#style)),
     "sandbox:adopted": () => undefined,
-    "sandbox:lost": (_event, data) => this.#warn(`! sandbox lost: ${oneLine(data.message, 200)}`),
+    "sandbox:lost": (_event, data) => this.#warn(`! sandbox lost: ${harmlessLine(data.message, 200)}`),
     "sandbox:saved": () => undefined,
     "sandbox:left-out": (_event, data) => {
-      const names = data.files.map(({ path }) => oneLine(path, 80)).join(", ");
+      const names = data.files.map(({ path }) => harmlessLine(path, 80)).join(", ");
       this.#warn(`! not saved in their present state (too large, too many or not readable): ${names}`);
     },
     "sandbox:saves-full": (_event, { maxBytes }) =>
@@ -257,13 +257,15 @@ export class Renderer {
     "sandbox:removed": () => undefined,
     "sandbox:left": () => undefined,
     "sandbox:parked": () => this.#aside(this.#style("dim", PARKED)),
-    "sandbox:not-closed": (_event, data) => this.#warn(`! ${oneLine(data.message, 300)}`),
+    "sandbox:not-closed": (_event, data) => this.#warn(`! ${harmlessLine(data.message, 300)}`),
     "setup:started": (_event, data) => this.note(setupLines.started(data, this.#style)),
     "setup:built": (_event, data) => this.note(setupLines.built(data, this.#style)),
     "setup:ended": (_event, data) => this.note(setupLines.ended(data, this.#style)),
     "egress:denied": (_event, data) => this.#warn(refusedLine(data)),
     "egress:allowed": (_event, { domain, by }) =>
-      this.note(this.#style("cyan", `network: ${oneLine(domain, 253)} is allowed (${oneLine(by, 80)})`)),
+      this.note(
+        this.#style("cyan", `network: ${harmlessLine(domain, 253)} is allowed (${harmlessLine(by, 80)})`),
+      ),
     "git:fetched": (_event, data) => this.note(gitLines.fetched(data, this.#style)),
     "git:pushed": (_event, data) => this.note(gitLines.pushed(data, this.#style)),
     "git:refused": (_event, data) => this.#warn(gitLines.refused(data)),
@@ -275,7 +277,7 @@ export class Renderer {
     },
     "question:answered": (_event, data) => this.note(answeredLine(data, this.#style, this.#columns)),
     "question:expired": (_event, data) => {
-      this.#warn(`? ${data.id}: no answer came, so the default is used: ${oneLine(data.default, 200)}`);
+      this.#warn(`? ${data.id}: no answer came, so the default is used: ${harmlessLine(data.default, 200)}`);
     },
     "question:withdrawn": (_event, { id, reason }) => this.#aside(withdrawnLine(id, reason, this.#style)),
     "delegate:started": (_event, data) => this.note(delegateLines.started(data, this.#style)),

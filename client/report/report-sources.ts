@@ -14,7 +14,7 @@ import type { ReportData } from "./report-page.ts";
 import { blobId, loadBlobs } from "../../activities/store/blobs.ts";
 import type { FilePart, ToolResultPart, UserPart } from "../../activities/contract/message.ts";
 import { readWhole } from "../../activities/store/reading.ts";
-import { pictureOwner, type CallFacts, type Picture } from "./timeline.ts";
+import { pictureOwner, type CallEnd, type Picture } from "./timeline.ts";
 import type { Services } from "../connect/connection.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;
@@ -76,7 +76,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
   };
 }
 
-function callFacts(calls: Whole["toolCalls"]): Map<string, CallFacts> {
+function callFacts(calls: Whole["toolCalls"]): Map<string, CallEnd> {
   return new Map(
     calls
       .filter(({ supersededEpoch }) => supersededEpoch === null)

@@ -1,5 +1,5 @@
 /** The conversation and the tool calls, step by step; failures are red and linked. */
-import { stamp, present, firstString, oneLine } from "../console/format.ts";
+import { stamp, present, firstString, harmlessLine } from "../console/format.ts";
 import { dollars, tokens, duration } from "../../activities/text/format.ts";
 import { WHO, type TrajectoryStep } from "../sessions/transcript.ts";
 import { html, type Html } from "./html.ts";
@@ -66,7 +66,7 @@ function folded(title: string, text: string): Html {
 /** Characters of one result shown in the page; the export has the whole result. */
 const MAX_RESULT_CHARS = 6_000;
 
-export interface CallFacts {
+export interface CallEnd {
   readonly ms: number | undefined;
   readonly exitCode: number | null;
 }
@@ -86,7 +86,7 @@ export interface ShownCall {
   readonly outcome: string;
   readonly hasFailed: boolean;
   readonly result: string;
-  readonly facts: CallFacts | undefined;
+  readonly facts: CallEnd | undefined;
   readonly pictures: readonly Picture[];
 }
 
@@ -94,7 +94,7 @@ export interface ShownCall {
 export const pictureOwner = (sequence: unknown): string => `message ${String(sequence)}`;
 
 export interface CallSources {
-  readonly facts: ReadonlyMap<string, CallFacts>;
+  readonly facts: ReadonlyMap<string, CallEnd>;
   /** Pictures by call, or by `pictureOwner`. */
   readonly pictures: ReadonlyMap<string, readonly Picture[]>;
 }
@@ -135,7 +135,7 @@ function callPart(call: ShownCall, next: ShownCall | undefined): Html {
   const isOpen = call.hasFailed || call.pictures.length > 0 || todos !== undefined;
   const title = html`<summary>
     <span class="mark">${mark}</span> <b>${call.name}</b>
-    <code>${oneLine(todos === undefined ? call.about : todosDone(todos), 120)}</code>
+    <code>${harmlessLine(todos === undefined ? call.about : todosDone(todos), 120)}</code>
     <span class="facts">${facts}</span>
   </summary>`;
   const body = html`${todos === undefined ? inputPart(call) : todoList(todos)}
@@ -157,7 +157,7 @@ export function failuresPart(failures: readonly ShownCall[]): Html {
         (call) =>
           html`<li>
             <a href="#${anchorOf(call)}"
-              >step ${call.step}: ${call.name} <code>${oneLine(call.about, 80)}</code></a
+              >step ${call.step}: ${call.name} <code>${harmlessLine(call.about, 80)}</code></a
             >
             ${call.outcome}
           </li>`,

@@ -10,7 +10,7 @@ import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import type { Services } from "../connect/connection.ts";
 import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
-import { oneLine } from "../console/format.ts";
+import { harmlessLine } from "../console/format.ts";
 import { workflowOptions } from "../sessions/start-session.ts";
 import {
   describeSchedule,
@@ -190,7 +190,7 @@ function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError
     );
   }
   return usageError(
-    `Temporal does not accept the times ${JSON.stringify(cron)}: ${oneLine(error.message, 300)}`,
+    `Temporal does not accept the times ${JSON.stringify(cron)}: ${harmlessLine(error.message, 300)}`,
     FORM,
   );
 }

@@ -9,7 +9,7 @@ import { z } from "zod";
 import type { PayloadCodec } from "@temporalio/common";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { bearerOf } from "./local-server.ts";
-import { failureOf, HEADERS, readBody, sendJson } from "./http.ts";
+import { httpFailure, HEADERS, readBody, sendJson } from "./http.ts";
 
 interface CodecServing {
   readonly codec: PayloadCodec;
@@ -79,7 +79,7 @@ async function answer(
     }));
     sendJson(response, 200, { payloads: written });
   } catch (error) {
-    const { status } = failureOf(error);
+    const { status } = httpFailure(error);
     refuse(response, status === 500 ? 422 : status, reasonOf(error));
   }
 }

@@ -62,7 +62,7 @@ export interface Failure {
 }
 
 /** The same message as the command's; an unexpected error is reported without its details. */
-export function failureOf(error: unknown): Failure {
+export function httpFailure(error: unknown): Failure {
   const known = error instanceof ClientError ? error : missingServiceOf(error);
   if (known === undefined)
     return failure(500, "The request failed; the server's output says why.", exitCodes.failed);

@@ -38,13 +38,16 @@ export interface Guard {
   readonly origins: ReadonlySet<string>;
 }
 
-export interface Refusal {
+export interface HttpRefusal {
   readonly status: 400 | 401 | 403 | 404 | 405;
   readonly message: string;
 }
 
 /** Also for the page, which has no secrets but must not be framed under a rebound name. */
-export function refuseOrigin({ hosts, origins }: Guard, headers: IncomingHttpHeaders): Refusal | undefined {
+export function refuseOrigin(
+  { hosts, origins }: Guard,
+  headers: IncomingHttpHeaders,
+): HttpRefusal | undefined {
   const { host, origin } = headers;
   if (host === undefined || !hosts.has(host.toLowerCase()))
     return { status: 403, message: "The Host header does not name this server." };
@@ -58,7 +61,7 @@ export function refuseOrigin({ hosts, origins }: Guard, headers: IncomingHttpHea
 export function bearerOf(
   { tokens }: Guard,
   { authorization = "" }: IncomingHttpHeaders,
-): { readonly user: string | undefined } | Refusal {
+): { readonly user: string | undefined } | HttpRefusal {
   const [, given = ""] = /^Bearer (\S+)$/i.exec(authorization) ?? [];
   // All are compared, so that the time does not reveal which one matches.
   const [found] = [...tokens].filter(([token]) => timingSafeEqual(digest(given), digest(token)));

@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { cleanText, HIDDEN_PATTERN } from "../../activities/text/clean.ts";
 import type { Longhaul } from "../library/types.ts";
-import { bearerOf, refuseOrigin, type Guard, type Refusal } from "./local-server.ts";
-import { failureOf, HEADERS, sendJson, parse } from "./http.ts";
+import { bearerOf, refuseOrigin, type Guard, type HttpRefusal } from "./local-server.ts";
+import { httpFailure, HEADERS, sendJson, parse } from "./http.ts";
 import { EVENTS_PATH, routes } from "./routes.ts";
 import { z } from "zod";
 import { createHash } from "node:crypto";
@@ -120,7 +120,7 @@ async function answer(context: Context, request: IncomingMessage, response: Serv
   try {
     await call(context, { ...bearer, request, response, pathname, query: searchParams });
   } catch (error) {
-    const { status, body } = failureOf(error);
+    const { status, body } = httpFailure(error);
     if (status === 500) context.onFault(error);
     // A stream that has begun is cut off: its reader resumes it.
     if (response.headersSent) response.destroy();
@@ -165,7 +165,7 @@ function decoded(text: string): string {
   }
 }
 
-function refuse(response: ServerResponse, { status, message }: Refusal): void {
+function refuse(response: ServerResponse, { status, message }: HttpRefusal): void {
   sendJson(response, status, { error: { message, fix: null, exitCode: 2 } });
 }
 

@@ -7,7 +7,7 @@ import { cleanText } from "../../activities/text/clean.ts";
 import { imageTypeOf, isPdf } from "../../activities/store/media.ts";
 import { fileText } from "../../activities/contract/message.ts";
 import { ClientError, usageError, unreadable } from "../console/errors.ts";
-import { oneLine } from "../console/format.ts";
+import { harmlessLine } from "../console/format.ts";
 import { MAX_TEXT_CHARS } from "./task-input.ts";
 
 const EXTENSIONS = [".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"];
@@ -64,7 +64,7 @@ export function notShown(
     .filter(({ mediaType }) => !input.includes(mediaType.startsWith("image/") ? "image" : "pdf"))
     .map(
       ({ filename, mediaType }) =>
-        `${model} does not take ${mediaType}: ${oneLine(filename, 80)} is stored, and the model gets a line of text that says so. Choose another model with --model, or set models.${model}.input if it does.`,
+        `${model} does not take ${mediaType}: ${harmlessLine(filename, 80)} is stored, and the model gets a line of text that says so. Choose another model with --model, or set models.${model}.input if it does.`,
     );
 }
 

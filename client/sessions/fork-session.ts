@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { Client } from "@temporalio/client";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import { type Guidance, senderOf } from "../../activities/contract/guidance.ts";
-import { forkSession as copySession, isFork } from "../../activities/store/fork.ts";
+import { copySessionLine as copySession, isFork } from "../../activities/store/fork.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
@@ -15,7 +15,7 @@ import { settled } from "../connect/missing-service.ts";
 import { requireKey } from "../connect/readiness.ts";
 import { notPossible } from "../console/errors.ts";
 import { awaitSaves, requireStep } from "./retry-session.ts";
-import { partsOf } from "./guidance.ts";
+import { partsToSend } from "./guidance.ts";
 import { createSessionId } from "./session-id.ts";
 import { settingsOf } from "./with-session.ts";
 import { workflowOptions } from "./start-session.ts";
@@ -102,7 +102,7 @@ async function hasBegunWith(client: Client, id: string, said: readonly Guidance[
 }
 
 async function guidanceOf(services: Services, sessionId: string, text: string): Promise<Guidance> {
-  const parts = await partsOf(services, sessionId, { id: undefined, text, attachments: [] });
+  const parts = await partsToSend(services, sessionId, { id: undefined, text, attachments: [] });
   return {
     id: randomUUID(),
     parts,

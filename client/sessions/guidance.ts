@@ -29,7 +29,7 @@ import { notPossible, ClientError, exitCodes, missing } from "../console/errors.
 import { attachedText, cleanAttachment, requireTextRoom, type Attachment } from "./attachments.ts";
 import { idsOnly } from "../setup/services.ts";
 import { settingsOf, recordNow, withRunning } from "./with-session.ts";
-import { workflowOptions, hasEnded } from "./start-session.ts";
+import { workflowOptions, sessionHasEnded } from "./start-session.ts";
 import { readStatus } from "./session-status.ts";
 import { describeRun, isOfWorkflow } from "../connect/describe-run.ts";
 import { present } from "../console/format.ts";
@@ -53,7 +53,7 @@ export interface Sent {
   readonly waitsForNextRun?: true;
 }
 
-export interface NewMessage {
+export interface MessageDraft {
   /** The sender's id: the same id is delivered once. */
   readonly id: string | undefined;
   readonly text: string;
@@ -67,7 +67,7 @@ export const isMessageId = (id: string) => /^[\w.:-]{1,128}$/.test(id);
  * @throws ClientError (usage) if it is too long, (impossible) if the queue is full or the session refuses it, (missing) as
  * `requireKey`
  */
-export async function sendGuidance(services: Services, row: SessionRow, given: NewMessage): Promise<Sent> {
+export async function sendGuidance(services: Services, row: SessionRow, given: MessageDraft): Promise<Sent> {
   requireTextRoom(given.text, given.attachments);
   const message = cleaned(given);
   const { db } = services.store;
@@ -81,7 +81,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
     return { queued: false, position: place + 1, acknowledged: true, resumed: false };
   }
   const by = senderOf({ by: services.user });
-  const guidance: GuidanceMessage = { id, parts: await partsOf(services, row.id, message), ...by };
+  const guidance: GuidanceMessage = { id, parts: await partsToSend(services, row.id, message), ...by };
   const start = {
     ...workflowOptions(services.taskQueue, row.id, {
       task: row.task,
@@ -117,7 +117,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
   }
   const position = reply?.position ?? placeAfter(waiting, id);
   const queued = reply?.queued ?? true;
-  if (queued) await announce(services, row, { id, text: message.text }, position);
+  if (queued) await announceMessage(services, row, { id, text: message.text }, position);
   const waitsForNextRun = reply?.waitsForNextRun === true;
   return {
     queued,
@@ -139,10 +139,10 @@ async function hasReceived(client: Client, sessionId: string, id: string): Promi
 }
 
 /** A message's text and files as parts; long text is stored as a blob. The session keeps what is stored. */
-export async function partsOf(
+export async function partsToSend(
   services: Services,
   sessionId: string,
-  message: NewMessage,
+  message: MessageDraft,
 ): Promise<UserPart[]> {
   const { db } = services.store;
   const bytes = Buffer.from(message.text);
@@ -160,7 +160,7 @@ export async function partsOf(
   return parts;
 }
 
-function cleaned({ id, text, attachments }: NewMessage): NewMessage {
+function cleaned({ id, text, attachments }: MessageDraft): MessageDraft {
   const { clean } = clientSanitizer();
   return {
     id: id === undefined ? undefined : clean(id),
@@ -173,7 +173,7 @@ function cleaned({ id, text, attachments }: NewMessage): NewMessage {
  * The sender sees it in the queue at once; the worker announces messages from elsewhere when it receives them.
  * @param known its position, from an answer; undefined for a signal, which has none
  */
-export async function announce(
+export async function announceMessage(
   services: Services,
   row: SessionRow,
   { id, text }: { readonly id: string; readonly text: string },
@@ -207,7 +207,7 @@ function refused(id: string, error: WorkflowUpdateFailedError) {
 export async function withdrawMessage(services: Services, row: SessionRow, id: string): Promise<void> {
   const { db } = services.store;
   const isParked = await dropParked(db, row.id, id);
-  if (!hasEnded(row)) await informRun(services, row, { id, ...(isParked ? { parked: true } : {}) });
+  if (!sessionHasEnded(row)) await informRun(services, row, { id, ...(isParked ? { parked: true } : {}) });
   else if (!isParked) throw tooLate(row.id, "the session has ended");
   const data = { id, ...senderOf({ by: services.user }) };
   await recordNow(services, row, (step) => ({ type: "message:withdrawn", step, data }));

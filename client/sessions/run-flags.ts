@@ -14,9 +14,13 @@ import { usageError } from "../console/errors.ts";
 import { given } from "../console/format.ts";
 import { collect, checked, parseDeadline, positiveAmount, positiveInteger } from "./flag-values.ts";
 import { type RunConfig, QUESTION_MODES, type QuestionMode } from "../../activities/config/agent-config.ts";
-import { setupSettingsSchema, type AttachedContainer } from "../../activities/config/sandbox-settings.ts";
+import {
+  NETWORKS,
+  setupSettingsSchema,
+  type AttachedContainer,
+} from "../../activities/config/sandbox-settings.ts";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
-import { NETWORKS, type SandboxFlags } from "../config/devcontainer.ts";
+import type { SandboxFlags } from "../config/devcontainer.ts";
 import type { AttachmentSource } from "./attachments.ts";
 import type { OutputSchema } from "../../activities/config/output-schema.ts";
 

@@ -15,7 +15,7 @@ import { describeRun } from "../connect/describe-run.ts";
 import { isKeyMissing } from "../connect/readiness.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
-import { hasEnded } from "./start-session.ts";
+import { sessionHasEnded } from "./start-session.ts";
 import {
   gitStatus,
   questionStatus,
@@ -30,7 +30,7 @@ const QUERY_MS = 5_000;
 
 /** Also without Temporal or a worker: then what they add is missing, after at most 10 s. */
 export async function readStatus(services: Services, row: SessionRow): Promise<SessionStatusDocument> {
-  const ended = hasEnded(row);
+  const ended = sessionHasEnded(row);
   const { sessionSizes } = await import("../../activities/context/context-size.ts");
   const [
     figures,
@@ -156,7 +156,7 @@ async function listed(db: Services["store"]["db"], { parent, ...listing }: Listi
 
 /** Runs that Temporal has closed although their session's row is open: checked for the newest few only, and briefly. */
 async function closedRuns(services: Services, rows: readonly SessionRow[]) {
-  const open = rows.filter((row) => !hasEnded(row)).slice(0, 20);
+  const open = rows.filter((row) => !sessionHasEnded(row)).slice(0, 20);
   if (open.length === 0) return new Map();
   const asked = Promise.all(
     open.map(async ({ id }) => [id, await describeRun(services.temporal, id)] as const),

@@ -8,7 +8,7 @@ import type { UserPart } from "../../activities/contract/message.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
 import { migrateStore } from "../../activities/store/db.ts";
-import { findSession, type SessionRow } from "../../activities/store/reading.ts";
+import { findSessionRow, type SessionRow } from "../../activities/store/reading.ts";
 import { createSession, endAbandoned, type NewSession } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
@@ -93,7 +93,7 @@ export function storedStart(services: Services, id: string, start: Start): Promi
 
 async function storedParts(services: Services, id: string, start: Start): Promise<Omit<NewSession, "id">> {
   const { db } = services.store;
-  await withTables(services, () => findSession(db, ""));
+  await withTables(services, () => findSessionRow(db, ""));
   const parts: UserPart[] = [];
   for (const file of start.attachments) {
     const text = attachedText(file);
@@ -128,7 +128,7 @@ async function withTables<T>(services: Services, query: () => Promise<T>): Promi
  */
 async function isOver(services: Services, client: Client, start: Start): Promise<boolean> {
   const id = start.id ?? "";
-  const row = await findSession(services.store.db, id);
+  const row = await findSessionRow(services.store.db, id);
   // The id is used but not visible: its session belongs to another person.
   if (row === undefined)
     throw notPossible(`The id ${id} belongs to another person's session.`, "Choose another --id.");
@@ -138,7 +138,7 @@ async function isOver(services: Services, client: Client, start: Start): Promise
       `Choose another --id, or guide that one: longhaul say ${id} "…"`,
     );
   }
-  const over = hasEnded(row) || (await isClosed(client, id));
+  const over = sessionHasEnded(row) || (await isClosed(client, id));
   if (over && start.acceptEnded !== true) {
     throw notPossible(
       `The session ${id} has this task and has ended (${row.status}).`,
@@ -148,7 +148,7 @@ async function isOver(services: Services, client: Client, start: Start): Promise
   return over;
 }
 
-export const hasEnded = (row: Pick<SessionRow, "status">) =>
+export const sessionHasEnded = (row: Pick<SessionRow, "status">) =>
   row.status !== "active" && row.status !== "waiting";
 
 async function isClosed(client: Client, id: string): Promise<boolean> {

@@ -12,7 +12,7 @@ import type { SessionFigures, SessionRow } from "../../activities/store/reading.
 import type { PublicationRow, Repository } from "../../activities/store/repositories.ts";
 import type { NextInputEstimate } from "../../activities/contract/request-size.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
-import { hasEnded } from "./start-session.ts";
+import { sessionHasEnded } from "./start-session.ts";
 
 /** One JSON document; fields are only ever added. Source: requirement 1.2. */
 export interface SessionStatusDocument {
@@ -252,13 +252,13 @@ export function gitStatus(
 
 /** A new run of an ended session, which no worker has started: the row still describes the previous one. */
 function isResumed(row: SessionRow, run: RunDescription | undefined): boolean {
-  return hasEnded(row) && run?.status === "RUNNING" && run.runId !== row.runId;
+  return sessionHasEnded(row) && run?.status === "RUNNING" && run.runId !== row.runId;
 }
 
 /** A run that was ended from outside could not store its end. */
 function statusOf(row: SessionRow, run: RunDescription | undefined): string {
   if (isResumed(row, run)) return "active";
-  if (hasEnded(row)) return row.status;
+  if (sessionHasEnded(row)) return row.status;
   return CLOSED.get(run?.status ?? "") ?? row.status;
 }
 

@@ -11,8 +11,8 @@ import { senderOf } from "../../activities/contract/guidance.ts";
 import { readWaiting } from "../../activities/store/guidance.ts";
 import { interruptSignal, statusQuery, type SessionView } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
-import { announce } from "./guidance.ts";
-import { oneLine, present } from "../console/format.ts";
+import { announceMessage } from "./guidance.ts";
+import { harmlessLine, present } from "../console/format.ts";
 
 const POLL_MS = 100;
 const WAIT_NOTE_MS = 5_000;
@@ -129,7 +129,7 @@ export async function interruptSession(
   const acknowledged = await withRunning(services, row, async (handle) => {
     await handle.signal(interruptSignal, message);
     await recordAction(services, row, "interrupt");
-    if (message !== undefined) await announce(services, row, message);
+    if (message !== undefined) await announceMessage(services, row, message);
     let view: SessionView | undefined;
     const hasStopped = async () => {
       const asked = askWithin(handle.client, INTERRUPT_REPLY_MS, () => handle.query(statusQuery));
@@ -151,7 +151,7 @@ const EXCERPT_CHARS = 120;
 export function describeKept({ kept, step, text, tools }: Kept): string {
   switch (kept) {
     case "partial text":
-      return `Kept: what the model had said in step ${step} ("${oneLine(text ?? "", EXCERPT_CHARS)}").`;
+      return `Kept: what the model had said in step ${step} ("${harmlessLine(text ?? "", EXCERPT_CHARS)}").`;
     case "tools in progress": {
       const names = [...new Set(tools.map(({ name }) => name))];
       const others = names.filter((name) => !QUESTIONS.includes(name));

@@ -21,7 +21,7 @@ import { checkRunc, checkSandbox, type Finding } from "./sandbox-check.ts";
 import { type LocalServices, settingOf } from "./services.ts";
 import { environmentOf } from "./worker-process.ts";
 import type { Environment } from "../../activities/config/providers.ts";
-import { oneLine } from "../console/format.ts";
+import { harmlessLine } from "../console/format.ts";
 
 /** Names of the checks, in the order in which doctor shows them. */
 export const REQUIREMENTS = [
@@ -188,6 +188,6 @@ export async function workerSettingsFinding(environment: Environment): Promise<F
       return { ok: false, found: `${error.service} ${error.problem}`, fix: error.fix };
     if (!(error instanceof WrongSettings)) throw error;
     const wrong = error.message.replace("; nothing was started.", ":");
-    return { ok: false, found: oneLine(wrong, MAX_CHARS), fix: "Correct it: no worker starts with it." };
+    return { ok: false, found: harmlessLine(wrong, MAX_CHARS), fix: "Correct it: no worker starts with it." };
   }
 }

@@ -13,7 +13,15 @@ import { ensureDocker } from "./docker-engine.ts";
 import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
 import { makePrivate, endProcess, childEnvironment, freePort } from "./processes.ts";
 import { allOrFirstFailure, type Say } from "./progress.ts";
-import { hashOf, locked, readState, remember, rememberFound, type ServiceName, type SetUp } from "./state.ts";
+import {
+  settingHash,
+  locked,
+  readState,
+  remember,
+  rememberFound,
+  type ServiceName,
+  type SetUp,
+} from "./state.ts";
 import { chooseQueue, DEFAULT_QUEUE } from "./temporal-server.ts";
 import { configuredTemporal, ensureTemporal, TEMPORAL_PORT, TEMPORAL_UI_PORT } from "./temporal.ts";
 import { answersWhileAlive, startService } from "./start-service.ts";
@@ -195,7 +203,7 @@ function withEnvironment(services: Omit<LocalServices, "environment">): LocalSer
  */
 export function idsOnly(home: string = projectHome): boolean {
   const recorded = readState(home).services.worker?.settings?.["LONGHAUL_HISTORY"];
-  const usual = recorded === hashOf("LONGHAUL_HISTORY", "ids") ? "ids" : "full";
+  const usual = recorded === settingHash("LONGHAUL_HISTORY", "ids") ? "ids" : "full";
   const history = settingOf("LONGHAUL_HISTORY") ?? usual;
   if (history !== "ids" && history !== "full")
     throw usageError(`LONGHAUL_HISTORY=${history} is neither ids nor full.`, "Nothing was sent.");

@@ -143,7 +143,7 @@ const PROTECTIONS: Readonly<Record<string, string | undefined>> = {
 export const HASH_CHARS = 12;
 
 /** What the record of a worker keeps of a setting. */
-export const hashOf = (name: string, value: string): string =>
+export const settingHash = (name: string, value: string): string =>
   createHash("sha256").update(`${name}=${value}`).digest("hex").slice(0, HASH_CHARS);
 
 /** No worker was started, because one started from this shell would lack a setting. */
@@ -155,7 +155,7 @@ export function lostProtections(worker: RunningService | undefined, environment:
   return Object.entries(PROTECTIONS)
     .filter(([name, off]) => {
       const recorded = had[name];
-      if (recorded === undefined || (off !== undefined && recorded === hashOf(name, off))) return false;
+      if (recorded === undefined || (off !== undefined && recorded === settingHash(name, off))) return false;
       const value = environment[name] || undefined;
       return value === undefined || value === off;
     })

@@ -9,7 +9,7 @@ import {
   lostProtections,
   protectionMissing,
   HASH_CHARS,
-  hashOf,
+  settingHash,
   locked,
   readState,
   remember,
@@ -96,7 +96,7 @@ async function endBrokenOff(home: string): Promise<void> {
 }
 
 /** `longhaul worker`: runs a worker in the foreground, on existing services. @throws ServiceMissing */
-export async function runWorker(): Promise<void> {
+export async function runForegroundWorker(): Promise<void> {
   // On this installation's own Postgres it is a local worker, like one that the set-up starts.
   const local = settingOf("DATABASE_URL") === undefined && settingOf("LONGHAUL_OLD_RUNC") === undefined;
   // The services that were found count as configured, for us and for Temporal's own environment reader.
@@ -151,7 +151,7 @@ export function workerOrigin(environment: Environment): WorkerOrigin {
     // An empty variable counts as unset, as everywhere.
     .filter((name) => WORKER_SETTINGS.test(name) && settled[name])
     .sort()
-    .map((name) => [name, hashOf(name, settled[name] ?? "")] as const);
+    .map((name) => [name, settingHash(name, settled[name] ?? "")] as const);
   return { code: code.digest("hex").slice(0, HASH_CHARS), settings: Object.fromEntries(settings) };
 }
 

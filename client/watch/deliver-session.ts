@@ -15,7 +15,7 @@ import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { watchSession } from "./watch-session.ts";
 import { settingsOf } from "../sessions/with-session.ts";
-import { hasEnded, workflowOptions } from "../sessions/start-session.ts";
+import { sessionHasEnded, workflowOptions } from "../sessions/start-session.ts";
 
 /**
  * Delivers, shows the progress, and prints the result: the branch with its commit, or the pull request's address.
@@ -38,7 +38,7 @@ export async function deliverSession(
   const { url, forge } = config.repository;
   if (order.pr !== "none" && forgeOf(url, forge) === undefined)
     throw notPossible(noForge(url), `To deliver only the branch: longhaul push ${id}`);
-  if (!hasEnded(row)) throw atWork(id);
+  if (!sessionHasEnded(row)) throw atWork(id);
   if ((await findRepository(db, id)) === undefined)
     throw notPossible(`The repository of ${id} was never cloned: there is no work to deliver.`);
   await requireKey(services.temporal, id);

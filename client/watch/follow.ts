@@ -7,7 +7,7 @@ import type { SessionEvent } from "../../activities/store/event.ts";
 import { readEvents, restoredTo } from "../../activities/store/events.ts";
 import { outputOf } from "../../activities/config/output-schema.ts";
 import { knownConfig } from "../sessions/status-document.ts";
-import { findSession, type SessionRow } from "../../activities/store/reading.ts";
+import { findSessionRow, type SessionRow } from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { listen } from "../../activities/store/announcements.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
@@ -105,7 +105,7 @@ class Follower {
       this.#waker.prepare();
       page = await readEvents(store.db, sessionId, this.#afterSeq, PAGE);
       const isEnd = page.length === 0;
-      row = isEnd ? await findSession(store.db, sessionId) : undefined;
+      row = isEnd ? await findSessionRow(store.db, sessionId) : undefined;
       // After the page: one that was read behind a restore is not taken.
       if (isEnd || this.#last !== undefined)
         restored = await restoredTo(store.db, sessionId, { seq: this.#afterSeq, last: this.#last });

@@ -1,6 +1,6 @@
 /** Shows a session and its delegates live until it ends, for people or as JSON lines. Shared by `run` and `watch`. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
-import { findSession } from "../../activities/store/reading.ts";
+import { findSessionRow } from "../../activities/store/reading.ts";
 import { deliveryOf, listPublications } from "../../activities/store/repositories.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
@@ -112,7 +112,7 @@ const deliveryIn = async ({ store }: Services, sessionId: string) =>
   deliveryOf((await unlessTableMissing(() => listPublications(store.db, sessionId))) ?? []);
 
 const failureIn = async ({ store }: Services, sessionId: string) =>
-  ((await findSession(store.db, sessionId))?.error as { readonly type?: string } | null | undefined)?.type;
+  ((await findSessionRow(store.db, sessionId))?.error as { readonly type?: string } | null | undefined)?.type;
 
 const nextHints = (id: string, goOn: string | undefined) =>
   present(`Its files:     longhaul pull ${id} ${id}`, goOn !== undefined && `Go on with it: ${goOn}`);

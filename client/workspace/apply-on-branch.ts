@@ -12,7 +12,7 @@ import { visible } from "../console/format.ts";
 import {
   begin,
   checkedOut,
-  checkOut,
+  checkOutBranch,
   leaveCheckout,
   nameOfChange,
   putFiles,
@@ -21,7 +21,7 @@ import {
   unfinished,
   type Plan,
 } from "./begun-apply.ts";
-import { refuseLocked, git, mustGit, words, type Checkout } from "./persons-git.ts";
+import { refuseLocked, personsGit, mustGit, words, type Checkout } from "./persons-git.ts";
 import { lookAt, onDisk, patchedFiles } from "./patched-files.ts";
 import { isRemoved, stage } from "./staged-change.ts";
 import { cutChars, shorten } from "../../activities/text/cut.ts";
@@ -80,7 +80,7 @@ async function goOn(checkout: Checkout, begun: Plan, change: string): Promise<Ap
   try {
     refuseLocked(checkout, begun.branch);
     await putFiles(checkout, begun, (paths) => uncommitted(checkout.top, paths));
-    await checkOut(checkout, begun);
+    await checkOutBranch(checkout, begun);
   } catch (error) {
     throw unfinished(checkout, begun, wordsOf(error));
   }
@@ -102,7 +102,7 @@ async function put(checkout: Checkout, plan: Plan): Promise<void> {
     });
     throw notPossible(`The change could not be applied; you are on ${plan.from} as before.\n${why}`);
   }
-  await checkOut(checkout, plan).catch((error: unknown) => {
+  await checkOutBranch(checkout, plan).catch((error: unknown) => {
     throw unfinished(checkout, plan, wordsOf(error));
   });
 }
@@ -114,7 +114,7 @@ const wordsOf = (error: unknown): string =>
 async function prepare(checkout: Checkout, change: Change): Promise<Plan> {
   const { top, prefix } = checkout;
   const { patch, branch } = change;
-  if ((await git(top, ["rev-parse", "--verify", "--quiet", `refs/heads/${branch}`])).code === 0)
+  if ((await personsGit(top, ["rev-parse", "--verify", "--quiet", `refs/heads/${branch}`])).code === 0)
     throw notPossible(
       `There is a branch ${branch} already: nothing was changed.`,
       "Choose another: --branch NAME",
@@ -134,7 +134,7 @@ async function prepare(checkout: Checkout, change: Change): Promise<Plan> {
     files.map(({ path }) => path),
   );
   if (touched !== "") throw doesNotFit(touched);
-  const found = await git(top, ["rev-parse", "--verify", "--quiet", "HEAD"]);
+  const found = await personsGit(top, ["rev-parse", "--verify", "--quiet", "HEAD"]);
   const head = found.code === 0 ? String(found.out).trim() : undefined;
   const { tree, entries } = await stage(checkout, files, head);
   if (head !== undefined && (await treeOf(top, head)) === tree)
@@ -165,10 +165,10 @@ async function commit(
   { message }: Change,
   { tree, head }: { readonly tree: string; readonly head: string | undefined },
 ): Promise<Pick<Plan, "target" | "applied">> {
-  const signs = await git(top, ["config", "--type=bool", "--get", "commit.gpgSign"]);
+  const signs = await personsGit(top, ["config", "--type=bool", "--get", "commit.gpgSign"]);
   const parent = head === undefined ? [] : ["-p", head];
   const signed = String(signs.out).trim() === "true" ? ["-S"] : [];
-  const committed = await git(top, ["commit-tree", tree, ...parent, ...signed, "-F", "-"], message);
+  const committed = await personsGit(top, ["commit-tree", tree, ...parent, ...signed, "-F", "-"], message);
   if (committed.code === 0) return { target: String(committed.out).trim(), applied: { committed: true } };
   const messageFile = join(gitFolder, "longhaul-message");
   writeFileSync(messageFile, message);
@@ -184,7 +184,7 @@ const doesNotFit = (why: string) =>
 /** @throws ClientError (impossible) if it is none, or cannot be written */
 async function findCheckout(folder: string): Promise<Checkout> {
   const asked = ["--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-prefix"];
-  const place = await git(folder, ["rev-parse", ...asked]);
+  const place = await personsGit(folder, ["rev-parse", ...asked]);
   if (place.code !== 0)
     throw notPossible(
       `${folder} is not a Git checkout: ${words(place)}`,

@@ -24,7 +24,7 @@ import {
   headLock,
   removeOwnLocks,
   whileLocked,
-  git,
+  personsGit,
   mustGit,
   type Checkout,
 } from "./persons-git.ts";
@@ -128,13 +128,13 @@ export async function putFiles(
 }
 
 /** The second half, which only Git does: its index, and the branch is checked out last. May be repeated. @throws ClientError (impossible) */
-export async function checkOut(checkout: Checkout, { branch, from, entries }: Plan): Promise<void> {
+export async function checkOutBranch(checkout: Checkout, { branch, from, entries }: Plan): Promise<void> {
   const { top } = checkout;
   if ((await checkedOut(top)) !== branch) {
     const lines = Buffer.from(entries.map((entry) => `${entry}\0`).join(""), "latin1");
     await changeIndex(checkout, place(checkout), async (index) => {
       await mustGit(top, ["update-index", "--replace", "-z", "--index-info"], lines, index);
-      await git(top, ["update-index", "-q", "--refresh"], undefined, index);
+      await personsGit(top, ["update-index", "-q", "--refresh"], undefined, index);
     });
     const moving = `checkout: moving from ${from} to ${branch}`;
     const toBranch = ["symbolic-ref", "-m", moving, "HEAD", `refs/heads/${branch}`];
@@ -153,7 +153,7 @@ export function unfinished(checkout: Checkout, { branch }: Plan, why: string) {
 
 /** The branch, or the commit if there is none. @throws ClientError (impossible) */
 export async function checkedOut(top: string): Promise<string> {
-  const branch = await git(top, ["symbolic-ref", "--quiet", "HEAD"]);
+  const branch = await personsGit(top, ["symbolic-ref", "--quiet", "HEAD"]);
   const said = branch.code === 0 ? branch.out : await mustGit(top, ["rev-parse", "HEAD"]);
   return String(said)
     .trim()
@@ -163,7 +163,7 @@ export async function checkedOut(top: string): Promise<string> {
 async function makeBranch(checkout: Checkout, branch: string, target: string): Promise<void> {
   const { top } = checkout;
   const ref = `refs/heads/${branch}`;
-  const there = await git(top, ["rev-parse", "--verify", "--quiet", ref]);
+  const there = await personsGit(top, ["rev-parse", "--verify", "--quiet", ref]);
   if (String(there.out).trim() === target) return;
   const make = ["update-ref", "-m", "longhaul apply", ref, target, ""];
   await whileLocked(place(checkout), branchLocks(checkout, branch, target), () => mustGit(top, make));
@@ -221,7 +221,7 @@ export async function undo(checkout: Checkout, plan: Plan): Promise<void> {
   const theirs = [...plan.removed, ...plan.written].filter((name) => tracked.has(name));
   await changeIndex(checkout, place(checkout), async (index) => {
     await mustGit(top, ["checkout-index", "-f", "-z", "--stdin"], listed(theirs), index);
-    await git(top, ["update-index", "-q", "--refresh"], undefined, index);
+    await personsGit(top, ["update-index", "-q", "--refresh"], undefined, index);
   });
   const { branch, target } = plan;
   if (target !== undefined) {

@@ -32,7 +32,7 @@ export interface FolderRules {
  * The rules of the repository that the folder is in count, also those above it; a folder that is in none, or that its repository
  * ignores, has its own `.gitignore` files.
  * @param leaveOut further rules, in the form of a line of `.gitignore`
- * @throws ClientError (missing) without Git; GitFailed
+ * @throws ClientError (missing) without Git; LocalGitFailed
  */
 export function rulesOfFolder(folder: string, leaveOut: readonly string[] = []): FolderRules {
   if (repositoryTop(folder) !== undefined) return read(folder, [], leaveOut);
@@ -71,7 +71,7 @@ function read(folder: string, place: readonly string[], leaveOut: readonly strin
 /**
  * The paths of saved files that a new file would be ignored at, by the files of rules among them; what their index tracks is not
  * among them. The rules are written to a folder of their own, where git reads nothing else.
- * @throws ClientError (missing) without Git; GitFailed
+ * @throws ClientError (missing) without Git; LocalGitFailed
  */
 export function ignoredAmong(files: readonly WorkspaceFile[]): ReadonlySet<string> {
   const roots = files
@@ -165,7 +165,7 @@ export interface SafeGitOptions {
 /**
  * Git without the programs that a repository's configuration names: for folders that somebody else may have written.
  * @returns what it printed
- * @throws ClientError (missing) without Git; GitFailed with its words
+ * @throws ClientError (missing) without Git; LocalGitFailed with its words
  */
 export function safeGit(args: readonly string[], options: SafeGitOptions = {}): Buffer {
   const { cwd, input = Buffer.alloc(0), mayFail = false, anyOwner = false } = options;
@@ -181,8 +181,8 @@ export function safeGit(args: readonly string[], options: SafeGitOptions = {}): 
   if ((ended.error as NodeJS.ErrnoException | undefined)?.code === "ENOENT")
     throw missing("Git is not installed here.", "Install git: it says which files of a folder go along.");
   if (ended.error !== undefined) throw ended.error;
-  if (ended.status !== 0 && !mayFail) throw new GitFailed(ended.stderr.toString().trim());
+  if (ended.status !== 0 && !mayFail) throw new LocalGitFailed(ended.stderr.toString().trim());
   return ended.stdout;
 }
 
-export class GitFailed extends Error {}
+export class LocalGitFailed extends Error {}

@@ -18,7 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
-import { git, mustGit, words } from "./persons-git.ts";
+import { personsGit, mustGit, words } from "./persons-git.ts";
 
 /** A path after the change. */
 export interface PatchedFile {
@@ -49,7 +49,7 @@ export async function patchedFiles(
     await mustGit(beside, ["init", "--quiet", "--template=", "."]);
     mkdirSync(join(beside, ".git", "info"), { recursive: true });
     writeFileSync(join(beside, ".git", "info", "attributes"), NO_FILTERS);
-    const counted = await git(beside, [...APPLY, "--numstat", "-z"], patch);
+    const counted = await personsGit(beside, [...APPLY, "--numstat", "-z"], patch);
     if (counted.code !== 0) return { refused: words(counted) };
     const paths = pathsOf(counted.out);
     const through = paths.find((path) => leadsThroughLink(top, `${prefix}${path}`));
@@ -59,7 +59,7 @@ export async function patchedFiles(
       const isStored = await copyFitting({ top, beside, path, prefix }, patch);
       if (isStored) stored.add(path);
     }
-    const applied = await git(beside, APPLY, patch);
+    const applied = await personsGit(beside, APPLY, patch);
     if (applied.code !== 0) return { refused: words(applied) };
     return paths.map((path) => ({
       path: `${prefix}${path}`,
@@ -131,13 +131,13 @@ async function copyFitting({ top, beside, path, prefix }: Beside, patch: string)
     copyFileSync(from, to);
     chmodSync(to, found.mode & 0o111 ? 0o755 : 0o644);
   } else if (found !== undefined) return false;
-  const blob = await git(top, ["cat-file", "blob", `:${nameOf(`${prefix}${path}`)}`]);
+  const blob = await personsGit(top, ["cat-file", "blob", `:${nameOf(`${prefix}${path}`)}`]);
   if (blob.code !== 0 || (found !== undefined && readFileSync(to).equals(blob.out))) return false;
   const check = [...APPLY, "--check", `--include=${asPattern(path)}`];
-  if (found !== undefined && (await git(beside, check, patch)).code === 0) return false;
+  if (found !== undefined && (await personsGit(beside, check, patch)).code === 0) return false;
   makeParent(beside, path);
   writeFileSync(to, blob.out);
-  if ((await git(beside, check, patch)).code === 0) return true;
+  if ((await personsGit(beside, check, patch)).code === 0) return true;
   // Git's words are then about the file as the person has it.
   if (found === undefined) rmSync(to);
   else copyFileSync(from, to);

@@ -44,7 +44,7 @@ export interface Ended {
  * @param index instead of the checkout's own
  * @throws ClientError (impossible) if there is no Git
  */
-export function git(
+export function personsGit(
   folder: string,
   args: readonly string[],
   input?: string | Uint8Array,
@@ -77,7 +77,7 @@ export async function mustGit(
   input?: string | Uint8Array,
   index?: string,
 ): Promise<Buffer> {
-  const ended = await git(folder, args, input, index);
+  const ended = await personsGit(folder, args, input, index);
   const name = args.find((word) => !word.startsWith("-")) ?? "";
   if (ended.code !== 0) throw notPossible(`git ${name}: ${words(ended)}`);
   return ended.out;

@@ -21,7 +21,7 @@ export async function pullWorkspace(
   sessionId: string,
   folder: string,
   options: WriteOptions = {},
-): Promise<Pulled | undefined> {
+): Promise<PulledWorkspace | undefined> {
   const files = await savedFiles(store.db, sessionId);
   if (files === undefined) return undefined;
   const written = await writeWorkspace(files, folder, options);
@@ -35,13 +35,13 @@ async function savedFiles(...asked: Parameters<typeof readWorkspace>) {
   });
 }
 
-export interface Pulled extends Written {
+export interface PulledWorkspace extends Written {
   /** What the saved files do not have, as notes for the person. */
   readonly lacking: readonly string[];
 }
 
 /** Notes on a pull for the person, one per line. `again` is the command that writes repositories unchanged. */
-export function pullNotes(pulled: Pulled, folder: string, again: string): string[] {
+export function pullNotes(pulled: PulledWorkspace, folder: string, again: string): string[] {
   const { skipped, unsafe, untouched, lacking } = pulled;
   return present(
     ...lacking,

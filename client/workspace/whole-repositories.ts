@@ -9,7 +9,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { cutChars } from "../../activities/text/cut.ts";
 import { usageError } from "../console/errors.ts";
-import { GitFailed, safeGit } from "./git-rules.ts";
+import { LocalGitFailed, safeGit } from "./git-rules.ts";
 
 /** What a linked worktree has in its own folder instead of the common one. */
 const OF_WORKTREE =
@@ -121,7 +121,7 @@ function packAll(
     safeGit([...args, join(place, "pack")]);
     return readdirSync(place).map((name) => ({ name, bytes: readFileSync(join(place, name)) }));
   } catch (error) {
-    if (!(error instanceof GitFailed)) throw error;
+    if (!(error instanceof LocalGitFailed)) throw error;
     throw usageError(
       `--workspace: the repository ${repository} borrows objects from another one, and they cannot be read: ${cutChars(error.message, 500)}`,
       "Make it whole with `git repack -a -d`, and remove .git/objects/info/alternates.",

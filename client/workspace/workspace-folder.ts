@@ -11,7 +11,7 @@ import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { usageError } from "../console/errors.ts";
 import { listNames, present } from "../console/format.ts";
 import { bytes } from "../../activities/text/format.ts";
-import { type FolderRules, isAlwaysOut, rulesOfFolder, GitFailed, repositoryTop } from "./git-rules.ts";
+import { type FolderRules, isAlwaysOut, rulesOfFolder, LocalGitFailed, repositoryTop } from "./git-rules.ts";
 import { withSafeRepositories } from "./safe-repositories.ts";
 import {
   repositoryEntries,
@@ -50,7 +50,7 @@ export async function readFolder(folder: string, leaveOut: readonly string[] = [
     const rules = { below: "", only: "all", ...rulesOfFolder(root, leaveOut) } as const;
     addFolder(content, { path: "", disk: Buffer.from(root) }, rules);
   } catch (error) {
-    if (error instanceof GitFailed)
+    if (error instanceof LocalGitFailed)
       throw usageError(
         `--workspace: Git cannot read a repository in ${folder}: ${cutChars(error.message, 500)}`,
         "Repair it (`git fsck` says where), or move its .git away: then the files go along without their history.",

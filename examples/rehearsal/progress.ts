@@ -27,7 +27,7 @@ export function whatHappened(
   script: readonly ScriptStep[],
 ): WhatHappened {
   const results = items.flatMap((item) =>
-    item.type === "result" ? [{ id: item.callId, text: textOf(item) }] : [],
+    item.type === "result" ? [{ id: item.callId, text: itemText(item) }] : [],
   );
   const calls = position === undefined ? [] : (script[position.step - 1]?.calls ?? []);
   let surprise: string | undefined;
@@ -48,11 +48,11 @@ function guidanceIn(items: readonly WireItem[]): string[] {
   const last = items.findLastIndex(
     (item) =>
       item.type === "result" ||
-      (item.type === "message" && (item.role === "assistant" || textOf(item).includes(SUMMARY))),
+      (item.type === "message" && (item.role === "assistant" || itemText(item).includes(SUMMARY))),
   );
   return items
     .slice(Math.max(task, last) + 1)
-    .flatMap((item) => (item.type === "message" && item.role === "user" ? [quote(textOf(item))] : []))
+    .flatMap((item) => (item.type === "message" && item.role === "user" ? [quote(itemText(item))] : []))
     .filter((text) => text !== "");
 }
 
@@ -137,7 +137,7 @@ export function positionOf(
 ): Position | undefined {
   const texts = [
     request.system,
-    ...request.items.flatMap((item) => (item.type === "message" ? [textOf(item)] : [])),
+    ...request.items.flatMap((item) => (item.type === "message" ? [itemText(item)] : [])),
   ];
   const ended = texts.some((text) => text.includes(firstLine(script.at(-1)?.text ?? "")));
   const byCall = request.items.flatMap((item) => {
@@ -164,6 +164,6 @@ function firstLine(text: string): string {
   return text.split("\n")[0] ?? "";
 }
 
-export function textOf(item: Extract<WireItem, { type: "message" | "result" }>): string {
+export function itemText(item: Extract<WireItem, { type: "message" | "result" }>): string {
   return item.parts.map((part) => (part.type === "text" ? part.text : "")).join("\n");
 }

@@ -4,7 +4,7 @@ import type { ParsedRequest, Reply, ReplyPart } from "./wire.ts";
 import {
   callId,
   positionOf,
-  textOf,
+  itemText,
   type Position,
   summaryAt,
   wrapUpAt,
@@ -94,13 +94,13 @@ function words(text: string): Answer {
 
 function isSummaryRequest(request: ParsedRequest): boolean {
   const last = request.items.findLast((item) => item.type === "message" && item.role === "user");
-  const asked = [request.system, last?.type === "message" ? textOf(last) : ""];
+  const asked = [request.system, last?.type === "message" ? itemText(last) : ""];
   return asked.some((text) => /summar/i.test(text) && text.includes("Key Technical Decisions"));
 }
 
 function introduction(request: ParsedRequest): string {
   const first = request.items.find((item) => item.type === "message" && item.role === "user");
-  const task = (first?.type === "message" ? textOf(first) : "").replaceAll(/\s+/g, " ").trim();
+  const task = (first?.type === "message" ? itemText(first) : "").replaceAll(/\s+/g, " ").trim();
   const isOurs = /flash\s?-?cards?|\banki\b|rehears/i.test(task);
   const shown = shorten(task, MAX_TASK_CHARS);
   const instead = isOurs || task === "" ? "" : ` instead of your task (“${shown}”)`;

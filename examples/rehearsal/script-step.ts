@@ -46,7 +46,7 @@ export const grep = (pattern: string, path = "."): ScriptCall => ({
   input: { pattern, path },
 });
 export const list = (path = "."): ScriptCall => ({ name: "list_directory", input: { path } });
-export const bash = (command: string): ScriptCall => ({ name: "bash", input: { command } });
+export const bashCall = (command: string): ScriptCall => ({ name: "bash", input: { command } });
 export const failing = (call: ScriptCall): ScriptCall => ({ ...call, fails: true });
 
 /** Id of the background process in the newest result that names one. */

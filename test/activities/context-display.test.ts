@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { sessionSizes } from "../../activities/context/context-size.ts";
 import { recentCalls } from "../../activities/store/reading.ts";
 import { readContext, type ContextReport } from "../../activities/context/context-report.ts";
-import { contextText } from "../../client/commands/context.ts";
+import { contextBreakdown } from "../../client/commands/context.ts";
 import {
   applyCompaction,
   applyOpened,
@@ -88,11 +88,11 @@ describe("the size of the next request", () => {
       parts: [text("Done.")],
       usage: { input: 5_000, output: 700, reasoning: 300 },
     }));
-    expect(contextText(await shown(agent), plain)).toContain("(estimated) from the text in view");
+    expect(contextBreakdown(await shown(agent), plain)).toContain("(estimated) from the text in view");
     await agent.step(1);
     const report = await shown(agent);
     expect(report.basis).toEqual({ lastInput: 5_000, lastOutput: 700, lastReasoning: 300, newSince: 0 });
-    const words = contextText(report, plain);
+    const words = contextBreakdown(report, plain);
     expect(words).toContain(
       "basis: last input 5000 + last output 700 (300 of it reasoning) + new since 0 (estimated) = 5700",
     );
@@ -115,7 +115,7 @@ describe("the size of the next request", () => {
     const report = await shown(agent);
     expect(report.parts.messages).toBe(0);
     expect(report.capped).toEqual([{ part: "messages", wanted: expect.any(Number) }]);
-    expect(contextText(report, plain)).toMatch(/! messages come out at -\d+ and are shown as 0/);
+    expect(contextBreakdown(report, plain)).toMatch(/! messages come out at -\d+ and are shown as 0/);
   });
 
   it("is estimated, not 0, if an answer came without a bill", async () => {

@@ -18,7 +18,7 @@ import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { storeFullOutput } from "../../activities/step/call-result.ts";
 import { purgeText } from "../../activities/store/purge.ts";
 import { appendEvents } from "../../activities/store/events.ts";
-import { forkSession } from "../../activities/store/fork.ts";
+import { copySessionLine } from "../../activities/store/fork.ts";
 import { parkGuidance } from "../../activities/store/guidance.ts";
 import { sessions, toolOutputs } from "../../activities/store/schema/index.ts";
 import { createSessionMemory } from "../../activities/store/transcript-search.ts";
@@ -267,7 +267,7 @@ it("a session goes with its delegates and all their rows; forks and other sessio
   await appendEvents(db, "gone", 1, [{ type: "message:withdrawn", step: 1, data: { id: "m" } }]);
   await createSession(store, { id: "other", task: "Stay.", config, parts: [shared] });
   await parkGuidance(db, "other", [{ id: "w", parts: [waiting], queuedAt: "2026-01-01T00:00:00Z" }]);
-  expect(await forkSession(store, { from: "gone.s1c0", to: "fork", beforeStep: 1 })).toEqual({
+  expect(await copySessionLine(store, { from: "gone.s1c0", to: "fork", beforeStep: 1 })).toEqual({
     kind: "forked",
   });
   const files = await pathsOf("fork");

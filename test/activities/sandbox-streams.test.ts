@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { textsApart } from "../../activities/text/streams.ts";
-import { outputOf } from "../../activities/sandbox/command-output.ts";
+import { commandOutput } from "../../activities/sandbox/command-output.ts";
 import type { Sandbox, SandboxCommand } from "../../activities/sandbox/sandbox.ts";
 import { newId, useTestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 import { callTool } from "../support/tool-context.ts";
@@ -28,7 +28,7 @@ const python = (...lines: readonly string[]) => `python3 - <<'END'\n${lines.join
 async function ran(command: Omit<SandboxCommand, "id" | keyof typeof APART>) {
   const id = newId();
   const state = await sandbox.run({ ...command, ...APART, id });
-  return { id, state, output: await outputOf(sandbox, state, 120_000) };
+  return { id, state, output: await commandOutput(sandbox, state, 120_000) };
 }
 
 test("a command's streams are merged in the order of arrival, and can be told apart", async () => {
@@ -46,7 +46,7 @@ test("a command's streams are merged in the order of arrival, and can be told ap
   }
   const state = await sandbox.wait(id);
   expect(state).toMatchObject({ kind: "exited", exitCode: 3, outBytes: 14, errBytes: 0, turnsBytes: 16 });
-  expect((await outputOf(sandbox, state, 1_000)).runs).toEqual([
+  expect((await commandOutput(sandbox, state, 1_000)).runs).toEqual([
     { by: "stdout", text: "one\n" },
     { by: "stderr", text: "two\n" },
     { by: "stdout", text: "three\n" },
@@ -116,7 +116,7 @@ test("a command that is ended keeps what it wrote to both", async () => {
   await waitUntil(async () => (await sandbox.state(id))?.outBytes === 8, "it has written both", 20_000);
   const state = await sandbox.kill(id, 0);
   expect(state).toMatchObject({ kind: "killed", by: "request" });
-  const { runs } = await outputOf(sandbox, state, 1_000);
+  const { runs } = await commandOutput(sandbox, state, 1_000);
   expect(new Set(runs.map(({ by, text }) => `${by}: ${text}`))).toEqual(WROTE_BOTH);
 });
 

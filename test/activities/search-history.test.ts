@@ -1,6 +1,6 @@
 /** What a session's own past is searched by: words, over messages and the outputs that were cut. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createSessionMemory, searchHistory } from "../../activities/store/transcript-search.ts";
+import { createSessionMemory, searchTranscript } from "../../activities/store/transcript-search.ts";
 import { createDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 const find = async (...words: string[]) =>
-  (await searchHistory(database.store.db, agent.id, words, { limit: 20 })).hits;
+  (await searchTranscript(database.store.db, agent.id, words, { limit: 20 })).hits;
 const rolesOf = async (...words: string[]) =>
   (await find(...words)).map(({ role, step }) => `${role} ${step}`);
 
@@ -71,13 +71,13 @@ describe("search_history", () => {
   });
 
   it("goes through the newest outputs up to a bound, and says how many it left out", async () => {
-    const bounded = await searchHistory(database.store.db, agent.id, ["treasure"], {
+    const bounded = await searchTranscript(database.store.db, agent.id, ["treasure"], {
       limit: 20,
       maxSearchedChars: 1,
     });
     expect(bounded.hits.map(({ output }) => output?.handle)).toEqual(["s2c0"]);
     expect(bounded.skippedOutputs).toBe(1);
-    const nothing = await searchHistory(database.store.db, agent.id, ["no such word"], {
+    const nothing = await searchTranscript(database.store.db, agent.id, ["no such word"], {
       limit: 20,
       maxSearchedChars: 1,
     });

@@ -3,7 +3,7 @@ import { and, asc, eq, isNull, ne, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { describe, expect, it } from "vitest";
 import { strategyNames, type StrategyName } from "../../activities/config/strategies.ts";
-import { textOf } from "../../activities/compaction/session-facts.ts";
+import { messageText } from "../../activities/compaction/session-facts.ts";
 import { outOfView } from "../../activities/store/compactions.ts";
 import { messages, sessions } from "../../activities/store/schema/index.ts";
 import { summaryText, work } from "../support/compacting.ts";
@@ -89,12 +89,12 @@ describe("the view", () => {
         [session.id],
       );
       await session.add([user("Quick.")], 60);
-      expect((await session.view()).map(textOf)).toContain("Quick.");
+      expect((await session.view()).map(messageText)).toContain("Quick.");
       await slow.query("commit");
     } finally {
       slow.release();
     }
-    expect((await session.view()).map(textOf)).toContain("Slow.");
+    expect((await session.view()).map(messageText)).toContain("Slow.");
   });
 
   it.each([

@@ -118,7 +118,7 @@ test("ARCHITECTURE's order of the loop is that of the code", () => {
     "for (;;)",
     "undoCompactions(",
     "makeRoom(",
-    "takeStep(",
+    "askNextStep(",
     "afterStep(",
     "await finishStep(run, calls,",
   ]);
@@ -139,7 +139,7 @@ test("ARCHITECTURE's order of the loop is that of the code", () => {
   ]);
   inOrder(body("activities/step/run-tool.ts", "runTool"), [
     "claimCall(",
-    "hasEnded(",
+    "callHasEnded(",
     "performCall(",
     "return storeResult(",
   ]);

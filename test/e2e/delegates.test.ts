@@ -6,7 +6,7 @@ import type { SessionEvent } from "../../activities/store/event.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions } from "../../activities/store/reading.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import { forkSession } from "../../activities/store/fork.ts";
+import { copySessionLine } from "../../activities/store/fork.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { findByReference } from "../../client/lookup/find-by-reference.ts";
 import { sendAnswer } from "../../client/sessions/send-answer.ts";
@@ -68,7 +68,7 @@ describe("a delegate", () => {
     const services = clientServices(agent);
     const { db } = agent.database.store;
     const fork = agent.adopt(`fork-of-${session.id}`, session).id;
-    await forkSession(agent.database.store, { from: child, to: fork, beforeStep: 2 });
+    await copySessionLine(agent.database.store, { from: child, to: fork, beforeStep: 2 });
     const forked = await readWorkspace(db, fork);
     expect(forked?.map(({ path }) => path)).toEqual(["a.txt", "c", "later.txt"]);
     const listed = async (options: object) =>

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
-import { findSession, readWhole } from "../../activities/store/reading.ts";
+import { findSessionRow, readWhole } from "../../activities/store/reading.ts";
 import { resolveConfig } from "../../client/config/config.ts";
 import { exportDocument } from "../../client/sessions/session-export.ts";
 import { projectFiles } from "../../activities/config/system-prompt.ts";
@@ -94,7 +94,7 @@ describe("a secret of the worker", () => {
       JSON.stringify(await session.handle.query("__temporal_workflow_metadata")) + "-".repeat(100),
     );
     const { db } = agent.database.store;
-    const row = await findSession(db, session.id);
+    const row = await findSessionRow(db, session.id);
     if (!row) throw new Error("The session has no row.");
     expectNone("the export", JSON.stringify(exportDocument(row, await readWhole(db, session.id))));
     expectNone("the result", JSON.stringify(closed) + "-".repeat(100));

@@ -1,6 +1,6 @@
 /** A session with a JSON schema: its last answer is checked, and gets one more try. */
 import { expect, it } from "vitest";
-import { findSession } from "../../activities/store/reading.ts";
+import { findSessionRow } from "../../activities/store/reading.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
@@ -35,7 +35,7 @@ it("accepts a valid answer after one more try, and ends after two invalid ones",
   const failed = await session.until("session:ended", ({ data }) => data.status === "failed");
   expect(failed.data.reason).toMatch(/^OutputMismatch: .*files must be integer.*say what to do/);
   expect(failed.data.output).toBeUndefined();
-  expect((await findSession(agent.database.store.db, session.id))?.error).toMatchObject({
+  expect((await findSessionRow(agent.database.store.db, session.id))?.error).toMatchObject({
     type: "OutputMismatch",
   });
   await checkSession(agent, session);

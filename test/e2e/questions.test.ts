@@ -1,7 +1,7 @@
 /** Questions to people: the run itself waits, and the outcome is the result of the call that asked. */
 import { createServer } from "node:http";
 import { expect, it } from "vitest";
-import { findSession } from "../../activities/store/reading.ts";
+import { findSessionRow } from "../../activities/store/reading.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices } from "../support/client-services.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -161,7 +161,7 @@ it("withdraws open questions when the step is interrupted or the run cancelled",
     { id: "s1c0", status: "withdrawn" },
     { id: "s2c0", status: "withdrawn" },
   ]);
-  expect((await findSession(agent.database.store.db, session.id))?.status).toBe("cancelled");
+  expect((await findSessionRow(agent.database.store.db, session.id))?.status).toBe("cancelled");
   await checkSession(agent, session);
 });
 

@@ -1,7 +1,7 @@
 /** Postgres is restored from a backup that is older than Temporal: what is missing is said, and the run goes on soundly. */
 import { expect, it } from "vitest";
 import { SESSION_LABEL } from "../../activities/sandbox/docker/profile.ts";
-import { findSession } from "../../activities/store/reading.ts";
+import { findSessionRow } from "../../activities/store/reading.ts";
 import { sendAnswer } from "../../client/sessions/send-answer.ts";
 import { createQuestionLook } from "../../worker/reaper.ts";
 import { endedSession } from "../../worker/session-end.ts";
@@ -153,7 +153,7 @@ it("between turns, older than its run's end: the clean-up says what is missing, 
   const { store } = agent.database;
   const ended = await endedSession({ store, client: agent.client }, session.id);
   expect(ended).toMatchObject({ id: session.id });
-  expect(await findSession(store.db, session.id)).toMatchObject({
+  expect(await findSessionRow(store.db, session.id)).toMatchObject({
     status: "completed",
     result: "The first task is done.",
   });
@@ -190,7 +190,7 @@ it("at its end: a session is not completed without the answer that completed it"
   await session.until("llm:response", ({ step }) => step === 3);
   await copy.restore();
   await expect(session.result()).rejects.toThrow();
-  expect(await findSession(store.db, session.id)).toMatchObject({
+  expect(await findSessionRow(store.db, session.id)).toMatchObject({
     status: "failed",
     error: { type: "RecordMissing" },
   });

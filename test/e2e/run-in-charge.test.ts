@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
 import { createActivities } from "../../activities/index.ts";
-import { findSession } from "../../activities/store/reading.ts";
+import { findSessionRow } from "../../activities/store/reading.ts";
 import { readWaiting } from "../../activities/store/guidance.ts";
 import { takeOver } from "../../activities/store/runs.ts";
 import { createSession } from "../../activities/store/sessions.ts";
@@ -38,7 +38,7 @@ it("a message to an ended session, cancelled before its run began, only waits: n
     .says("The second task is done.");
   const session = await agent.run(script);
   const rows = await transcriptOf(agent.database.store, session.id);
-  const before = await findSession(agent.database.store.db, session.id);
+  const before = await findSessionRow(agent.database.store.db, session.id);
   const taskQueue = newQueue();
   const message = { id: "second", text: "now the second task" };
   const late = await startRunFor(agent.client, session.id, taskQueue, message);
@@ -46,7 +46,7 @@ it("a message to an ended session, cancelled before its run began, only waits: n
   await expect(workOn(taskQueue, () => late.result())).rejects.toThrow();
   expect((await late.describe()).status.name).toBe("CANCELLED");
   expect(await transcriptOf(agent.database.store, session.id)).toEqual(rows);
-  expect(await findSession(agent.database.store.db, session.id)).toEqual(before);
+  expect(await findSessionRow(agent.database.store.db, session.id)).toEqual(before);
   expect(await readWaiting(agent.database.store.db, session.id)).toMatchObject([{ id: "second" }]);
 
   const again = await startRun(agent.client, session.id, agent.taskQueue);
@@ -64,7 +64,7 @@ it("a new session that is cancelled before its run began is cancelled, and can b
   const first = await startRun(agent.client, made.id, taskQueue);
   await first.cancel();
   await expect(workOn(taskQueue, () => first.result())).rejects.toThrow();
-  expect(await findSession(agent.database.store.db, made.id)).toMatchObject({
+  expect(await findSessionRow(agent.database.store.db, made.id)).toMatchObject({
     status: "cancelled",
     epoch: 1,
   });

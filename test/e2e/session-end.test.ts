@@ -6,7 +6,7 @@ import { eq } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { sessions } from "../../activities/store/schema/index.ts";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
-import { findSession as findRow } from "../../activities/store/reading.ts";
+import { findSessionRow as findRow } from "../../activities/store/reading.ts";
 import { cancelIfOver, endedSession } from "../../worker/session-end.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";

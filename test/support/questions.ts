@@ -1,5 +1,5 @@
 /** A session's questions, as tests read them. */
-import { findSession } from "../../activities/store/reading.ts";
+import { findSessionRow } from "../../activities/store/reading.ts";
 import type { QuestionRow } from "../../activities/store/questions.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { eventually } from "./eventually.ts";
@@ -16,4 +16,8 @@ export async function questionRows({ pool }: Store, { id }: Session): Promise<Qu
 }
 
 export const untilWaiting = ({ db }: Store, { id }: Session, timeoutMs?: number) =>
-  eventually("the session waits", async () => (await findSession(db, id))?.status === "waiting", timeoutMs);
+  eventually(
+    "the session waits",
+    async () => (await findSessionRow(db, id))?.status === "waiting",
+    timeoutMs,
+  );

@@ -1,6 +1,6 @@
 /** Sessions whose rows are put back to an older copy while they go on in Temporal. */
 import { expect } from "vitest";
-import { findSession } from "../../activities/store/reading.ts";
+import { findSessionRow } from "../../activities/store/reading.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import type { AgentHarness, RunningSession, StartOptions } from "./agent-harness.ts";
 import { clientServices } from "./client-services.ts";
@@ -68,7 +68,7 @@ export async function expectSaid(
   expect(await session.dataOf("record:missing")).toEqual([{ from, to }]);
   const words = from === to ? `step ${from} is missing` : `steps ${from} to ${to} are missing`;
   expect((await noticesOf(agent, session)).filter((notice) => notice.includes(words))).toHaveLength(1);
-  const row = await findSession(agent.database.store.db, session.id);
+  const row = await findSessionRow(agent.database.store.db, session.id);
   if (row === undefined) throw new Error(`no row of ${session.id}`);
   expect(await readStatus(clientServices(agent), row)).toMatchObject({ missing: [{ from, to }] });
 }

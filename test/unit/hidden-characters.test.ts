@@ -2,7 +2,7 @@ import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { escapeHidden, HIDDEN_PATTERN, showHidden, inertMarkdown } from "../../activities/text/clean.ts";
-import { harmless, harmlessJson, oneLine, steered, visible } from "../../client/console/format.ts";
+import { harmless, harmlessJson, harmlessLine, steered, visible } from "../../client/console/format.ts";
 import { escapeHtml } from "../../client/report/html.ts";
 import { readPage } from "../../client/serve/server.ts";
 
@@ -41,7 +41,7 @@ const page = readPage().html;
 const OUTPUTS: Readonly<Record<string, (text: string) => string>> = {
   terminal: harmless,
   "terminal with colours": steered,
-  "one line": (text) => oneLine(text, 400),
+  "one line": (text) => harmlessLine(text, 400),
   patch: visible,
   report: escapeHtml,
   "Temporal's Web UI": inertMarkdown,

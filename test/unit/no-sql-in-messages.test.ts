@@ -6,7 +6,7 @@ import { innermostReason, reasonOf } from "../../activities/contract/errors.ts";
 import { databaseErrorOf } from "../../activities/store/database-error.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { missingServiceOf } from "../../client/connect/missing-service.ts";
-import { failureOf } from "../../client/serve/http.ts";
+import { httpFailure } from "../../client/serve/http.ts";
 import { plainReason } from "../../temporal/service-missing.ts";
 import { createLogger } from "../../worker/logger.ts";
 
@@ -42,7 +42,7 @@ it("whatever a query fails with, all who tell a reason tell neither its statemen
         plainReason(error),
         databaseErrorOf(error)?.message,
         missingServiceOf(error)?.message,
-        JSON.stringify(failureOf(error).body),
+        JSON.stringify(httpFailure(error).body),
       ].join("\n");
       expect(told).not.toMatch(/stored_messages|what the person wrote|Failed query|params/);
     }),

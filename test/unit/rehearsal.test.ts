@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { composeSummary } from "../../activities/compaction/compose-summary.ts";
 import type { StoredMessage } from "../../activities/contract/message.ts";
-import { checkAnswer, lostFrom } from "../../activities/compaction/summary-check.ts";
+import { checkRawAnswer, lostFrom } from "../../activities/compaction/summary-check.ts";
 import { parseSections } from "../../activities/compaction/summary-document.ts";
 import { summaryPrompt } from "../../activities/compaction/summary-prompt.ts";
 import { estimateText } from "../../activities/text/tokens.ts";
@@ -212,7 +212,7 @@ describe("the rehearsal model's summaries", () => {
     ).entries()) {
       const replaced = rowsUpTo(to).slice(rowsUpTo(from).length);
       const text = summarise(replaced, previous);
-      expect(checkAnswer({ text, finish: "stop", hasToolCall: false })).toBeUndefined();
+      expect(checkRawAnswer({ text, finish: "stop", hasToolCall: false })).toBeUndefined();
       expect(text).toContain(`Rehearsal position: step ${to} of ${FLASHCARDS.length}`);
       const material = { round: round + 1, replaced, kept: [], previous, maxTokens: 1_600 };
       const whole = composeSummary(material, parseSections(text));

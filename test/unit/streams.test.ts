@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { changeRuns, cutStreams, type Run, textsApart } from "../../activities/text/streams.ts";
+import { changeRuns, cutStreams, type TextRun, textsApart } from "../../activities/text/streams.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
-import { outputOf } from "../../activities/sandbox/command-output.ts";
+import { commandOutput } from "../../activities/sandbox/command-output.ts";
 import type { CommandState, OutputStream } from "../../activities/sandbox/sandbox.ts";
 import { defaultLimits } from "../../activities/config/run-policy.ts";
 import { bashResult } from "../../activities/tools/bash-result.ts";
@@ -62,7 +62,7 @@ const limits = (maxChars: number) => ({ ...defaultLimits("bash"), maxChars });
 async function stored(chunks: readonly Chunk[], maxChars = 30_000, exitCode = 0) {
   const { state, sandbox } = printed(chunks, exitCode);
   const run = async (): Promise<ToolResult> =>
-    bashResult(state, await outputOf(sandbox, state, maxChars), {
+    bashResult(state, await commandOutput(sandbox, state, maxChars), {
       timeoutMs: 1_000,
       interrupted: false,
       limits: limits(maxChars),
@@ -205,7 +205,7 @@ describe("a command's streams", () => {
     ]);
     const { turnsBytes: _bytes, turnsKept: _kept, ...older } = state;
     for (const known of [older as CommandState, { ...state, turnsKept: 0 }, { ...state, outBytes: 99 }]) {
-      const { text, runs } = await outputOf(sandbox, known, 1_000);
+      const { text, runs } = await commandOutput(sandbox, known, 1_000);
       expect(text).toMatch(/^out\nerr\n/);
       expect(changeRuns({ text, runs }, clean).streams).toBeUndefined();
     }
@@ -227,7 +227,7 @@ describe("a command's streams", () => {
     fc.assert(
       fc.property(runs, fc.integer({ min: 0, max: 900 }), (given, maxChars) => {
         const text = given.map((run) => run.text).join("");
-        const { streams } = changeRuns({ text, runs: given as Run[] }, (same) => same);
+        const { streams } = changeRuns({ text, runs: given as TextRun[] }, (same) => same);
         if (streams === undefined) throw new Error("Nothing was changed.");
         const cut = truncateText(text, { maxChars });
         const after = cut.truncated ? cutStreams(streams, cut.kept) : streams;

@@ -7,7 +7,7 @@ import { createHash, createHmac } from "node:crypto";
 import type { Auth } from "../../config/operator-policy.ts";
 import type { Environment } from "../../config/providers.ts";
 import { isJsonObject, type JsonObject } from "../../text/json.ts";
-import { readText } from "../../process/bounded-body.ts";
+import { bodyText } from "../../process/bounded-body.ts";
 import { createOutgoing } from "../../process/outgoing-fetch.ts";
 import { optionalPackage, TokenTrouble, type Token, type TokenSource } from "./token-source.ts";
 
@@ -241,7 +241,7 @@ async function awsCaller(
   const outgoing = await createOutgoing();
   try {
     const response = await outgoing.fetch(identityUrl(credentials, region, now()), { signal });
-    const [, arn] = /<Arn>([^<]{1,200})<\/Arn>/.exec(await readText(response)) ?? [];
+    const [, arn] = /<Arn>([^<]{1,200})<\/Arn>/.exec(await bodyText(response)) ?? [];
     if (arn !== undefined) return arn;
   } catch {
     // STS is elsewhere or closed to this machine; the key's name says less, and is public.

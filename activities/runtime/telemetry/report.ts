@@ -16,7 +16,7 @@ import {
   runSpan,
   toolSpan,
   withTexts,
-  type Place,
+  type SpanOrigin,
   type RunFactsOfSpan,
   type Texts,
   type ToolFactsOfSpan,
@@ -169,7 +169,7 @@ async function emitRun(
   );
 }
 
-function emit(reporter: Reporter, durationMs: number, texts: Texts, span: (at: Place) => Span): void {
+function emit(reporter: Reporter, durationMs: number, texts: Texts, span: (at: SpanOrigin) => Span): void {
   const { deps, session } = reporter;
   const { runId } = reporter.scope;
   const endMs = Date.now();

@@ -14,7 +14,7 @@ const MAX_TEXT_CHARS = 60_000;
 const AGENT = "longhaul";
 
 /** Where a span belongs: the session, its part and its run. */
-export interface Place {
+export interface SpanOrigin {
   readonly trace: Trace;
   readonly session: Pick<Session, "id" | "epoch">;
   readonly runId: string;
@@ -28,7 +28,7 @@ type Target = Pick<ModelTarget, "api" | "provider" | "modelName">;
 /** Texts that go along if the operator wants them, masked. */
 export type Texts = Readonly<Record<string, string | undefined>>;
 
-export function chatSpan(at: Place, call: ModelCallRow, target: Target, attempts: Lost): Span {
+export function chatSpan(at: SpanOrigin, call: ModelCallRow, target: Target, attempts: Lost): Span {
   const { usage } = call;
   return {
     ...placed(
@@ -78,7 +78,7 @@ export interface ToolFactsOfSpan {
   readonly server?: string | undefined;
 }
 
-export function toolSpan(at: Place, call: ToolFactsOfSpan, attempts: Lost): Span {
+export function toolSpan(at: SpanOrigin, call: ToolFactsOfSpan, attempts: Lost): Span {
   return {
     ...placed(at, callSpanId(at.session.id, at.runId, call.callKey)),
     name: `execute_tool ${call.name}`,
@@ -112,7 +112,7 @@ export interface RunFactsOfSpan {
 }
 
 /** The run as a whole. Its links lead to the run before it. */
-export function runSpan(at: Place, run: RunFactsOfSpan): Span {
+export function runSpan(at: SpanOrigin, run: RunFactsOfSpan): Span {
   const { previousTrace: before } = run;
   return {
     ...placed(at, at.trace.rootId),
@@ -163,7 +163,7 @@ function formed(name: string, text: string): string {
 /** Attempts that ended with their worker before this one. They have no span: it was lost with them. */
 export type Lost = number;
 
-function lostEvents({ endMs, durationMs }: Place, lost: Lost): NonNullable<Span["events"]> {
+function lostEvents({ endMs, durationMs }: SpanOrigin, lost: Lost): NonNullable<Span["events"]> {
   return lost === 0
     ? []
     : [
@@ -175,11 +175,11 @@ function lostEvents({ endMs, durationMs }: Place, lost: Lost): NonNullable<Span[
       ];
 }
 
-function placed({ trace, endMs, durationMs }: Place, spanId: string) {
+function placed({ trace, endMs, durationMs }: SpanOrigin, spanId: string) {
   return { traceId: trace.traceId, spanId, startMs: endMs - durationMs, endMs };
 }
 
-function common({ session, runId }: Place, step?: number, attempt?: number): Attributes {
+function common({ session, runId }: SpanOrigin, step?: number, attempt?: number): Attributes {
   return {
     "gen_ai.conversation.id": session.id,
     "longhaul.run": runId,

@@ -4,7 +4,7 @@ import {
   containedIn,
   isSingle,
   nat64,
-  type Prefix,
+  type AddressPrefix,
   prefixText,
   toPrefix,
   METADATA,
@@ -139,7 +139,7 @@ function isOutside({ address }: NetworkEndpoint): boolean {
 }
 
 function rulesetOf(
-  sets: Readonly<Record<string, readonly Prefix[]>>,
+  sets: Readonly<Record<string, readonly AddressPrefix[]>>,
   registries: readonly NetworkEndpoint[],
 ): string {
   const template = networkTemplate.replaceAll(/\{\{registries([46])\}\}/g, (_, version: string) => {
@@ -154,12 +154,12 @@ function rulesetOf(
   });
 }
 
-const texts = (prefixes: readonly Prefix[]): string[] => withNat64(prefixes).map(prefixText);
+const texts = (prefixes: readonly AddressPrefix[]): string[] => withNat64(prefixes).map(prefixText);
 
-const withNat64 = (prefixes: readonly Prefix[]): Prefix[] =>
+const withNat64 = (prefixes: readonly AddressPrefix[]): AddressPrefix[] =>
   prefixes.flatMap((prefix) => [prefix, ...nat64(prefix)]);
 
-function firstAddress(prefix: Prefix): string {
+function firstAddress(prefix: AddressPrefix): string {
   if (isSingle(prefix)) return prefix.address;
   return prefix.version === 4 ? prefix.address.replace(/\.0$/, ".1") : prefix.address.replace(/::$/, "::1");
 }

@@ -1,6 +1,6 @@
 /** The flashcard application's files: the final version, and a first version where the script errs on purpose. */
 import { readFileSync } from "node:fs";
-import { bash, write, type ScriptCall } from "../script-step.ts";
+import { bashCall, write, type ScriptCall } from "../script-step.ts";
 
 /** A place in a file that the script gets wrong first. */
 interface Flaw {
@@ -15,7 +15,7 @@ export const put = (path: string): ScriptCall => write(path, finished(path));
 export const putFlawed = (...flaws: readonly [Flaw, ...Flaw[]]): ScriptCall =>
   write(flaws[0].path, flawed(...flaws));
 /** Runs the tests of one part. */
-export const test = (name: string): ScriptCall => bash(`node --test test/${name}.test.js`);
+export const test = (name: string): ScriptCall => bashCall(`node --test test/${name}.test.js`);
 
 function finished(path: string): string {
   return readFileSync(new URL(`./files/${path}`, import.meta.url), "utf8");
@@ -97,7 +97,7 @@ export const PLAN: readonly string[] = [
 ];
 
 /** The plan with the given number of items done and the next one started. */
-export function todo(done: number): ScriptCall {
+export function todoCall(done: number): ScriptCall {
   const status = (at: number) => {
     if (at < done) return "completed";
     return at === done ? "in_progress" : "pending";

@@ -1,18 +1,20 @@
 /** The script's first part: package, scheduling, cards, search, store. */
-import { bash, edit, failing, grep, list, read, type ScriptStep } from "../script-step.ts";
-import { NO_LOWEST_FACTOR, put, putFlawed, TEMPORARY_FILE_STAYS, test, todo } from "./app-files.ts";
+import { bashCall, edit, failing, grep, list, read, type ScriptStep } from "../script-step.ts";
+import { NO_LOWEST_FACTOR, put, putFlawed, TEMPORARY_FILE_STAYS, test, todoCall } from "./app-files.ts";
 
 export const FIRST_STEPS: readonly ScriptStep[] = [
   {
     text: "I'll plan the work and see what is already here.",
     reasoning:
       "A flashcard application. Scheduling comes first, because everything else depends on it: pure modules, then storage, then the command line and a web page.",
-    calls: [todo(0), list()],
+    calls: [todoCall(0), list()],
     decision: "Pure modules in src/, effects only in store.js, cli.js and server.js; no dependencies.",
   },
   {
     text: "Which tools does this sandbox have?",
-    calls: [bash("node --version; git --version; python3 --version; rg --version | head -n 1; uname -sr")],
+    calls: [
+      bashCall("node --version; git --version; python3 --version; rg --version | head -n 1; uname -sr"),
+    ],
   },
   {
     text: "Node and git are available. I'll create the package and a .gitignore.",
@@ -22,7 +24,7 @@ export const FIRST_STEPS: readonly ScriptStep[] = [
   {
     text: "Everything goes under version control from the start.",
     calls: [
-      bash(
+      bashCall(
         "git init -q -b main && git config user.name Rehearsal && git config user.email rehearsal@localhost && " +
           'git add -A && git commit -qm "Begin the package" && git log --oneline',
       ),
@@ -58,7 +60,7 @@ export const FIRST_STEPS: readonly ScriptStep[] = [
   { text: "Run the SM-2 tests again.", calls: [test("sm2")] },
   {
     text: "All eight pass. I'll commit the scheduler.",
-    calls: [bash('git add -A && git commit -qm "Schedule by SM-2" && git status --short | wc -l')],
+    calls: [bashCall('git add -A && git commit -qm "Schedule by SM-2" && git status --short | wc -l')],
   },
   {
     text: "Next: decks and cards, as plain data that is never changed in place.",
@@ -76,10 +78,13 @@ export const FIRST_STEPS: readonly ScriptStep[] = [
     text: "Tests for the queries. I'll also check that no pure module reads the clock.",
     calls: [put("test/search.test.js"), grep("Date\\.now|new Date\\(\\)", "src")],
   },
-  { text: "Run the search tests and all earlier ones.", calls: [bash("node --test")] },
+  { text: "Run the search tests and all earlier ones.", calls: [bashCall("node --test")] },
   {
     text: "Four test files pass. I'll update the plan and commit.",
-    calls: [todo(3), bash('git add -A && git commit -qm "Add cards and search" && git log --oneline')],
+    calls: [
+      todoCall(3),
+      bashCall('git add -A && git commit -qm "Add cards and search" && git log --oneline'),
+    ],
   },
   {
     text: "The store writes to a new file and renames it, so a crash leaves the old content intact.",
@@ -103,6 +108,6 @@ export const FIRST_STEPS: readonly ScriptStep[] = [
   },
   {
     text: "Run the store tests again, and see what changed since the last commit.",
-    calls: [test("store"), bash("git status --short")],
+    calls: [test("store"), bashCall("git status --short")],
   },
 ];

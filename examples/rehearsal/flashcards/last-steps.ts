@@ -1,6 +1,6 @@
 /** The script's last part: command line, web page, trying it out, documentation. */
 import {
-  bash,
+  bashCall,
   edit,
   failing,
   grep,
@@ -10,7 +10,7 @@ import {
   withProcess,
   type ScriptStep,
 } from "../script-step.ts";
-import { NO_ORIGIN_CHECK, ORIGIN_NOT_ASKED, put, putFlawed, test, todo } from "./app-files.ts";
+import { NO_ORIGIN_CHECK, ORIGIN_NOT_ASKED, put, putFlawed, test, todoCall } from "./app-files.ts";
 
 const CHECK_LINES = NO_ORIGIN_CHECK.right.trimEnd().split("\n");
 
@@ -88,8 +88,8 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   {
     text: "Good. I'll commit both ways to use it.",
     calls: [
-      todo(8),
-      bash('git add -A && git commit -qm "Add the command line and the web page" && git log --oneline'),
+      todoCall(8),
+      bashCall('git add -A && git commit -qm "Add the command line and the web page" && git log --oneline'),
     ],
   },
   {
@@ -112,7 +112,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   },
   {
     text: "Five cards are due. What did the server print?",
-    calls: [withProcess("bash_output"), bash("head -n 30 /tmp/demo.json")],
+    calls: [withProcess("bash_output"), bashCall("head -n 30 /tmp/demo.json")],
   },
   { text: "The page works, so I'll stop the server.", calls: [withProcess("kill_process")] },
   {
@@ -130,7 +130,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   {
     text: "The same review at the prompt, with answers from a pipe.",
     calls: [
-      bash(
+      bashCall(
         "export RECALL_FILE=/tmp/demo.json; printf '\\n3\\n\\n1\\n\\nu\\n\\n4\\nq\\n' | node bin/recall.js review && node bin/recall.js stats",
       ),
     ],
@@ -138,7 +138,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   {
     text: "Now rule-based cards from a text, and the queries.",
     calls: [
-      bash(
+      bashCall(
         "export RECALL_FILE=/tmp/demo.json; node bin/recall.js generate examples/photosynthesis.txt --deck Biology --yes && " +
           'node bin/recall.js list tag:generated && node bin/recall.js list "deck:spanish -tag:verb"',
       ),
@@ -147,7 +147,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   {
     text: "What happens with wrong usage, or with a damaged file?",
     calls: [
-      bash(
+      bashCall(
         "node bin/recall.js fly; echo \"exit $?\"; echo '{' > /tmp/broken.json; " +
           'RECALL_FILE=/tmp/broken.json node bin/recall.js list; echo "exit $?"; cat /tmp/broken.json',
       ),
@@ -179,17 +179,17 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   { text: "Do the command-line tests accept that?", calls: [failing(test("cli"))] },
   {
     text: "They pin the line's format, which other programs may parse. The tests are right: I'll revert the change.",
-    calls: [bash("git checkout -- src/commands.js && git status --short")],
+    calls: [bashCall("git checkout -- src/commands.js && git status --short")],
     resolved: "A nicer card line broke the pinned output format: reverted.",
   },
   {
     text: "Two checks with other tools, if a package registry is reachable: one from npm for the sources, one from pip for the file of cards.",
     calls: [
-      bash(
+      bashCall(
         `${installed("npm install --prefix /tmp/npm --no-audit --no-fund --fetch-retries 0 --fetch-timeout 10000 acorn@8")} && ` +
           'for file in $(git ls-files "*.js"); do /tmp/npm/node_modules/.bin/acorn --module --ecma2022 --allow-hash-bang --silent "$file" || exit 1; done && echo "acorn reads every file"',
       ),
-      bash(
+      bashCall(
         `${installed("{ python3 -m venv /tmp/pip && /tmp/pip/bin/pip install -q --retries 0 --timeout 10 fastjsonschema; }")} && ` +
           `/tmp/pip/bin/python -c '${CHECK_CARDS}'`,
       ),
@@ -202,7 +202,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   {
     text: "Check that the files in the README's table exist.",
     calls: [
-      bash("grep -o 'src/[a-z0-9-]*\\.js' README.md | sort -u | xargs ls -l"),
+      bashCall("grep -o 'src/[a-z0-9-]*\\.js' README.md | sort -u | xargs ls -l"),
       { name: "glob_files", input: { pattern: "**/*.js" } },
       list("src"),
     ],
@@ -210,17 +210,17 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   {
     text: "Run all tests as the README says, and count the lines.",
     calls: [
-      bash(
+      bashCall(
         'node --test > /tmp/test.log 2>&1; code=$?; tail -n 9 /tmp/test.log; echo "exit $code"; exit $code',
       ),
-      bash("wc -l src/*.js src/generator/*.js bin/*.js test/*.js | tail -n 1"),
+      bashCall("wc -l src/*.js src/generator/*.js bin/*.js test/*.js | tail -n 1"),
     ],
   },
   {
     text: "Everything passes. Time for the last commit.",
     calls: [
-      todo(10),
-      bash('git add -A && git commit -qm "Add the README" && git log --oneline && git status --short'),
+      todoCall(10),
+      bashCall('git add -A && git commit -qm "Add the README" && git log --oneline && git status --short'),
     ],
   },
 ];

@@ -1,5 +1,5 @@
 /** The script's second part: sessions, CSV, statistics, the card generator. */
-import { bash, edit, failing, grep, patch, read, type ScriptStep } from "../script-step.ts";
+import { bashCall, edit, failing, grep, patch, read, type ScriptStep } from "../script-step.ts";
 import {
   NEW_CARDS_NOT_COUNTED,
   NO_DOUBLED_QUOTE,
@@ -7,7 +7,7 @@ import {
   putFlawed,
   STREAK_ENDS_AT_MIDNIGHT,
   test,
-  todo,
+  todoCall,
 } from "./app-files.ts";
 
 export const MIDDLE_STEPS: readonly ScriptStep[] = [
@@ -40,10 +40,12 @@ export const MIDDLE_STEPS: readonly ScriptStep[] = [
     resolved:
       "A second session exceeded the daily limit of new cards: planSession counts the first answers of the day.",
   },
-  { text: "Run all tests so far.", calls: [bash("node --test")] },
+  { text: "Run all tests so far.", calls: [bashCall("node --test")] },
   {
     text: "All green. I'll commit the sessions and the store.",
-    calls: [bash('git add -A && git commit -qm "Add the store and review sessions" && git log --oneline')],
+    calls: [
+      bashCall('git add -A && git commit -qm "Add the store and review sessions" && git log --oneline'),
+    ],
   },
   {
     text: "Import needs a CSV reader that follows RFC 4180, with tests for the edge cases.",
@@ -73,7 +75,7 @@ export const MIDDLE_STEPS: readonly ScriptStep[] = [
   { text: "Tests for import and export.", calls: [put("test/transfer.test.js")] },
   {
     text: "Run them, and check the example's line endings byte by byte.",
-    calls: [test("transfer"), bash("head -c 120 examples/spanish.csv | od -c | head -n 8")],
+    calls: [test("transfer"), bashCall("head -c 120 examples/spanish.csv | od -c | head -n 8")],
   },
   {
     text: "Statistics: counts by state, retention, streak and forecast, and their text output for a terminal.",
@@ -91,8 +93,8 @@ export const MIDDLE_STEPS: readonly ScriptStep[] = [
   {
     text: "They pass. I'll update the plan and commit.",
     calls: [
-      todo(6),
-      bash('git add -A && git commit -qm "Add CSV and statistics" && git show --stat --oneline'),
+      todoCall(6),
+      bashCall('git add -A && git commit -qm "Add CSV and statistics" && git show --stat --oneline'),
     ],
   },
   {

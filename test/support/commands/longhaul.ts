@@ -1,7 +1,7 @@
 /** The real program, as a person or a script starts it. */
 import { Client, Connection } from "@temporalio/client";
 import { inject, onTestFinished } from "vitest";
-import { findSession } from "../../../activities/store/reading.ts";
+import { findSessionRow } from "../../../activities/store/reading.ts";
 import { resolveConfig } from "../../../client/config/config.ts";
 import { openServices, type Services } from "../../../client/connect/connection.ts";
 import { readStatus } from "../../../client/sessions/session-status.ts";
@@ -82,7 +82,7 @@ export function untilStatus(
   fits: (status: SessionStatusDocument) => boolean,
 ): Promise<SessionStatusDocument> {
   const look = async (services: Services) => {
-    const row = await findSession(services.store.db, id);
+    const row = await findSessionRow(services.store.db, id);
     const status = row && (await readStatus(services, row));
     return status !== undefined && fits(status) && status;
   };

@@ -1,7 +1,7 @@
 /** The requirements' spellings of settings, in addition to the documented ones (requirement D2). */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { SPELLINGS, parseConfigFile, placeOf } from "../../../client/config/config-file.ts";
+import { SPELLINGS, parseConfigFile, settingPlace } from "../../../client/config/config-file.ts";
 import { budgetOf, runPolicyOf } from "../../../activities/config/run-policy.ts";
 import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
 
@@ -94,7 +94,7 @@ describe("each second spelling", () => {
   });
 
   it.each(paths)("is found by its documented name: $from", ({ named, to }) => {
-    expect(placeOf("longhaul.yaml", `# mine\n${blockOf(named, ["- 1"])}`, to)).toBe(
+    expect(settingPlace("longhaul.yaml", `# mine\n${blockOf(named, ["- 1"])}`, to)).toBe(
       `longhaul.yaml:${named.length + 1}:${(named.length - 1) * 2 + 1}`,
     );
   });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { missingServiceOf } from "../../../client/connect/missing-service.ts";
-import { failureOf } from "../../../client/serve/http.ts";
+import { httpFailure } from "../../../client/serve/http.ts";
 import { cannotListen } from "../../../client/serve/local-server.ts";
 
 test.each([
@@ -10,13 +10,13 @@ test.each([
 ])("a connection that Postgres' driver lost without a code is a missing service: %s", (words) => {
   const error = new Error("Failed query: select", { cause: new Error(words) });
   expect(missingServiceOf(error)).toMatchObject({ exitCode: 4, message: `A connection was lost: ${words}` });
-  expect(failureOf(error).status).toBe(503);
+  expect(httpFailure(error).status).toBe(503);
 });
 
 test("an unforeseen error stays as it is", () => {
   const error = new Error("Failed query: select", { cause: new Error("division by zero") });
   expect(missingServiceOf(error)).toBeUndefined();
-  expect(failureOf(error).status).toBe(500);
+  expect(httpFailure(error).status).toBe(500);
 });
 
 test("a network error is said in words, with the system's code", () => {

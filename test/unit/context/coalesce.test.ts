@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { coalesce } from "../../../activities/transcript/coalesce.ts";
-import { MAX_GUIDANCE_CHARS, refusalOf } from "../../../activities/contract/guidance.ts";
+import { MAX_GUIDANCE_CHARS, partsRefusal } from "../../../activities/contract/guidance.ts";
 import type { UserPart } from "../../../activities/contract/message.ts";
 
 const text = (value: string): UserPart => ({ type: "text", text: value });
@@ -47,14 +47,14 @@ describe("coalesce", () => {
   });
 
   it("refuses empty text with a reason, but not a file alone [case 19]", () => {
-    expect(refusalOf([])).toMatch(/empty/);
-    expect(refusalOf([text(" \n")])).toMatch(/empty/);
-    expect(refusalOf([image])).toBeUndefined();
-    expect(refusalOf([text("go")])).toBeUndefined();
+    expect(partsRefusal([])).toMatch(/empty/);
+    expect(partsRefusal([text(" \n")])).toMatch(/empty/);
+    expect(partsRefusal([image])).toBeUndefined();
+    expect(partsRefusal([text("go")])).toBeUndefined();
   });
 
   it("refuses more than 1 Mi characters, with a remedy", () => {
-    expect(refusalOf([text("x".repeat(MAX_GUIDANCE_CHARS))])).toBeUndefined();
-    expect(refusalOf([text("x".repeat(MAX_GUIDANCE_CHARS)), text("y")])).toMatch(/1048577.*file/);
+    expect(partsRefusal([text("x".repeat(MAX_GUIDANCE_CHARS))])).toBeUndefined();
+    expect(partsRefusal([text("x".repeat(MAX_GUIDANCE_CHARS)), text("y")])).toMatch(/1048577.*file/);
   });
 });

@@ -3,7 +3,7 @@ import { compact } from "../../../activities/compaction/compact.ts";
 import type { CompactionInput } from "../../../activities/compaction/compaction.ts";
 import { budgetFor } from "../../../activities/config/budget.ts";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
-import { textOf } from "../../../activities/compaction/session-facts.ts";
+import { messageText } from "../../../activities/compaction/session-facts.ts";
 import { parseSections, SECTIONS } from "../../../activities/compaction/summary-document.ts";
 import { estimateText } from "../../../activities/text/tokens.ts";
 import { buildView } from "../../../activities/transcript/view.ts";
@@ -32,7 +32,13 @@ async function round(
   const done = compacted(await compact("threshold-rounds", roundOf(rows, number, extra), summarise));
   const view = afterRound(rows, done, number);
   const summary = view.find((row) => row.kind === "summary");
-  return { ...done, requests, prompt: requests[0]?.text ?? "", view, shown: summary ? textOf(summary) : "" };
+  return {
+    ...done,
+    requests,
+    prompt: requests[0]?.text ?? "",
+    view,
+    shown: summary ? messageText(summary) : "",
+  };
 }
 
 /** The view, grown by these messages. */
@@ -77,8 +83,8 @@ describe("threshold-rounds", () => {
     const [summary, ...more] = rows.filter((row) => row.kind === "summary");
     expect(more).toEqual([]);
     for (const number of [1, 2, 3]) {
-      expect(textOf(summary!)).toContain(`FACT-${number}`);
-      expect(textOf(summary!)).toContain(`| src/part-${number}.ts | written |`);
+      expect(messageText(summary!)).toContain(`FACT-${number}`);
+      expect(messageText(summary!)).toContain(`| src/part-${number}.ts | written |`);
     }
     expect(prompts[1]).toContain("(Compaction Round 1)");
     expect(prompts[2]).toContain("(Compaction Round 2)");

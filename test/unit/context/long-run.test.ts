@@ -3,7 +3,7 @@ import { compact } from "../../../activities/compaction/compact.ts";
 import { tokensOf } from "../../../activities/transcript/boundary.ts";
 import { budgetFor } from "../../../activities/config/budget.ts";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
-import { textOf } from "../../../activities/compaction/session-facts.ts";
+import { messageText } from "../../../activities/compaction/session-facts.ts";
 import { lostFrom } from "../../../activities/compaction/summary-check.ts";
 import { parseFiles, parseSections } from "../../../activities/compaction/summary-document.ts";
 import { buildView } from "../../../activities/transcript/view.ts";
@@ -96,6 +96,6 @@ it.each([
     }
     console.log(`${writer}, ${window} tokens: ${round} rounds, last summary ${last?.length} characters`);
     expect(round).toBeGreaterThanOrEqual(3);
-    expect(textOf(rows[0]!)).toBe("Build the importer. Keep every rule.");
+    expect(messageText(rows[0]!)).toBe("Build the importer. Keep every rule.");
   },
 );

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { changedPaths, mergeFile, type FileState } from "../../../activities/delegates/delegate-files.ts";
+import { changedPaths, mergeFile, type FileVersion } from "../../../activities/delegates/delegate-files.ts";
 import type { ManifestEntry } from "../../../activities/store/workspace-manifest.ts";
 
-const state = (hash: string, mode: number | undefined = 0o644): FileState => ({ hash, mode });
+const state = (hash: string, mode: number | undefined = 0o644): FileVersion => ({ hash, mode });
 
-it.each<[string, FileState, FileState, FileState, string]>([
+it.each<[string, FileVersion, FileVersion, FileVersion, string]>([
   ["is applied if the parent has it unchanged", state("a"), state("b"), state("a"), "take"],
   ["is applied if it is new", undefined, state("b"), undefined, "take"],
   ["is removed if the parent has it unchanged", state("a"), undefined, state("a"), "take"],

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { fetchSubmodule } from "../../../activities/git/fetch-parts.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { refusedRemote } from "../../../activities/git/remote.ts";
-import { isNamed, type Named } from "../../../activities/config/repository-place.ts";
+import { isNamed, type NamedRepositories } from "../../../activities/config/repository-place.ts";
 import { isSafePath, readEntries, resolveUrl } from "../../../activities/git/submodules.ts";
 import { makeRemote, serveGit } from "../../support/remotes.ts";
 import { isPublicAddress } from "../../../activities/config/addresses.ts";
@@ -54,7 +54,7 @@ describe("an address in a repository", () => {
   const access = gitAccessOf({ LONGHAUL_GIT_TOKEN: "all", LONGHAUL_GIT_TOKEN_10_0_0_7: "own" });
   const url = "https://192.168.1.5/acme/app.git";
   const also = ["10.0.0.7/lib", "192.168.1.5/acme/*", "192.168.1.5:8443/acme/*"];
-  const why = (address: string, named: Named = { url }) => refusedRemote(named, address);
+  const why = (address: string, named: NamedRepositories = { url }) => refusedRemote(named, address);
 
   it.each([
     "ext::sh -c id",

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
-import { WrittenCall } from "../../../activities/step/chunk-writer.ts";
+import { StreamedCall } from "../../../activities/step/chunk-writer.ts";
 
 const SECRET = "sk-live-0123456789abcdef0123456789abcdef";
 
 function announced(pieces: readonly string[], secrets: readonly string[] = []) {
-  const call = new WrittenCall("write_file", createSanitizer(secrets));
+  const call = new StreamedCall("write_file", createSanitizer(secrets));
   const chunks = [...pieces.flatMap((piece) => call.push(piece)), ...call.end()];
   return {
     names: chunks.filter(({ chunkType }) => chunkType === "tool-name").map(({ text }) => text),

@@ -3,7 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { addressForRole, placeOf, readPostgresAddress } from "../../../activities/store/postgres-address.ts";
+import {
+  addressForRole,
+  listenAddressOf,
+  readPostgresAddress,
+} from "../../../activities/store/postgres-address.ts";
 
 const read = (url: string, environment: Record<string, string> = {}) => readPostgresAddress(url, environment);
 
@@ -186,6 +190,6 @@ it("waits for as long as connect_timeout says", () => {
 });
 
 it("says where the server listens", () => {
-  expect(placeOf(read("postgres://h:1/d"))).toEqual({ host: "h", port: 1 });
-  expect(placeOf(read("postgres:///d?host=/run/pg&port=5"))).toEqual({ path: "/run/pg/.s.PGSQL.5" });
+  expect(listenAddressOf(read("postgres://h:1/d"))).toEqual({ host: "h", port: 1 });
+  expect(listenAddressOf(read("postgres:///d?host=/run/pg&port=5"))).toEqual({ path: "/run/pg/.s.PGSQL.5" });
 });

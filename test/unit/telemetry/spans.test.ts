@@ -1,9 +1,14 @@
 /** What a viewer of traces makes of a span: names and forms as the conventions for generative AI have them. */
 import { expect, test } from "vitest";
-import { chatSpan, runSpan, withTexts, type Place } from "../../../activities/runtime/telemetry/spans.ts";
+import {
+  chatSpan,
+  runSpan,
+  withTexts,
+  type SpanOrigin,
+} from "../../../activities/runtime/telemetry/spans.ts";
 import type { ModelCallRow } from "../../../activities/store/model-calls.ts";
 
-const at: Place = {
+const at: SpanOrigin = {
   trace: { traceId: "0".repeat(32), rootId: "1".repeat(16) },
   session: { id: "s", epoch: 1 },
   runId: "r",

@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bytesOf, idOf, itemsOf, MAX_ITEM_BYTES, partsOf } from "../../../activities/contract/guidance.ts";
-import { createInbox, firstOf, latestIds } from "../../../workflows/inbox.ts";
+import {
+  guidanceBytes,
+  idOf,
+  itemsOf,
+  MAX_ITEM_BYTES,
+  partsOf,
+} from "../../../activities/contract/guidance.ts";
+import { createInbox, oldestGuidance, latestIds } from "../../../workflows/inbox.ts";
 
 const AT = "2026-11-21T12:00:00.000Z";
 const words = (items: ReturnType<typeof itemsOf>) =>
@@ -52,7 +58,7 @@ describe("a person's message", () => {
       type: "text",
       text: "[899980 more parts could not be read and were left out.]",
     });
-    expect(bytesOf(itemsOf("a", parts, AT))).toBeLessThan(MAX_ITEM_BYTES);
+    expect(guidanceBytes(itemsOf("a", parts, AT))).toBeLessThan(MAX_ITEM_BYTES);
   });
 
   it("is cleaned in every field with text: texts, ids, names, media types", () => {
@@ -117,7 +123,7 @@ describe("a person's message", () => {
         for (const item of items) {
           const bytes = Buffer.byteLength(JSON.stringify(item));
           expect(bytes).toBeLessThanOrEqual(MAX_ITEM_BYTES + 200);
-          expect(bytes).toBeLessThanOrEqual(bytesOf([item]) + 60);
+          expect(bytes).toBeLessThanOrEqual(guidanceBytes([item]) + 60);
         }
       }),
       { numRuns: 25 },
@@ -147,7 +153,7 @@ describe("items taken from the inbox", () => {
         0,
         queue.map((item) => item.id),
       );
-      const shown = firstOf(inbox);
+      const shown = oldestGuidance(inbox);
       expect(shown).toEqual(queue.slice(0, shown.length));
       expect(shown.length).toBeGreaterThan(0);
       expect(Buffer.byteLength(JSON.stringify(shown))).toBeLessThan(32_000);

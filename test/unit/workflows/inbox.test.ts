@@ -7,7 +7,7 @@ import {
   drain,
   MAX_QUEUE_BYTES,
   MAX_WAITING,
-  refusal,
+  messageRefusal,
   tooMuch,
   waiting,
 } from "../../../workflows/inbox.ts";
@@ -34,9 +34,9 @@ describe("the inbox", () => {
 
   it("refuses an update that is empty or exceeds the limit, but not a known id", () => {
     const inbox = createInbox([], MAX_WAITING, ["known"]);
-    expect(refusal(inbox, { text: "one more" })).toContain(String(MAX_WAITING));
-    expect(refusal(inbox, { id: "known", text: "again" })).toBeUndefined();
-    expect(refusal(createInbox([], 0, []), { text: "  " })).toBeDefined();
+    expect(messageRefusal(inbox, { text: "one more" })).toContain(String(MAX_WAITING));
+    expect(messageRefusal(inbox, { id: "known", text: "again" })).toBeUndefined();
+    expect(messageRefusal(createInbox([], 0, []), { text: "  " })).toBeDefined();
   });
 
   it("splits a long list into bounded ones, in order and without loss", () => {
