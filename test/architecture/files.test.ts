@@ -1,7 +1,8 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { project, sources } from "./sources.ts";
+import { parse } from "yaml";
+import { project, sources, textOf } from "./sources.ts";
 
 const MAX_LINES = 400;
 
@@ -46,6 +47,20 @@ test("the commands that people and machines start are executable", () => {
   for (const path of ["scripts/longhaul.mjs", ".ci/run"]) {
     expect(statSync(join(project, path)).mode & 0o111, path).not.toBe(0);
   }
+});
+
+test("GitHub's workflow runs what every build machine runs, with the Node that package.json asks for", () => {
+  const { jobs } = parse(textOf(".github/workflows/ci.yml")) as {
+    readonly jobs: { readonly test: { readonly steps: readonly Readonly<Record<string, unknown>>[] } };
+  };
+  expect(jobs.test.steps).toEqual([
+    { uses: expect.stringMatching(/^actions\/checkout@v\d+$/) },
+    {
+      uses: expect.stringMatching(/^actions\/setup-node@v\d+$/),
+      with: { "node-version-file": "package.json" },
+    },
+    { run: ".ci/run" },
+  ]);
 });
 
 test("no file's place is read from the text of a URL, where a blank is %20", () => {
