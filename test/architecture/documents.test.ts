@@ -5,6 +5,8 @@ import { project, sources, textOf } from "./sources.ts";
 
 const MAX_AGENTS_LINES = 60;
 const MAX_README_LINES = 150;
+const MAX_TOUR_LINES = 60;
+const MAX_TERMS = 10;
 
 test(`the README has at most ${MAX_README_LINES} lines`, () => {
   expect(textOf("README.md").split("\n").length).toBeLessThanOrEqual(MAX_README_LINES);
@@ -69,6 +71,14 @@ test("ARCHITECTURE.md says what each room is for", () => {
   );
   expect(new Set(rooms).size).toBeGreaterThan(20);
   expect([...new Set(rooms)].filter((room) => !text.includes(`\`${room}/`))).toEqual([]);
+});
+
+test(`the code tour has at most ${MAX_TOUR_LINES} lines, and ARCHITECTURE.md at most ${MAX_TERMS} terms`, () => {
+  expect(textOf("docs/code-tour.md").split("\n").length - 1).toBeLessThanOrEqual(MAX_TOUR_LINES);
+  const [words = ""] = textOf("ARCHITECTURE.md").match(/(?<=\n## Words\n)[^]*?(?=\n## )/) ?? [];
+  const rows = words.match(/^\| (?!word |-)/gm) ?? [];
+  expect(rows.length).toBeGreaterThan(5);
+  expect(rows.length).toBeLessThanOrEqual(MAX_TERMS);
 });
 
 test(`AGENTS.md has at most ${MAX_AGENTS_LINES} lines`, () => {
