@@ -36,7 +36,7 @@ export function temporalConnection(address?: string): TemporalConnection {
   };
 }
 
-/** Of `host:port`, `[::1]:port` or a URL; the host without brackets. Pure. */
+/** Of `host:port`, `[::1]:port` or a URL; the host without brackets. */
 export function hostAndPort(address: string): { readonly host: string; readonly port: number | undefined } {
   const plain = address.replace(/^[a-z]+:\/\//i, "").replace(/\/.*$/, "");
   const [, bracketed, name, port] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(plain) ?? [];

@@ -117,7 +117,7 @@ const POSTGRES_FIX = "Correct DATABASE_URL, or unset it and `npm start` brings u
 /** A client's identity. Postgres reports its backend's process; a pooler reports its own number. */
 type Known = Pick<pg.ClientBase, "query"> & { readonly processID?: number | null };
 
-/** How often two clients are compared: a pooler may happen to give one the same connection again. Source: ours. */
+/** How often two clients are compared. Chosen by judgement: a pooler hardly gives one the same connection so often by chance. */
 const ROUNDS = 5;
 
 /** @param address of the server, without a password. @throws ServiceMissing if a pooler lends its connections for a transaction only */

@@ -1,6 +1,6 @@
 /**
  * Where a run that a reset made comes from, and how far its line had come: read from its history, whose first part is a copy. Not
- * from the activity that writes first: that one may run beside others, and its input is as old as its event. Pure.
+ * from the activity that writes first: that one may run beside others, and its input is as old as its event.
  */
 import { defaultPayloadConverter, type Payload } from "@temporalio/common";
 import type { History } from "@temporalio/common/lib/proto-utils.js";

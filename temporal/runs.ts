@@ -99,7 +99,7 @@ export function isNotFound(error: unknown): boolean {
 
 /** The server's own limit. */
 const PAGE_SIZE = 1_000;
-/** Timeout for all pages. Source: ours; 10,000 sessions are ten pages. */
+/** Timeout for all pages. Chosen: 10,000 sessions are ten pages. */
 const LIST_MS = 30_000;
 
 export interface ListedRun {

@@ -99,7 +99,7 @@ export interface WorkerConfig {
   readonly queues: TaskQueues;
   /**
    * How long a call may wait for the queue of the host that has its sandbox, in ms, before the host counts as lost and
-   * another host creates a new sandbox. Longer than a host's worker is away during a deploy. Source: survey of durable engines, D18.
+   * another host creates a new sandbox. Longer than a host's worker is away during a deploy.
    */
   readonly hostTimeoutMs: number;
   readonly activitySlots: number;

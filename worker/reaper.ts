@@ -152,9 +152,9 @@ async function endLeftSessions(options: RoundOptions): Promise<void> {
     await apart(options, id, async () => void (await cancelIfOver(options, id)));
 }
 
-/** Source: ours; each is replayed by a worker if it is not in its cache. */
+/** Each is replayed by a worker if it is not in its cache. Chosen by judgement: it bounds the replays of a round. */
 const MAX_ASKED = 50;
-/** Of those that did not answer an earlier round, each of which may take its whole time limit. Source: ours. */
+/** Of those that did not answer an earlier round. Chosen by judgement: each may take its whole time limit. */
 const MAX_SILENT = 5;
 
 /**

@@ -18,9 +18,9 @@ import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
 import { findSession } from "../activities/store/sessions.ts";
 import { withSandboxLock } from "../activities/store/session-locks.ts";
 
-/** Sessions per round: 7,200 a day with a round every 10 minutes, and no long transaction. Source: ours. */
+/** Sessions per round. Chosen: 7,200 a day with a round every 10 minutes, and no long transaction. */
 const MAX_SESSIONS = 50;
-/** So many failures in a row may mean that Temporal is away: the next round goes on behind them. Source: ours. */
+/** So many failures in a row may mean that Temporal is away: the next round goes on behind them. Chosen: as many as a round has. */
 const MAX_FAILURES = 50;
 /** How many of the oldest sessions the next round passes over. */
 const passedOver = new WeakMap<Store, number>();

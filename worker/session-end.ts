@@ -20,7 +20,7 @@ interface Stores {
 
 /**
  * How long a session is left alone after its row last changed: one that is being started has no run yet, and one that has just
- * ended still sends its notice. Source: ours; starts take seconds, a notice 30 s at most.
+ * ended still sends its notice. Chosen: starts take seconds, a notice 30 s at most.
  */
 const GRACE_MS = { begun: 60_000, notBegun: 10 * 60_000 };
 

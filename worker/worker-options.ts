@@ -1,4 +1,4 @@
-/** Which queues this process serves, and how. Pure. */
+/** Which queues this process serves, and how. */
 import { randomInt } from "node:crypto";
 import { hostname } from "node:os";
 import type {

@@ -1,4 +1,4 @@
-/** What a run holds in memory: numbers, ids and the queue. Everything else is in Postgres. Pure. */
+/** What a run holds in memory: numbers, ids and the queue. Everything else is in Postgres. */
 import type { ToolFacts } from "../activities/contract/calls.ts";
 import type {
   CallFacts,

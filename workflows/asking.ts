@@ -1,4 +1,4 @@
-/** The questions that a step's calls ask of people, as the run holds them. None is open at a step boundary. Pure. */
+/** The questions that a step's calls ask of people, as the run holds them. None is open at a step boundary. */
 import type { CallFacts } from "../activities/contract/activities.ts";
 import type { OpenBudget } from "../activities/contract/limits.ts";
 import type { QuestionFacts, Settlement } from "../activities/contract/questions.ts";

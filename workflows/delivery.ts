@@ -4,7 +4,7 @@ import { showDetails, type Run } from "./run.ts";
 import { openSandbox, performOnHost } from "./sandbox.ts";
 import { messageOf, wasStopped, type Outcome } from "./outcome.ts";
 
-/** The shortest time between two pushes of a working session. Source: ours: a branch that is a minute behind loses little. */
+/** The shortest time between two pushes of a working session. Chosen: a branch that is a minute behind loses little. */
 const PUSH_EVERY_MS = 60_000;
 
 /** Puts the repository's files into the sandbox, if that was not done yet. */

@@ -42,7 +42,7 @@ const MAX_UNDO_REQUESTS = 10;
 /** The longest text with which a person says what a summary should focus on. */
 const MAX_FOCUS_CHARS = 2_000;
 
-/** Source: ours; as long as our own longest remark. */
+/** Chosen: as long as our own longest remark. */
 const MAX_REMARK_CHARS = 500;
 
 type Take = (message: unknown) => boolean;

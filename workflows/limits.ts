@@ -61,7 +61,7 @@ function raise(run: Run, limit: BudgetLimit, of: number): true {
   return true;
 }
 
-/** The largest share of the time that the wrap-up may take. Source: ours. */
+/** The largest share of the time that the wrap-up may take. Chosen by judgement: the work keeps three quarters. */
 const MAX_WRAP_UP_SHARE = 1 / 4;
 
 /** Starts the run's clock, if it has one. It continues in the runs that continue this one as new. */
@@ -86,7 +86,7 @@ export function watchDeadline(run: Run, { deadline }: RunPolicy): void {
   });
 }
 
-/** For all waits in a row. Source: ours; the longest limits of subscriptions are weekly. */
+/** For all waits in a row. Chosen: the longest limits of subscriptions are weekly. */
 const MAX_WAIT_MS = 7 * 86_400_000;
 /** Sessions that wait for the same moment do not all ask at once. */
 const SPREAD_MS = 2_000;

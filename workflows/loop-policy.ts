@@ -1,4 +1,4 @@
-/** The loop's decisions, made from its numbers. Pure. */
+/** The loop's decisions, made from its numbers. */
 import { prunesFirst } from "../activities/contract/budget.ts";
 import { CUT_NOTE, emptyNote, mismatchNote, wroteCallNote } from "./stuck.ts";
 import type {
@@ -65,7 +65,7 @@ export function fitsNow(state: AgentState, policy: RunPolicy): boolean {
   return nextRequest(state) < triggerTokens(state, policy);
 }
 
-/** Steps without a compaction after several that gained nothing. Source: ours, at most one compaction in ten steps. */
+/** Steps without a compaction after several that gained nothing. Chosen: at most one compaction in ten steps. */
 const PAUSE_STEPS = 20;
 
 /**

@@ -1,4 +1,4 @@
-/** What a person sees of a run in the Web UI. Pure. */
+/** What a person sees of a run in the Web UI. */
 import type { SessionStatus } from "../activities/contract/activities.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { amountLike } from "../activities/contract/limits.ts";

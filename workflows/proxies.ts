@@ -11,9 +11,9 @@ import type { RunPolicy } from "../activities/contract/run-policy.ts";
 /** After this a missing worker is noticed. Source: requirement 7.1. */
 const HEARTBEAT_TIMEOUT_MS = 30_000;
 const MINUTE_MS = 60_000;
-/** For runs whose policy has no value. Source: survey of durable engines, D18 (60-120 s). */
+/** For runs whose policy has no value. Chosen: longer than a host's worker is away during a deploy. */
 const HOST_TIMEOUT_MS = 90_000;
-/** Web UI and server take 400 bytes with quotes; cut well below on a code point. Source: survey of command lines, X8. */
+/** Cut on a code point, well below the 400 bytes, with quotes, that Web UI and server take. Source: Temporal's documentation. */
 const MAX_SUMMARY_CHARS = 90;
 const MAX_SUMMARY_BYTES = 280;
 
@@ -28,7 +28,7 @@ const DAY_ATTEMPTS = 1_440;
 
 /**
  * Attempts that find their model's rate limits used up may wait as long as necessary: the activities themselves count the other
- * attempts, and end after the number they are given. Source: ours, more than a week of the shortest long wait.
+ * attempts, and end after the number they are given. Chosen: more than a week of the shortest long wait.
  */
 const WAITING_ATTEMPTS = 100_000;
 
@@ -124,7 +124,7 @@ const activities = proxyActivities<AgentActivities>(OPEN_SESSION_OPTIONS);
 
 export const { openSession } = activities;
 
-/** Shorter than a session's: nothing else detects a lost worker of a batch. Source: ours. */
+/** Shorter than a session's: nothing else detects a lost worker of a batch. Chosen by judgement: it bounds how long one stands still. */
 const BATCH_HEARTBEAT_TIMEOUT_MS = 10_000;
 
 /** One activity reads and writes the files of as many sessions as may run at once. */

@@ -122,7 +122,7 @@ async function ask(
 const asksFor = ({ about }: RunToolInput) =>
   about === "egress" ? "asks for the network" : "asks for approval";
 
-/** How long the end of a run waits for its notice. Source: ours, five attempts. */
+/** How long the end of a run waits for its notice. Chosen: five attempts. */
 const NOTICE_MS = 30_000;
 
 /** Runs in the background; only the end of a run waits for it, and only for a while. */

@@ -112,7 +112,7 @@ export function interrupt(run: Run): void {
   run.scope?.cancel();
 }
 
-/** Source: ours; the databases that clusters keep search attributes in take 255. */
+/** Chosen: the databases that clusters keep search attributes in take 255. */
 const MAX_MODEL_CHARS = 200;
 
 /** Each upsert costs an event, so only when the session's status changes. */

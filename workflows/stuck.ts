@@ -7,10 +7,10 @@ import type { CallFacts } from "../activities/contract/activities.ts";
 
 /** Source: OpenHands, four equal pairs of call and result. */
 const REPEATS = 4;
-/** Longer circles are of at most so many kinds of calls, and count once they could have gone round three times. Source: ours. */
+/** Longer circles are of at most so many kinds of calls. Chosen by judgement: they count once they could have gone round three times. */
 const KINDS = 4;
 const CIRCLE = KINDS * 3;
-/** A call that takes at least this long is a wait. Source: ours: `sleep 1` is one, and reading, editing and searching take less. */
+/** A call that takes at least this long is a wait. Chosen: `sleep 1` is one, and reading, editing and searching take less. */
 const PAUSE_MS = 1_000;
 
 /** The warning. */

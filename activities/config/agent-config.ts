@@ -132,7 +132,7 @@ export const USUAL_WAITS = { connectMs: 30_000, firstTokenMs: 180_000 } as const
 const limitsConfigSchema = z.strictObject({
   /** Source: requirements, default 50; long tasks need more, so the product's default is 500. */
   maxSteps: z.number().int().positive().default(500),
-  /** Continue as new after this many events; the server itself suggests it at 4,096. Source: survey of durable engines, 1b. */
+  /** Continue as new after this many events; Temporal itself suggests it at 4,096. */
   maxHistoryEvents: z.number().int().min(50).default(3_000),
   modelTimeout: timerMs.default(600_000),
   connectTimeout: timerMs.default(USUAL_WAITS.connectMs),
@@ -152,8 +152,8 @@ const limitsConfigSchema = z.strictObject({
   /** How long a run may take, in ms, waiting included; then it ends after a last answer. Default: no limit. */
   deadline: z.number().int().min(MIN_DEADLINE_MS).max(MAX_WAIT_MS).optional(),
   /**
-   * How long before the deadline the last answer is requested, in ms; at most a quarter of the deadline. Source:
-   * ours, two minutes.
+   * How long before the deadline the last answer is requested, in ms; at most a quarter of the deadline. Chosen by
+   * judgement: time for one answer.
    */
   wrapUp: waitMs.default(120_000),
   /** How long a fallback model is used before the session's own is asked again, in ms. Chosen: ten minutes. */
@@ -179,7 +179,7 @@ const contextConfigSchema = z.strictObject({
       keepRatio: z.number().min(0.05).max(0.9).optional(),
       /** Messages after the task that middle removal keeps at the beginning. Default 4. */
       headMessages: z.number().int().min(0).max(MAX_HEAD_MESSAGES).optional(),
-      /** The user's newest turns that stay instead of `keepMessages`, as far as the tail's tokens allow. Source: D2, 2. */
+      /** The user's newest turns that stay instead of `keepMessages`, as far as the tail's tokens allow. Source: requirement D2. */
       preserveLastNTurns: z.number().int().min(0).optional(),
       /** Tokens of the newest tool results that are never hidden. Source: requirement D2, 40,000. */
       pruneProtect: z.number().int().min(0).optional(),
@@ -208,7 +208,7 @@ const instructionsSchema = z.strictObject({
   files: z.array(fileName).default(["AGENTS.md"]),
   /** Instructions of subfolders are shown when the agent first works there. */
   nested: z.boolean().default(true),
-  /** Size limit of the workspace folder's own instructions. Source: survey of command lines, 1. */
+  /** Size limit of the workspace folder's own instructions. Source: other agents read some 32 KiB. */
   maxBytes: z.number().int().min(0).max(262_144).default(32_768),
 });
 

@@ -163,7 +163,7 @@ function longestCallMs({ tools, mcpServers = {} }: RunConfig, ownToolMs: number)
   );
 }
 
-/** How long a provider may stay silent, in ms. Source: requirement 3, survey of reliability, R32–R34. */
+/** How long a provider may stay silent, in ms. Source: requirement 3. */
 export interface Deadlines {
   /** Until the response's headers. */
   readonly connectMs: number;
@@ -201,7 +201,7 @@ const OWN: Readonly<Record<string, Partial<ToolLimits>>> = {
   bash: { timeoutMs: 60_000, maxTimeoutMs: MAX_TOOL_TIMEOUT_MS, maxChars: 30_000 },
   bash_output: { maxChars: 30_000 },
   kill_process: { maxChars: 30_000 },
-  // The matching line is cut: pi cuts at 500 (survey of coding agents).
+  // The matching line is cut: pi cuts at 500.
   grep_content: { timeoutMs: 60_000, maxLineChars: 500 },
   glob_files: { timeoutMs: 60_000 },
   // A page of a stored output is as long as a command's result.

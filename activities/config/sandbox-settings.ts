@@ -160,7 +160,7 @@ export const sandboxConfigSchema = z.strictObject({
   /** To the engine 0 would mean no limit, and so would fractions that it rounds to 0. */
   memory: sizeSchema.refine((size) => megabytes(size) !== 0, "more than 0").default("2g"),
   cpus: z.number().min(MIN_CPUS).default(2),
-  /** Source: survey of reliability, S6 (256–512). */
+  /** Source: other sandboxes allow 256 to 512 processes. */
   pids: z.number().int().min(16).max(MAX_PIDS).default(512),
   /** Workspace, home and everything else that tools can write to, combined. Chosen: ten times the largest checkpoint. */
   disk: sizeSchema.default("10g"),

@@ -1,6 +1,6 @@
 /**
  * How providers say that a request does not fit, as data. Every row has a text that was really seen.
- * Source: survey of coding agents, case 12 (pi overflow.ts, OpenHands classifier), provider documentation.
+ * Source: pi's overflow.ts, OpenHands' classifier, the providers' documentation [case 12].
  */
 export interface OverflowPattern {
   readonly pattern: RegExp;

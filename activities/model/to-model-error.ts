@@ -110,7 +110,7 @@ function rejected(provider: string, said: string, facts: ErrorFacts): string {
 
 /**
  * The class of a provider's failure. The order matters: what the provider says is clearer than its status, and quota, rate and overflow share words.
- * Source: requirement 3; survey of durable engines, D5; survey of reliability, R30–R31, R40.
+ * Source: requirement 3. Temporal retries by this class; the providers' libraries do not retry.
  * @param nearWindow whether the request is, by our count, about as large as the window
  * @param heard whether a part of the answer had arrived
  */

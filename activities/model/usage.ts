@@ -3,7 +3,7 @@ import type { LanguageModelUsage } from "ai";
 import type { StepUsage } from "../contract/activities.ts";
 import { objectOf } from "../text/json.ts";
 
-/** Above this many windows the figure is nonsense. Source: survey of reliability, R43. */
+/** Above this many windows the figure is nonsense: providers report absurd ones, too. Chosen by judgement: far above any true bill. */
 const ABSURD_WINDOWS = 10;
 
 /** As the SDK has it; `raw` is the provider's own object. */

@@ -36,7 +36,7 @@ const INSERT = "insert (*)";
 const UPDATE = "update (*)";
 const WRITE = `select, ${INSERT}, ${UPDATE}`;
 
-/** A role that waits, computes or keeps a transaction open for longer is ended by Postgres. Source: ours; a large export takes a minute. */
+/** A role that waits, computes or keeps a transaction open for longer is ended by Postgres. Chosen: a large export takes a minute. */
 const ROLE_LIMITS = {
   statement_timeout: "5min",
   lock_timeout: "30s",
@@ -90,7 +90,7 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
 
 /**
  * Of one role at the same time: the server's connections (100 by default) are everybody's. The only limit that a role cannot change for
- * itself. One that the operator has set stays. Source: ours; `serve` with many readers has some 20.
+ * itself. One that the operator has set stays. Chosen: `serve` with many readers has some 20.
  */
 const MAX_CONNECTIONS = 50;
 

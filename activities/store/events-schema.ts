@@ -1,4 +1,4 @@
-/** The events as one JSON Schema, for programs in any language. Pure. */
+/** The events as one JSON Schema, for programs in any language. */
 import { z } from "zod";
 import { eventData } from "./event-data.ts";
 

@@ -9,7 +9,7 @@ import { ANY, assigned, composed, insertFrom, named, part } from "./statements.t
 
 /**
  * Wake-ups are collected for this long: NOTIFY takes a lock on the whole database at commit, and inside the writing
- * transaction it slowed a comparable system from 55,000 to 3,000 writes a second. Source: survey of durable engines, F9.
+ * transaction it slowed a comparable system from 55,000 to 3,000 writes a second.
  */
 const NOTIFY_GATHER_MS = 40;
 

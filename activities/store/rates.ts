@@ -8,8 +8,8 @@ import { excluded } from "./statements.ts";
 /** Class of the advisory locks held per model key while a decision is made. Any number, the same in every version. */
 const RATE_CLASS = 7_305_145;
 /**
- * A lost worker's reservation is released after this time; a live worker renews three times as often. Source: ours; the next
- * attempt of the same step, some seconds after the loss, replaces the lost reservation anyway.
+ * A lost worker's reservation is released after this time; a live worker renews three times as often. Chosen by
+ * judgement: the next attempt of the same step, some seconds after the loss, replaces the lost reservation anyway.
  */
 export const OPEN_MS = 60_000;
 /** How many minutes of rows are kept, for people to read. */

@@ -80,7 +80,7 @@ export async function dropOldOutputs(db: Database, days: number, limit: number):
   return rows.length;
 }
 
-/** How long bytes are kept for a session that does not begin: longer than any start takes. Source: ours. */
+/** How long bytes are kept for a session that does not begin. Chosen: longer than any start takes. */
 const UNSTARTED_DAYS = 1;
 
 /**

@@ -221,7 +221,7 @@ export async function findAskedCall(
   return { row: found.row, call, calls };
 }
 
-/** Source: ours, some two screens. */
+/** Chosen: some two screens. */
 const MAX_CHARS = 8_000;
 /** Length of the excerpt from a result's end: some lines. */
 const EXCERPT_CHARS = 300;

@@ -22,7 +22,7 @@ const CLASS = `select case current_schema() when 'public' then ${LOCK_CLASS}
   else hashtext('longhaul lease ' || current_schema()) & 2147483646 end as class`;
 /**
  * A machine that is cut off closes no connection: Postgres probes after 5 s of silence, and frees the lease some 6 s later
- * instead of after two hours. Source: ours; a live worker's connection is never idle that long.
+ * instead of after two hours. Chosen: a live worker's connection is never idle that long.
  */
 const KEEPALIVE =
   "set application_name = 'longhaul-lease'; set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2; set tcp_keepalives_count = 3";

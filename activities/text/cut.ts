@@ -69,7 +69,7 @@ const NOTICE_CHARS = 240;
 /**
  * Head and tail of a text within the limit, with a notice between them that says what is missing and how to read it.
  * A text within the limit is returned as it is. The result is never longer than `maxChars`. `kept` are the parts that stay.
- * Source: requirement 4.4, survey of coding agents.
+ * Source: requirement 4.4.
  */
 export function truncateText(text: string, { maxChars, handle, wholeChars = 0 }: TruncateOptions): Cut {
   const isPart = wholeChars > text.length;

@@ -8,7 +8,7 @@ import { decodePayloads } from "../../temporal/codec.ts";
 import { askWithin } from "../../temporal/patience.ts";
 import { given, harmlessLine } from "../console/format.ts";
 
-/** A machine with ten times the work it can do answers within some seconds. Source: ours. */
+/** Chosen: a machine with ten times the work it can do answers within some seconds. */
 const DESCRIBE_MS = 10_000;
 
 export interface RunDescription {

@@ -16,9 +16,9 @@ import type { Finding } from "../setup/sandbox-check.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { findServices } from "../setup/services.ts";
 
-/** Doctor ends within about 10 s, also in a large installation: more open sessions than this are not compared. Source: ours. */
+/** More open sessions than this are not compared: doctor ends within about 10 s. Chosen by judgement: it bounds the pages and the query. */
 const MAX_SESSIONS = 500;
-/** Each is replayed by a worker if it is not in its cache. Source: ours. */
+/** Each is replayed by a worker if it is not in its cache. Chosen by judgement: it bounds doctor's time and the workers' work. */
 const MAX_ASKED = 20;
 const QUERY_MS = 2_000;
 const SHOWN = 10;
@@ -184,7 +184,7 @@ async function behind(
   );
 }
 
-/** Ours hold locks for moments; a migration, or a purge of a large session, takes some seconds. Source: ours. */
+/** Chosen: ours hold locks for moments; a migration, or a purge of a large session, takes some seconds. */
 const WAITS_MS = 15_000;
 const SHOWN_BLOCKERS = 5;
 

@@ -1,4 +1,4 @@
-/** Scripts that complete a command line in bash, zsh and fish. Pure. */
+/** Scripts that complete a command line in bash, zsh and fish. */
 
 export const shells = ["bash", "zsh", "fish"] as const;
 export type ShellName = (typeof shells)[number];

@@ -12,7 +12,7 @@ export interface TerminalSize {
   readonly rows: number;
 }
 
-/** On a narrower terminal, a status line has too little room and formatted text wraps too often. Source: issue 14. */
+/** On a narrower terminal, a status line has too little room and formatted text wraps too often. Chosen by judgement. */
 const MIN_RICH_COLUMNS = 60;
 
 /** styleText respects NO_COLOR and the terminal's abilities. */

@@ -1,7 +1,7 @@
 /** Reads a text file of this machine, in bounded memory and time: a link of a cloned repository may lead to /dev/zero. */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 
-/** Of a file with settings. Source: ours; the largest known have some 100 KB. */
+/** Of a file with settings. Chosen: the largest known have some 100 KB. */
 const MAX_BYTES = 8 * 2 ** 20;
 const PIECE_BYTES = 64 * 1024;
 

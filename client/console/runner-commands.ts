@@ -1,6 +1,6 @@
 /**
  * Build runners read commands in the output of what they run (`::add-mask::…`, `##vso[…]`): they set variables, hide words and
- * stop steps. What a model or a repository wrote must not give them any. Pure.
+ * stop steps. What a model or a repository wrote must not give them any.
  */
 
 import { cutTail } from "../../activities/text/cut.ts";

@@ -1,4 +1,4 @@
-/** Builds HTML from untrusted parts: texts from a model, a command or a file are shown but never run. Pure. */
+/** Builds HTML from untrusted parts: texts from a model, a command or a file are shown but never run. */
 
 import { showHidden } from "../../activities/text/clean.ts";
 

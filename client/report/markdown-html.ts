@@ -1,4 +1,4 @@
-/** Markdown as safe HTML: others' text is escaped, nothing is fetched, links lead to the web only. Pure. */
+/** Markdown as safe HTML: others' text is escaped, nothing is fetched, links lead to the web only. */
 import { lexer, type MarkedToken, type Token } from "marked";
 import { html, Html } from "./html.ts";
 

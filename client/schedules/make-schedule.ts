@@ -21,7 +21,10 @@ import {
   type ScheduleMemo,
 } from "./schedules.ts";
 
-/** How late a start that was missed during downtime may be made up. Source: issue 15; Temporal's default is a year. */
+/**
+ * How late a start that was missed during downtime may be made up; Temporal's default is a year. Chosen by judgement: it bounds how
+ * many starts are made up at once.
+ */
 const CATCH_UP = "1 hour";
 export interface ScheduleOrder {
   readonly name: string;

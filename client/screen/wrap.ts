@@ -1,4 +1,4 @@
-/** Wraps text for a terminal: between words, never inside one that fits. Pure. */
+/** Wraps text for a terminal: between words, never inside one that fits. */
 import stringWidth from "string-width";
 import wrapAnsi from "wrap-ansi";
 

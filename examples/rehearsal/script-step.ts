@@ -1,4 +1,4 @@
-/** The parts of the rehearsal's script: steps with a sentence and tool calls. Pure. */
+/** The parts of the rehearsal's script: steps with a sentence and tool calls. */
 
 export interface ScriptStep {
   /** One or two short sentences; unique in the script, because a position is also found by them. */

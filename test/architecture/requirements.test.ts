@@ -4,9 +4,7 @@ import { sources } from "./sources.ts";
 
 const PAGE = "docs/requirements.md";
 const [page] = sources(new RegExp(`^${PAGE}$`));
-const rows = [
-  ...(page?.text.matchAll(/^\| ((?:requirement|invariant|case|survey of|[A-Z]\d)[^|]*) \|(.*)$/gm) ?? []),
-];
+const rows = [...(page?.text.matchAll(/^\| ((?:requirement|invariant|case|[A-Z]\d)[^|]*) \|(.*)$/gm) ?? [])];
 const explained = rows.map((row) => row[1] ?? "");
 
 /** `[case 27.3]` is a part of case 27. */
@@ -15,7 +13,6 @@ const CITES: readonly [RegExp, (id: string) => string][] = [
   [/\binvariants? (\d+)/gi, (id) => `invariant ${id}`],
   [/\bcase (\d+)(?:\.\d+)?[\]), ]/g, (id) => `case ${id}`],
   [/\[([A-Z]\d{1,2})\]/g, (id) => id],
-  [/\bsurvey of ([a-z]+(?: (?:agents|engines|lines))?(?:, (?:[A-Z]\d+|1b?)\b)?)/g, (id) => `survey of ${id}`],
 ];
 
 /** Decision 0027 has the cases that are met in another way in the first column of a table. */

@@ -23,7 +23,7 @@ export type Fault = (scene: FaultScene) => Promise<string | undefined>;
 
 /** Longer than the heartbeat's patience, so that others take over what the stopped worker had. */
 const STOP_MS = 40_000;
-/** Ten restarts of Postgres in a minute, a Temporal that is away for one: source of both, survey of reliability. */
+/** Ten restarts of Postgres in a minute [R16], a Temporal that is away for one [R18]. */
 const RESTARTS = 10;
 const RESTART_EVERY_MS = 6_000;
 const AWAY_MS = 60_000;

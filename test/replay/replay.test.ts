@@ -18,7 +18,7 @@ import { readable, recordedHistories, type RecordedHistory } from "../support/hi
 import { workflowSinks } from "../../worker/worker-options.ts";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
-/** Each way a run may go, and what its history has that no other way leaves. Source: survey of durable engines, A11. */
+/** Each way a run may go, and what its history has that no other way leaves. [A11] */
 const SHAPES: Readonly<Record<string, RegExp>> = {
   "budget-question": /askBudget.*markWaiting.*signalName\W+answer.*settleBudget.*modelStep/,
   "cancel-mid-stream": /modelStep.*parkGuidance.*EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED/,

@@ -39,7 +39,7 @@ const UNITS: Readonly<Record<Metric, string>> = {
   "longhaul.sessions": "{session}",
 };
 
-/** Bucket boundaries; the library's own are for ms. Source: ours, from a quick read to the longest command. */
+/** Bucket boundaries; the library's own are for ms. Chosen: from a quick read to the longest command. */
 const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800, 7_200];
 
 export interface OpenTelemetry extends Telemetry {

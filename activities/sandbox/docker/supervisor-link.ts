@@ -48,7 +48,7 @@ interface Connection {
 }
 
 const CONNECT_TRIES = 20;
-/** The daemon may take a moment to notice that a container died (survey of reliability, M12). */
+/** The daemon may take a moment to notice that a container died. */
 const RETRY_MS = 100;
 /** After five streams that each end within 10 s of the same request, the sandbox counts as lost. */
 const BRIEF_MS = 10_000;

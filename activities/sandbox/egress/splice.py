@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 CHUNK_BYTES = 1 << 16
-# Longer than a server works on an answer without sending a byte. Source: ours.
+# Chosen: longer than a server works on an answer without sending a byte.
 IDLE_SECONDS = 900
 
 

@@ -1,4 +1,4 @@
-/** Every activity's options. Source: survey of durable engines, A25. */
+/** Every activity's options [A25]. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { sources } from "../../architecture/sources.ts";

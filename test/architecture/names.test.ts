@@ -1,0 +1,137 @@
+/** One name for one thing: no export of the product is defined twice, and no comment cites what a reader cannot open. */
+import { describe, expect, it } from "vitest";
+import { sources } from "./sources.ts";
+
+const PRODUCT = /^(workflows|activities|temporal|worker|client|examples)\//;
+
+/** Names that several files have to export, and why. */
+const DEMANDED: Readonly<Record<string, string>> = {
+  interceptors: "Temporal's worker loads modules of interceptors and calls the export of this name",
+  payloadConverter: "Temporal loads a module by its path, once for the worker and once for the workflows",
+};
+
+const EXPORT =
+  /^export\s+(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?:function\*?|const|let|class|interface|type)\s+([\w$]+|\{[^}]*\}(?=\s*=))/gm;
+
+function exportsOf(text: string): string[] {
+  const names = [...text.matchAll(EXPORT)].flatMap(([, name = ""]) =>
+    name.startsWith("{") ? [...name.matchAll(/([\w$]+)\s*(?=[,}])/g)].map(([, inner = ""]) => inner) : [name],
+  );
+  // An overload repeats its name.
+  return [...new Set(names)];
+}
+
+/** `name: file, file` for each name that several files define. */
+function definedTwice(files: readonly { readonly path: string; readonly text: string }[]): string[] {
+  const owners = new Map<string, string[]>();
+  for (const { path, text } of files)
+    for (const name of exportsOf(text)) owners.set(name, [...(owners.get(name) ?? []), path]);
+  return [...owners]
+    .filter(([, paths]) => paths.length > 1)
+    .map(([name, paths]) => `${name}: ${paths.join(", ")}`);
+}
+
+const COMMENT = /\/\*\*?\s[^]*?\*\/|(?:^|\s)(?:\/\/|#) .*|"""[^]*?"""/gm;
+
+/** What says nothing to a reader, and what to write instead. */
+const IDLE: readonly (readonly [words: RegExp, instead: string])[] = [
+  [/(?<=[.:;]\s|\*\s)Pure\.(?!\w)/, "the folder's rule says what is pure; say what else a reader must know"],
+  [/\bSource: ours\b/i, "Chosen: why, or Chosen by judgement: what it bounds"],
+  [/\bsurvey of\b/i, "the fact itself"],
+  [/\bissues? #?\d+/i, "the fact itself, or a page of docs/"],
+  [
+    /(?<!\brequirements? [^.]*)(?<![[\w])[ADFRU]\d{1,2}\b(?!\])/,
+    "`[R44]`, which docs/requirements.md explains, or the fact itself",
+  ],
+];
+
+function idleWords(text: string): string[] {
+  // A sentence may go on in the next line.
+  const comments = [...text.matchAll(COMMENT)].map(([comment]) => comment.replaceAll(/\s*\n\s*\*?\s*/g, " "));
+  return comments.flatMap((comment) =>
+    IDLE.flatMap(([words, instead]) => {
+      const [found] = words.exec(comment) ?? [];
+      return found === undefined ? [] : [`${found} → ${instead}`];
+    }),
+  );
+}
+
+describe("an exported name", () => {
+  const twice = definedTwice(sources(/\.ts$/).filter(({ path }) => PRODUCT.test(path)));
+  const demanded = (line: string) => (line.split(":")[0] ?? "") in DEMANDED;
+
+  it("is defined by one file of the product", () => {
+    expect(twice.filter((line) => !demanded(line))).toEqual([]);
+  });
+
+  it("is an exception only while several files define it", () => {
+    expect(twice.filter(demanded)).toHaveLength(Object.keys(DEMANDED).length);
+  });
+
+  it.each([
+    ["export function place() {}", "export interface place {}"],
+    ["export async function place<T>() {}", "export const place = 1;"],
+    ["export abstract class place {}", "export type place = string;"],
+    ["export async function* place() {}", "export let place: string;"],
+    ["export const { other, place } = both;", "export const { here: place } = both;"],
+  ])("is found twice in %j and %j", (one, other) => {
+    const files = [
+      { path: "a.ts", text: one },
+      { path: "b.ts", text: `// The other.\n${other}\n` },
+    ];
+    expect(definedTwice(files)).toEqual(["place: a.ts, b.ts"]);
+  });
+
+  it("may be a local name elsewhere, an overload or a re-export", () => {
+    const texts = [
+      "export function place(a: 1): 1;\nexport function place(a: 2): 2;",
+      "const place = 1;\n  export const place = 1;",
+      'export { place } from "./a.ts";\nexport type { place } from "./a.ts";',
+    ];
+    expect(definedTwice(texts.map((text, at) => ({ path: `${at}.ts`, text })))).toEqual([]);
+  });
+});
+
+describe("a comment of the product", () => {
+  it("cites only what a reader can open", () => {
+    const found = sources(/\.(ts|py)$/)
+      .filter(({ path }) => PRODUCT.test(path))
+      .flatMap(({ path, text }) => idleWords(text).map((words) => `${path}: ${words}`));
+    expect(found).toEqual([]);
+  });
+
+  it("names only decisions that have a page", () => {
+    const pages = sources(/^docs\/decisions\/\d{4}-/).map(({ path }) => /\d{4}/.exec(path)?.[0]);
+    const named = sources(/\.(ts|py)$/)
+      .filter(({ path }) => PRODUCT.test(path))
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/\bdecisions? #?(\d+)/gi)].map(([, number]) => [path, number] as const),
+      );
+    expect(named.length).toBeGreaterThan(5);
+    expect(named.filter(([, number]) => !pages.includes(number))).toEqual([]);
+  });
+
+  it.each([
+    "/** The loop's decisions. Pure. */",
+    "/**\n * The loop's decisions.\n * Pure.\n */",
+    "const a = 1; // Source: ours.",
+    "/** So many. Source: ours, some two screens. */",
+    "# Source: ours\n",
+    "/** Source: survey\n * of reliability. */",
+    "  // See issue 14.",
+    "/** Source: issues #3 and #4. */",
+    "/** Source: requirement 3. R30–R31. */",
+    "/** Source: D2, 2. */",
+    '"""Waits (A12)."""',
+  ])("is found with idle words: %j", (text) => {
+    expect(idleWords(text)).toHaveLength(1);
+  });
+
+  it.each([
+    "/** Pure functions. Source: requirements D0, D2 and D4; [R44], [case 12] and decision 0026. */",
+    "/** Chosen: a start takes seconds. See temporalio/temporal#10639, whose issue is open. */",
+    'const text = "Pure. Source: ours"; // V8 and the C1 controls',
+  ])("may be %j", (text) => {
+    expect(idleWords(text)).toEqual([]);
+  });
+});
