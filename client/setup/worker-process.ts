@@ -130,7 +130,7 @@ async function start(home: string, environment: NodeJS.ProcessEnv): Promise<Proc
   });
 }
 
-const SOURCES = ["activities", "workflows", "worker", "package-lock.json"];
+const SOURCES = ["activities", "temporal", "workflows", "worker", "package-lock.json"];
 
 /** Records what a running worker was started from: if a source, key or address changes, a new worker is started. */
 export interface WorkerOrigin {

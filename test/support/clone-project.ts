@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { emptyFolder } from "./empty-folder.ts";
 import { PROJECT } from "./program.ts";
 
-const SOURCES = /^(activities|client|scripts|worker|workflows|docs)$|^(package(-lock)?|tsconfig)\.json$/;
+const SOURCES =
+  /^(activities|client|examples|scripts|temporal|worker|workflows|docs)$|^(package(-lock)?|tsconfig)\.json$/;
 
 /** For one test. @param name of its folder. @returns its folder */
 export function cloneProject(name = "longhaul"): string {
