@@ -1,15 +1,19 @@
 /** `longhaul delete ID` and `purge ID`: remove a session that has ended, or a leaked text from its rows. */
 import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
-import { usageError } from "../console/errors.ts";
+import { usageError, missing, notPossible } from "../console/errors.ts";
 import { harmlessLine, present } from "../console/format.ts";
 import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
-import { deleteSession, type Deleted, idleFamily, running } from "../sessions/delete-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, withSession, recordAction } from "../sessions/with-session.ts";
 import { Writable } from "node:stream";
 import { purgeText, type Purged } from "../../activities/store/purge.ts";
+import { deleteFamily, readFamily, type FamilyMember } from "../../activities/store/delete-session.ts";
+import type { SessionRow } from "../../activities/store/reading.ts";
+import { forgetHistories, type Forgotten } from "../../temporal/runs.ts";
+import type { Services } from "../connect/connection.ts";
+import { describeRun } from "../connect/describe-run.ts";
 
 export function deleteCommand(command: Command, output: Output) {
   command.argument("<id>", SESSION).option("--yes", "do not ask").option("--json", "one JSON document");
@@ -101,5 +105,57 @@ function purgedLines(id: string, { rows, files, saves }: Purged): string[] {
     "It was looked for as it is and as masking knows it: quoted and escaped for shells, JSON and URLs, in hex and decimal, backwards, and in base64 and base32, base64 also twice. A form that is compressed, encrypted or cut in pieces was not, nor the names of saved files.",
     `Not searched: Temporal's histories (people's messages, first lines of calls, final answers), forks, logs, backups. longhaul delete ${id} removes the histories too.`,
     "Someone may have seen it already: replace the key or password as well.",
+  );
+}
+
+export interface Deleted {
+  readonly ids: readonly string[];
+  readonly histories: Forgotten;
+}
+
+/**
+ * @throws ClientError (impossible) if it runs, or is another session's delegate; (missing) if Temporal does not answer
+ *   whether it runs
+ */
+export async function deleteSession(services: Services, row: SessionRow): Promise<Deleted> {
+  const { store, temporal, user } = services;
+  const family = await idleFamily(services, row);
+  const deletion = await deleteFamily(store.db, family, user);
+  if (deletion.kind === "changed") throw running(row.id, row.id);
+  const { ids, runs } = deletion;
+  return { ids, histories: await forgetHistories(await temporal.client(), ids, runs) };
+}
+
+/**
+ * A session with its delegates, none of which runs.
+ * @throws ClientError as `deleteSession`
+ */
+export async function idleFamily(services: Services, row: SessionRow): Promise<FamilyMember[]> {
+  const { store, temporal } = services;
+  if (row.parentId !== null)
+    throw notPossible(
+      `${row.id} is a delegate of ${row.parentId}, whose conversation refers to it: nothing was changed.`,
+      `Delete that one, which includes its delegates: ${row.parentId}`,
+    );
+  const family = await readFamily(store.db, row.id);
+  for (const { id } of family) {
+    const run = await describeRun(temporal, id);
+    if (run === undefined)
+      throw missing(
+        `Temporal does not say whether ${id} runs: nothing was changed.`,
+        "Try again when it answers: longhaul doctor",
+      );
+    if (run.status === "RUNNING") throw running(row.id, id);
+  }
+  return family;
+}
+
+/** @param which the session that runs: itself, or a delegate */
+export function running(id: string, which: string) {
+  return notPossible(
+    which === id
+      ? `${id} runs: nothing was changed.`
+      : `${which}, a delegate of ${id}, runs: nothing was changed.`,
+    `End it first: longhaul cancel ${id}`,
   );
 }

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { expect, it } from "vitest";
 import { statusText } from "../../client/commands/status.ts";
-import { deleteSession } from "../../client/sessions/delete-session.ts";
+import { deleteSession } from "../../client/commands/delete.ts";
 import { cancelSession, interruptSession } from "../../client/sessions/stop-session.ts";
 import { forkSession } from "../../client/sessions/fork-session.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
