@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { Client } from "@temporalio/client";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import { type Guidance, senderOf } from "../../activities/contract/guidance.ts";
-import { copySessionLine as copySession, isFork } from "../../activities/store/fork.ts";
+import { copySessionLine, isFork } from "../../activities/store/fork.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
@@ -77,7 +77,7 @@ async function copy(
 ): Promise<string> {
   for (;;) {
     const to = chosen ?? createSessionId();
-    const forked = await copySession(services.store, { from, to, beforeStep });
+    const forked = await copySessionLine(services.store, { from, to, beforeStep });
     if (forked.kind === "forked") return to;
     if (forked.kind === "unfinished") {
       throw notPossible(

@@ -6,7 +6,7 @@ import { eq } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { sessions } from "../../activities/store/schema/index.ts";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
-import { findSessionRow as findRow } from "../../activities/store/reading.ts";
+import { findSessionRow } from "../../activities/store/reading.ts";
 import { cancelIfOver, endedSession } from "../../worker/session-end.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
@@ -44,7 +44,7 @@ it("a session whose run is gone from its namespace ends, and frees its place; on
   const starting = await stored({ updatedAt: new Date() });
   for (const id of [gone, never]) {
     expect(await endedSession(given, id)).toMatchObject({ id });
-    const row = await findRow(database.store.db, id);
+    const row = await findSessionRow(database.store.db, id);
     expect(row).toMatchObject({ status: "failed", error: { type: "RunEnded" } });
     expect(JSON.stringify(row?.error)).toContain("gone from Temporal");
   }

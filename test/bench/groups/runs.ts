@@ -11,7 +11,7 @@ import type { Scale } from "./group.ts";
 const END_STEPS = 500;
 const RESULT_CHARS = 400;
 
-/** Goals: issue 5's figures for a session of 5,000 steps. */
+/** Its goals are for a session of 5,000 steps. */
 export async function measureRuns(stand: Stand, scale: Scale): Promise<Figure[]> {
   const steps = scale.manySteps;
   const config: NonNullable<Parameters<typeof runAgent>[2]>["config"] = (settings) => ({

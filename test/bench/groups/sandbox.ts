@@ -108,7 +108,6 @@ async function saves(sandbox: Sandbox): Promise<Figure> {
     none.push(await took(() => saveWorkspace(sandbox, base)));
   }
   return middleOf("save of a small change in 5,000 files", small, {
-    // Source: issue of the crash-proof session, checkpoints.
     goal: atMost(150),
     note: `p95 ${quantile(small, 0.95).toFixed(0)}; if nothing changed ${median(none).toFixed(0)}; the whole ${wholeMs.toFixed(0)}; in parallel with the next model step`,
   });

@@ -21,7 +21,7 @@ import { atMost, type Figure, middleOf } from "../table.ts";
 const FOLDERS = 500;
 const FILES_EACH = 100;
 const MIB = 2 ** 20;
-/** Source: issue 13, 8. */
+/** The goal for a new sandbox until it answers. */
 const READY_MS = 1_500;
 /** Ours: what a person waits for without a doubt, and what a worker of 1 GB can spare. */
 const IN_MS = 10_000;

@@ -10,7 +10,7 @@ import { createResponsesWriter } from "../../support/model-server/responses-writ
 import { now, serve } from "../stand/channel.ts";
 import { TOKEN, TOKEN_MS } from "../stand/plan.ts";
 
-/** Source: issue 16, steps that stream for 10 s. */
+/** Each step streams for so long. */
 const STREAM_MS = 10_000;
 
 /** Between the end of one answer and the session's next request: what is not the model's own time. */

@@ -7,13 +7,12 @@ import { atMost, type Figure } from "../table.ts";
 import { type Level, measureLevel, type Measured } from "./level.ts";
 import { bringUpScale } from "./stand.ts";
 
-/** Source: issue 16. */
 const SESSIONS = [10, 50, 100, 200, 400];
 const QUICK_SESSIONS = [10, 50];
 const WORKERS = [1, 2];
 const WINDOW_MS = 60_000;
 const QUICK_WINDOW_MS = 30_000;
-/** Source: issue 16: two cores, everything on them. */
+/** The goal on two cores, with everything on them. */
 const GOAL_SESSIONS = 200;
 const GOAL_P95 = atMost(500);
 const MB = 1_024 * 1_024;
