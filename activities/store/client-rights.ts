@@ -156,10 +156,29 @@ export async function applyClientRights(connection: Statements): Promise<void> {
   const digest = digestOf([...rights, ...limits, ...own, ...rows.map(({ role }) => role)]);
   if (rows[0]?.digest === digest) return;
   for (const [table, allowed] of rights)
-    await connection.query(allowed === "none" ? closedTo(table) : policyOf(table, allowed));
+    await insist(connection, allowed === "none" ? closedTo(table) : policyOf(table, allowed));
   for (const { role } of rows)
-    await connection.query(grantsTo(sqlIdentifier(role), sqlIdentifier(schemaName), rights));
+    await insist(connection, grantsTo(sqlIdentifier(role), sqlIdentifier(schemaName), rights));
   await connection.query(`comment on table client_roles is '${digest}'`);
+}
+
+const DEADLOCK = "40P01";
+/** Chosen by judgement: each takes Postgres the second after which it looks for a deadlock. */
+const ATTEMPTS = 10;
+
+/**
+ * A policy's expressions lock other tables too, in another order than a session at work does, and the server may end this statement
+ * for it. All of it is undone then, so it is made again.
+ */
+async function insist(connection: Statements, statements: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await connection.query(statements);
+      return;
+    } catch (error) {
+      if (attempt === ATTEMPTS || (error as { readonly code?: unknown }).code !== DEADLOCK) throw error;
+    }
+  }
 }
 
 function grantsTo(role: string, schemaName: string, rights: ReadonlyMap<string, Rights | "none">): string {

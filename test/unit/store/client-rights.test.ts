@@ -41,3 +41,27 @@ test("nothing is changed if there is no role, or all rights are in place", async
   await applyClientRights(connection);
   expect(said).toHaveLength(changed + 1);
 });
+
+test("what Postgres undid for a deadlock is made again, a few times; any other error is told at once", async () => {
+  const said: string[] = [];
+  const refusing = (code: string, times: number) => {
+    let left = times;
+    return {
+      query: <Row>(text: string) => {
+        said.push(text);
+        if (text.includes("create policy") && left-- > 0)
+          return Promise.reject(Object.assign(new Error("refused"), { code }));
+        return Promise.resolve({ rows: [{ role: "one", digest: null }] as Row[] });
+      },
+    };
+  };
+  await applyClientRights(refusing("40P01", 3));
+  const policies = said.filter((text) => text.includes("create policy"));
+  expect(policies.slice(0, 4)).toEqual(Array(4).fill(policies[0]));
+  expect(policies[4]).not.toBe(policies[0]);
+  expect(said.at(-1)).toMatch(/^comment on table client_roles/);
+  await expect(applyClientRights(refusing("40P01", 100))).rejects.toThrow("refused");
+  said.length = 0;
+  await expect(applyClientRights(refusing("42501", 1))).rejects.toThrow("refused");
+  expect(said.filter((text) => text.includes("create policy"))).toHaveLength(1);
+});
