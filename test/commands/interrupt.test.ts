@@ -1,11 +1,22 @@
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
-import { begin, finished, longhaul, starting, untilStatus } from "../support/commands/longhaul.ts";
+import { callRows } from "../support/stored.ts";
+import {
+  begin,
+  finished,
+  inThisProcess,
+  longhaul,
+  starting,
+  untilStatus,
+} from "../support/commands/longhaul.ts";
 
 test("aborts the command in flight and continues with the message", async () => {
   const id = await begin("run: sleep 100\nsay: Never.");
   const watching = starting(["watch", id]);
-  await eventually("the command runs", () => watching.err().includes("sleep 100"), 60_000);
+  await inThisProcess(({ store }) =>
+    eventually("the command runs", async () => (await callRows(store, id, "running")).length > 0, 60_000),
+  );
+  await eventually("it is shown", () => watching.err().includes("sleep 100"), 60_000);
   const { code, err } = await longhaul(["interrupt", id, "say: Something else."]);
   expect(code).toBe(0);
   expect(err).toContain(

@@ -16,7 +16,8 @@ it("names what the run waits for, in few lines a promise", async () => {
       },
     ],
   });
-  expect(stack).toMatch(/at interruptible \(.*workflows\/actions\.ts:\d+:\d+\)/);
+  expect(stack).toMatch(/at askModel \(.*workflows\/model-step\.ts:\d+:\d+\)/);
+  expect(stack).toMatch(/at \w+ \(.*workflows\/run\.ts:\d+:\d+\)/);
   const lines = stack.split("\n\n").map((block) => block.split("\n").length);
   expect(Math.max(...lines)).toBeLessThanOrEqual(4);
 });

@@ -134,7 +134,7 @@ describe("context options", () => {
     expect(triggerOf({ trigger: "overflow" })).toBe(124_000);
     expect(triggerOf({}, "reactive-overflow")).toBe(124_000);
     expect(policyOf(runOf({ trigger: "manual" }))).toMatchObject({ autoCompaction: false });
-    expect(policyOf(runOf({ trigger: "overflow" }))).not.toHaveProperty("autoCompaction");
+    expect(policyOf(runOf({ trigger: "overflow" })).autoCompaction).toBeUndefined();
   });
 
   it("leave a session that compacts on an overflow as it is when it is resumed, unless they say otherwise", () => {
