@@ -167,10 +167,10 @@ const DEADLOCK = "40P01";
 const ATTEMPTS = 10;
 
 /**
- * A policy's expressions lock other tables too, in another order than a session at work does, and the server may end this statement
- * for it. All of it is undone then, so it is made again.
+ * These statements lock many tables, in another order than a session at work does, and the server may end them for it. All of it is
+ * undone then, so it is made again. Not within a transaction.
  */
-async function insist(connection: Statements, statements: string): Promise<void> {
+export async function insist(connection: Statements, statements: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       await connection.query(statements);

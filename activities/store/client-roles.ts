@@ -1,6 +1,6 @@
 /** Postgres roles of clients: granted and revoked by an operator, checked by every client that connects. */
 import pg from "pg";
-import { applyClientRights, sqlIdentifier } from "./client-rights.ts";
+import { applyClientRights, insist, sqlIdentifier } from "./client-rights.ts";
 import type { Store } from "./db.ts";
 
 /** Postgres cuts longer names. */
@@ -50,7 +50,7 @@ export async function revokeClient(store: Store, owner: string): Promise<boolean
     if (known.rowCount !== 0) {
       await client.query(`alter role ${sqlIdentifier(role)} nologin`);
       await client.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", [role]);
-      await client.query(`drop owned by ${sqlIdentifier(role)}; drop role ${sqlIdentifier(role)}`);
+      await insist(client, `drop owned by ${sqlIdentifier(role)}; drop role ${sqlIdentifier(role)}`);
     }
     return rowCount !== 0 || known.rowCount !== 0;
   });
