@@ -83,11 +83,8 @@ export async function runsOfLine(db: Queryable, sessionId: string): Promise<stri
   const line: string[] = [];
   for (let run = all.at(-1); run !== undefined;) {
     line.push(run.runId);
-    const { previous, ordinal, forkedFrom } = run;
-    // Rows of an older version do not tell: any run before it may be of its line.
-    run = all.findLast((row) =>
-      previous === null ? forkedFrom === null && row.ordinal < ordinal : row.runId === previous,
-    );
+    const { previous } = run;
+    run = all.find((row) => row.runId === previous);
   }
   return line;
 }
