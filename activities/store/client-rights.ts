@@ -162,7 +162,8 @@ export async function applyClientRights(connection: Statements): Promise<void> {
   await connection.query(`comment on table client_roles is '${digest}'`);
 }
 
-const DEADLOCK = "40P01";
+/** A deadlock; and "tuple concurrently updated": another database's operator changed what the whole server shares. */
+const UNDONE = new Set(["40P01", "XX000"]);
 /** Chosen by judgement: each takes Postgres the second after which it looks for a deadlock. */
 const ATTEMPTS = 10;
 
@@ -176,7 +177,7 @@ export async function insist(connection: Statements, statements: string): Promis
       await connection.query(statements);
       return;
     } catch (error) {
-      if (attempt === ATTEMPTS || (error as { readonly code?: unknown }).code !== DEADLOCK) throw error;
+      if (attempt === ATTEMPTS || !UNDONE.has(String((error as { code?: unknown }).code))) throw error;
     }
   }
 }

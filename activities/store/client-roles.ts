@@ -2,6 +2,7 @@
 import pg from "pg";
 import { applyClientRights, insist, sqlIdentifier } from "./client-rights.ts";
 import type { Store } from "./db.ts";
+import { changingSchema } from "./schema-lock.ts";
 
 /** Postgres cuts longer names. */
 const MAX_ROLE_BYTES = 63;
@@ -25,7 +26,7 @@ export const fitsRole = (role: string) => Buffer.byteLength(role) <= MAX_ROLE_BY
  */
 export async function grantClient(store: Store, owner: string, password: string): Promise<string> {
   const role = await clientRole(store, owner);
-  return onConnection(store, async (client) => {
+  return changingSchema(store, async (client) => {
     await client.query("select from client_roles limit 0");
     const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
     await client.query(
@@ -44,7 +45,7 @@ export async function grantClient(store: Store, owner: string, password: string)
 /** Ends its connections and removes it. The sessions stay. @returns false if there is none */
 export async function revokeClient(store: Store, owner: string): Promise<boolean> {
   const role = await clientRole(store, owner);
-  return onConnection(store, async (client) => {
+  return changingSchema(store, async (client) => {
     const { rowCount } = await client.query("delete from client_roles where role = $1", [role]);
     const known = await client.query("select from pg_roles where rolname = $1", [role]);
     if (known.rowCount !== 0) {
@@ -68,17 +69,5 @@ export async function ownerOfRole({ pool }: Pick<Store, "pool">): Promise<string
     if (error instanceof pg.DatabaseError && (error.code === "42P01" || error.code === "42501"))
       return undefined;
     throw error;
-  }
-}
-
-async function onConnection<T>(store: Store, body: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-  const client = await store.pool.connect();
-  let isDone = false;
-  try {
-    const result = await body(client);
-    isDone = true;
-    return result;
-  } finally {
-    client.release(!isDone);
   }
 }

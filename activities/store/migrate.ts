@@ -6,10 +6,7 @@ import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
 import { applyClientRights, sqlIdentifier } from "./client-rights.ts";
-import { allowSilence } from "./connections.ts";
-
-/** Any number; the same in every version, so that old and new workers exclude each other. */
-const MIGRATION_LOCK = 7_305_142;
+import { changingSchema } from "./schema-lock.ts";
 
 /** No tables can be made in the schema. The message says why; the connection's role, and what helps. */
 export class SchemaUnusable extends Error {
@@ -28,26 +25,15 @@ export class EarlierTables extends Error {
 }
 
 /**
- * Several processes may call it at once: an advisory lock on one connection lets them in one after the other. Also grants clients'
- * roles their rights on new tables. Idempotent.
+ * Several processes may call it at once: they go one after the other. Also grants clients' roles their rights on new tables.
+ * Idempotent.
  * @throws SchemaUnusable, EarlierTables
  */
-export async function migrateStore(store: { readonly pool: pg.Pool }): Promise<void> {
-  const client = await store.pool.connect();
-  let isDone = false;
-  try {
-    // Another process' migration may take long, and this one waits for it.
-    allowSilence(client);
-    await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+export const migrateStore = (store: { readonly pool: pg.Pool }): Promise<void> =>
+  changingSchema(store, async (client) => {
     await applyMigrations(client);
     await applyClientRights(client);
-    await client.query("select pg_advisory_unlock($1)", [MIGRATION_LOCK]);
-    isDone = true;
-  } finally {
-    // A connection that failed here may be of no use, and closing it frees the lock.
-    client.release(!isDone);
-  }
-}
+  });
 
 /**
  * As drizzle's own migrator does it, in the table that this uses, but without its CREATE SCHEMA: that needs a right on the database also

@@ -16,6 +16,7 @@ import {
   findSchedule,
   removeSchedule,
 } from "../../activities/store/batches.ts";
+import { migrateStore } from "../../activities/store/migrate.ts";
 import { grantClient, revokeClient } from "../../activities/store/client-roles.ts";
 import { tableRights } from "../../activities/store/client-rights.ts";
 import { batchItems, sessions } from "../../activities/store/schema/index.ts";
@@ -207,6 +208,19 @@ describe("a client's role", () => {
   afterAll(async () => {
     await pool.end();
     await revokeClient(store(), person);
+  });
+
+  it("is granted and revoked while others are, and while workers start", async () => {
+    const persons = Array.from({ length: 6 }, (_, n) => `${person}-${n}`);
+    const starts = () => Array.from({ length: 3 }, () => migrateStore(store()));
+    await Promise.all([...persons.map((one) => grantClient(store(), one, "secret")), ...starts()]);
+    const revoked = await Promise.all([
+      ...persons.map((one) => revokeClient(store(), one)),
+      ...persons.map((one) => grantClient(store(), `${one}-b`, "secret").then(() => true)),
+      ...starts().map((start) => start.then(() => true)),
+    ]);
+    expect(revoked).toEqual(revoked.map(() => true));
+    for (const one of persons) expect(await revokeClient(store(), `${one}-b`)).toBe(true);
   });
 
   it("makes no session with a derived id, in any of its forms", async () => {
