@@ -1,7 +1,5 @@
 /** Whether a request can be served: a worker is there for it, and this process has the key of the session's data. */
-import { hostname } from "node:os";
-import { birthOf } from "../setup/processes.ts";
-import { pollersOf, processOf } from "../setup/temporal-server.ts";
+import { workersOf } from "../setup/temporal-server.ts";
 import type { Output } from "../console/output.ts";
 import type { Services, Temporal } from "./connection.ts";
 import { ApplicationFailure } from "@temporalio/common";
@@ -21,18 +19,10 @@ export async function warnWithoutWorker(services: Services, output: Pick<Output,
 async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
   try {
     const { connection } = await temporal.client();
-    const pollers = await pollersOf(connection, temporal.namespace, taskQueue);
-    const alive = await Promise.all(pollers.map(mayLive));
-    return alive.includes(true);
+    return (await workersOf(connection, temporal.namespace, taskQueue)).length > 0;
   } catch {
     return true;
   }
-}
-
-/** Temporal also lists pollers that have ended recently; for processes of this machine, we can check. */
-async function mayLive(identity: string): Promise<boolean> {
-  const found = processOf(identity);
-  return found?.host !== hostname() || (await birthOf(found.pid)) !== undefined;
 }
 
 /**

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
 import type { ModelChoice } from "../config/config.ts";
+import { plural } from "../../activities/text/format.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { engineAddress } from "../../activities/sandbox/docker/engine-address.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/sandbox-settings.ts";
@@ -14,6 +15,7 @@ import { lostProtections, protectionMissing } from "./state.ts";
 import { type Check, requirementChecks } from "./requirements.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
 import { cacheFolder } from "./temporal-binary.ts";
+import { askTemporal, versionsFinding, workersOf } from "./temporal-server.ts";
 import { configuredTemporal } from "./temporal.ts";
 
 interface Setting {
@@ -72,19 +74,39 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
           : "The next `longhaul run`, `say` or `up --detach` from this shell replaces it; its current work is finished first.",
     };
   }
-  return {
-    name: "Worker",
-    ok: false,
-    found: "none is running on this machine",
-    fix: "`npm start` starts one, or `longhaul worker`.",
-  };
+  return servedByOthers(services);
+}
+
+const SHOWN_WORKERS = 5;
+/** Source: doctor ends within about 10 s. */
+const ASK_MS = 2_000;
+
+/** Workers that a person started alone, or that run elsewhere: whoever polls the queue of this installation. */
+async function servedByOthers({ temporalAddress, taskQueue }: LocalServices): Promise<Check> {
+  const name = "Worker";
+  try {
+    const workers = await askTemporal(temporalAddress, ASK_MS, (connection, namespace) =>
+      workersOf(connection, namespace, taskQueue),
+    );
+    if (workers.length > 0) {
+      const shown = workers.slice(0, SHOWN_WORKERS).join(", ");
+      return {
+        name,
+        ok: true,
+        found: `${plural(workers.length, "worker")} of the queue ${taskQueue}: ${shown}`,
+      };
+    }
+  } catch {
+    return { name, ok: true, warning: true, found: "not looked for: Temporal is missing" };
+  }
+  const fix = "`npm start` starts one, or `longhaul worker`.";
+  return { name, ok: false, found: `none serves the queue ${taskQueue}`, fix };
 }
 
 /** Checks only workers with deployment versions. */
 async function versionsCheck({ temporalAddress }: LocalServices): Promise<Check[]> {
   const deployment = settingOf("LONGHAUL_DEPLOYMENT");
   if (deployment === undefined) return [];
-  const { versionsFinding } = await import("./temporal-server.ts");
   return [{ name: "Versions", ...(await versionsFinding(temporalAddress, deployment)) }];
 }
 

@@ -1,6 +1,8 @@
 /** What a Temporal server says of this installation: whose workers poll its task queue, and its deployment's versions. */
 import { createHash } from "node:crypto";
+import { hostname } from "node:os";
 import type { Connection } from "@temporalio/client";
+import { birthOf } from "./processes.ts";
 import type { Say } from "./progress.ts";
 import { readState, rememberFound } from "./state.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
@@ -80,6 +82,22 @@ export async function pollersOf(
     }),
   );
   return (found ?? []).map((poller) => poller.identity ?? "").filter((identity) => identity !== "");
+}
+
+/** Those of a queue that may still live: Temporal also lists pollers that have ended recently, and we can check processes of this machine. */
+export async function workersOf(
+  connection: Pick<Connection, "workflowService" | "withDeadline">,
+  namespace: string,
+  queue: string,
+): Promise<readonly string[]> {
+  const identities = await pollersOf(connection, namespace, queue);
+  const alive = await Promise.all(identities.map(mayLive));
+  return identities.filter((_, index) => alive[index]);
+}
+
+async function mayLive(identity: string): Promise<boolean> {
+  const found = processOf(identity);
+  return found?.host !== hostname() || (await birthOf(found.pid)) !== undefined;
 }
 
 const VERSIONS_MS = 3_000;

@@ -26,6 +26,11 @@ test("lists what it found and where each setting comes from; secrets are masked"
   const named = (name: string) => checks.find((check) => check.name === name)?.found;
   expect(named("tables")).toBe("in the schema public, of this version");
   expect(named("search attributes")).toBe("all there");
+  // Nobody started it from this folder.
+  expect(checks.find(({ name }) => name === "Worker")).toMatchObject({
+    ok: true,
+    found: expect.stringMatching(/^1 worker of the queue commands_\w+: /) as string,
+  });
   expect(named("git folder")).toContain("can be written to");
 });
 
@@ -33,6 +38,9 @@ test("a missing service is 4, a wrong configuration 2; each with a remedy", asyn
   const missing = await longhaul(["doctor"], { environment: { TEMPORAL_ADDRESS: "127.0.0.1:1" } });
   expect(missing.code).toBe(4);
   expect(missing.out).toContain("127.0.0.1:1");
+  expect(missing.out).toMatch(/! Worker +not looked for: Temporal is missing/);
+  const unserved = await longhaul(["doctor"], { environment: { LONGHAUL_TASK_QUEUE: "nobodys" } });
+  expect(unserved.out).toMatch(/✗ Worker +none serves the queue nobodys/);
   const wrong = await longhaul(["doctor", "--config", "missing.yaml"], { cwd: emptyFolder() });
   expect(wrong.code).toBe(2);
 });
