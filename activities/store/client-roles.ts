@@ -2,7 +2,7 @@
 import pg from "pg";
 import { applyClientRights, insist, sqlIdentifier } from "./client-rights.ts";
 import type { Store } from "./db.ts";
-import { changingSchema } from "./schema-lock.ts";
+import { changingSchema } from "./migrate.ts";
 
 /** Postgres cuts longer names. */
 const MAX_ROLE_BYTES = 63;

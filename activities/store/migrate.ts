@@ -6,7 +6,10 @@ import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
 import { applyClientRights, sqlIdentifier } from "./client-rights.ts";
-import { changingSchema } from "./schema-lock.ts";
+import { allowSilence } from "./connections.ts";
+
+/** Any number; the same in every version, so that old and new workers exclude each other. */
+const SCHEMA_LOCK = 7_305_142;
 
 /** No tables can be made in the schema. The message says why; the connection's role, and what helps. */
 export class SchemaUnusable extends Error {
@@ -22,6 +25,30 @@ export class SchemaUnusable extends Error {
 /** The schema has tables of a build before the first release, whose rows this one does not read. Nothing in them is changed. */
 export class EarlierTables extends Error {
   override readonly name = "EarlierTables";
+}
+
+/**
+ * Runs the body on a connection of its own while no other process changes tables, rights or roles of the same database:
+ * Postgres refuses two at once ("tuple concurrently updated").
+ * @throws what the body throws; the connection is closed then, which frees the lock and undoes what was not committed
+ */
+export async function changingSchema<T>(
+  { pool }: { readonly pool: pg.Pool },
+  body: (client: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  let isDone = false;
+  try {
+    // What another process changes may take long, and this one waits for it.
+    allowSilence(client);
+    await client.query("select pg_advisory_lock($1)", [SCHEMA_LOCK]);
+    const result = await body(client);
+    await client.query("select pg_advisory_unlock($1)", [SCHEMA_LOCK]);
+    isDone = true;
+    return result;
+  } finally {
+    client.release(!isDone);
+  }
 }
 
 /**

@@ -14,12 +14,10 @@ const WITH_TEXT = [
   "activities/store/client-roles.ts",
   "activities/store/connections.ts",
   "activities/store/announcements.ts",
-  "activities/store/announcements.ts",
   "activities/store/retention.ts",
   "activities/store/worker-lease.ts",
   "client/connect/stores-check.ts",
   "client/setup/postgres-roles.ts",
-  "temporal/postgres-probe.ts",
   "temporal/postgres-probe.ts",
 ];
 
