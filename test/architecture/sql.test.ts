@@ -15,6 +15,7 @@ const WITH_TEXT = [
   "activities/store/connections.ts",
   "activities/store/announcements.ts",
   "activities/store/retention.ts",
+  "activities/store/schema-lock.ts",
   "activities/store/worker-lease.ts",
   "client/connect/stores-check.ts",
   "client/setup/postgres-roles.ts",
