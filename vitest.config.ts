@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config";
 import { ClosingLine } from "./test/support/closing-line.ts";
+import { explainedLabels, tagOfLabel } from "./test/support/labels.ts";
 
 /** One project per kind of test. Only `activities` and the projects after it need services; `unit` needs nothing. */
 export default defineConfig({
@@ -11,6 +12,8 @@ export default defineConfig({
     // their time they wait for a container, a worker or a timeout.
     maxWorkers: 4,
     reporters: ["default", new ClosingLine()],
+    // A tag that is not on the page fails its file.
+    tags: explainedLabels().map(({ label, meaning }) => ({ name: tagOfLabel(label), description: meaning })),
     projects: [
       // Most of these tests take milliseconds, but much longer on a machine with ten times more work than it can do.
       project("unit", { testTimeout: 60_000 }),

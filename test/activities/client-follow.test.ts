@@ -100,20 +100,24 @@ describe("follow", () => {
     expect(rest.filter(({ kind }) => kind === "restored")).toEqual([]);
   });
 
-  it("gives events and live pieces as one list in order, and the same to anyone who comes later [U10]", async () => {
-    const id = await newSession();
-    const early = collect(watch(id));
-    await add(id, thinking(1));
-    await chunk(id, "a");
-    await add(id, thinking(1));
-    await chunk(id, "b");
-    await end(id);
-    expect(seqs(await early)).toEqual([1, 2, 3, 4]);
-    const late = await collect(watch(id));
-    expect(seqs(late)).toEqual([1, 2, 3, 4]);
-    expect(late.at(-1)).toMatchObject({ kind: "ended", status: "completed", result: "ok", lastSeq: 4 });
-    expect(seqs(await collect(watch(id, { afterSeq: 2 })))).toEqual([3, 4]);
-  });
+  it(
+    "gives events and live pieces as one list in order, and the same to anyone who comes later",
+    { tags: ["U10"] },
+    async () => {
+      const id = await newSession();
+      const early = collect(watch(id));
+      await add(id, thinking(1));
+      await chunk(id, "a");
+      await add(id, thinking(1));
+      await chunk(id, "b");
+      await end(id);
+      expect(seqs(await early)).toEqual([1, 2, 3, 4]);
+      const late = await collect(watch(id));
+      expect(seqs(late)).toEqual([1, 2, 3, 4]);
+      expect(late.at(-1)).toMatchObject({ kind: "ended", status: "completed", result: "ok", lastSeq: 4 });
+      expect(seqs(await collect(watch(id, { afterSeq: 2 })))).toEqual([3, 4]);
+    },
+  );
 
   it("loses nothing while many write at once", async () => {
     const id = await newSession();
@@ -125,7 +129,7 @@ describe("follow", () => {
     expect(seqs(await all)).toEqual(Array.from({ length: 60 }, (_, i) => i + 1));
   });
 
-  it("is woken at once, not by the next poll [A23]", async () => {
+  it("is woken at once, not by the next poll", { tags: ["A23"] }, async () => {
     const id = await newSession();
     const announcements = hearAnnouncements(database.store);
     const notifier = createNotifier(announcements);
@@ -160,7 +164,7 @@ describe("follow", () => {
     await items.return(undefined);
   });
 
-  it("continues if its connections were cut [A23]", async () => {
+  it("continues if its connections were cut", { tags: ["A23"] }, async () => {
     const id = await newSession();
     await add(id, thinking(1));
     const items = watch(id, { describe: async () => ({ status: "RUNNING", runId: "r" }) });
@@ -190,8 +194,8 @@ describe("follow", () => {
   });
 
   it(
-    "says why, if a run was ended in Temporal and could not write so [U16]",
-    { timeout: 30_000 },
+    "says why, if a run was ended in Temporal and could not write so",
+    { tags: ["U16"], timeout: 30_000 },
     async () => {
       const id = await newSession();
       const items = await collect(

@@ -10,18 +10,22 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(5);
 
-it("a sandbox that could not be closed is reported to watchers before the end, once, and bounded [invariant 14]", async () => {
-  const agent = await startDirectAgent(database, scriptedModel().says("Done."));
-  await agent.step(1);
-  const input = { step: 1, status: "completed", notClosed: `no answer ${"!".repeat(5_000)}` } as const;
-  await agent.perform("closeSession", input);
-  await agent.perform("closeSession", input, { attempt: 2 });
-  const ends = (await agent.events()).filter((type) => /^(sandbox:not-closed|session:ended)$/.test(type));
-  expect(ends).toEqual(["sandbox:not-closed", "session:ended"]);
-  const [{ message } = { message: "" }] = await agent.dataOf("sandbox:not-closed");
-  expect(message).toMatch(/^The sandbox was not closed \(no answer !+\): the files are kept as last saved/);
-  expect(message.length).toBeLessThan(1_200);
-});
+it(
+  "a sandbox that could not be closed is reported to watchers before the end, once, and bounded",
+  { tags: ["invariant-14"] },
+  async () => {
+    const agent = await startDirectAgent(database, scriptedModel().says("Done."));
+    await agent.step(1);
+    const input = { step: 1, status: "completed", notClosed: `no answer ${"!".repeat(5_000)}` } as const;
+    await agent.perform("closeSession", input);
+    await agent.perform("closeSession", input, { attempt: 2 });
+    const ends = (await agent.events()).filter((type) => /^(sandbox:not-closed|session:ended)$/.test(type));
+    expect(ends).toEqual(["sandbox:not-closed", "session:ended"]);
+    const [{ message } = { message: "" }] = await agent.dataOf("sandbox:not-closed");
+    expect(message).toMatch(/^The sandbox was not closed \(no answer !+\): the files are kept as last saved/);
+    expect(message.length).toBeLessThan(1_200);
+  },
+);
 
 it("a session is closed with the sum of its calls, of tokens beyond 2^31 and of dollars as each was calculated", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));

@@ -27,33 +27,37 @@ async function cutTheWaiting(): Promise<void> {
   });
 }
 
-it("a round that was answered and not stored changes nothing, and the next attempt makes it once [case 24] [R6]", async () => {
-  const session = await compactingSession(
-    database,
-    work(30),
-    async () => {
-      // Anyone who commits now has to wait.
-      await outsider.query("begin");
-      await outsider.query("select id from sessions where id = $1 for update", [session.id]);
-      return answer(summaryText({ state: "Never stored." }));
-    },
-    summaryText({ state: "Stored once." }),
-  );
-  const before = await session.all();
-  const lost = expect(session.summarize()).rejects.toThrow();
-  await cutTheWaiting();
-  await lost;
-  await outsider.query("rollback");
-  expect(await session.rounds()).toEqual([]);
-  expect(await session.all()).toEqual(before);
+it(
+  "a round that was answered and not stored changes nothing, and the next attempt makes it once",
+  { tags: ["case-24", "R6"] },
+  async () => {
+    const session = await compactingSession(
+      database,
+      work(30),
+      async () => {
+        // Anyone who commits now has to wait.
+        await outsider.query("begin");
+        await outsider.query("select id from sessions where id = $1 for update", [session.id]);
+        return answer(summaryText({ state: "Never stored." }));
+      },
+      summaryText({ state: "Stored once." }),
+    );
+    const before = await session.all();
+    const lost = expect(session.summarize()).rejects.toThrow();
+    await cutTheWaiting();
+    await lost;
+    await outsider.query("rollback");
+    expect(await session.rounds()).toEqual([]);
+    expect(await session.all()).toEqual(before);
 
-  expect(await session.summarize(1, { attempt: 2 })).toMatchObject({ kind: "compacted", round: 1 });
-  expect(await session.summarize(1, { attempt: 3 })).toMatchObject({ kind: "compacted", round: 1 });
-  expect(session.requests).toHaveLength(2);
-  const [round, ...more] = await session.rounds();
-  expect(more).toEqual([]);
-  expect(round).toMatchObject({ round: 1, status: "compacted" });
-  expect(round?.summaryContent).toContain("Stored once.");
-  const summaries = (await session.all()).filter((row) => row.kind === "summary");
-  expect(summaries).toHaveLength(1);
-});
+    expect(await session.summarize(1, { attempt: 2 })).toMatchObject({ kind: "compacted", round: 1 });
+    expect(await session.summarize(1, { attempt: 3 })).toMatchObject({ kind: "compacted", round: 1 });
+    expect(session.requests).toHaveLength(2);
+    const [round, ...more] = await session.rounds();
+    expect(more).toEqual([]);
+    expect(round).toMatchObject({ round: 1, status: "compacted" });
+    expect(round?.summaryContent).toContain("Stored once.");
+    const summaries = (await session.all()).filter((row) => row.kind === "summary");
+    expect(summaries).toHaveLength(1);
+  },
+);

@@ -56,22 +56,26 @@ describe("summarize", () => {
     expect(asked).not.toContain(SECRET);
   });
 
-  it("chains three rounds: each replaces the summary before it, round numbers grow [case 5]", async () => {
-    const session = await begin(summaryText(), summaryText(), summaryText());
-    for (const round of [1, 2, 3]) {
-      expect(await session.summarize(round)).toMatchObject({ kind: "compacted", round });
-      await session.add(work(25), 40 * round);
-    }
-    expect((await session.rounds()).map((round) => round.round)).toEqual([1, 2, 3]);
-    const view = await session.view();
-    expect(view.filter((row) => row.kind === "summary").map((row) => row.slot)).toEqual(["summary:3"]);
-    expect(await lastRound(database.store.db, session.id)).toBe(3);
-    expect(session.requests[2]?.messages[0]?.content[0]).toMatchObject({
-      text: expect.stringContaining("(Compaction Round 2)"),
-    });
-  });
+  it(
+    "chains three rounds: each replaces the summary before it, round numbers grow",
+    { tags: ["case-5"] },
+    async () => {
+      const session = await begin(summaryText(), summaryText(), summaryText());
+      for (const round of [1, 2, 3]) {
+        expect(await session.summarize(round)).toMatchObject({ kind: "compacted", round });
+        await session.add(work(25), 40 * round);
+      }
+      expect((await session.rounds()).map((round) => round.round)).toEqual([1, 2, 3]);
+      const view = await session.view();
+      expect(view.filter((row) => row.kind === "summary").map((row) => row.slot)).toEqual(["summary:3"]);
+      expect(await lastRound(database.store.db, session.id)).toBe(3);
+      expect(session.requests[2]?.messages[0]?.content[0]).toMatchObject({
+        text: expect.stringContaining("(Compaction Round 2)"),
+      });
+    },
+  );
 
-  it("costs nothing again if an earlier attempt had stored the round [case 24]", async () => {
+  it("costs nothing again if an earlier attempt had stored the round", { tags: ["case-24"] }, async () => {
     const session = await begin(summaryText());
     const first = await session.summarize();
     const again = await session.summarize(1, { attempt: 2 });
@@ -104,51 +108,63 @@ describe("summarize", () => {
     expect((await session.all()).some((row) => row.isCompacted)).toBe(false);
   });
 
-  it("ends as cancelled, without another summary and without a row, when it is cancelled [case 14]", async () => {
-    const session = await begin(
-      (_request, signal) =>
-        new Promise((_resolve, reject) =>
-          signal.addEventListener("abort", () => reject(signal.reason as Error)),
-        ),
-    );
-    const env = session.environment(1);
-    const running = session.summarize(1, { environment: env });
-    const ended = expect(running).rejects.toBeInstanceOf(CancelledFailure);
-    await expect.poll(() => session.requests.length).toBe(1);
-    env.cancel();
-    await ended;
-    expect(await session.rounds()).toEqual([]);
-    expect(await session.bills()).toMatchObject([{ purpose: "summary", status: "wasted" }]);
-    expect((await session.all()).some((row) => row.isCompacted)).toBe(false);
-  });
+  it(
+    "ends as cancelled, without another summary and without a row, when it is cancelled",
+    { tags: ["case-14"] },
+    async () => {
+      const session = await begin(
+        (_request, signal) =>
+          new Promise((_resolve, reject) =>
+            signal.addEventListener("abort", () => reject(signal.reason as Error)),
+          ),
+      );
+      const env = session.environment(1);
+      const running = session.summarize(1, { environment: env });
+      const ended = expect(running).rejects.toBeInstanceOf(CancelledFailure);
+      await expect.poll(() => session.requests.length).toBe(1);
+      env.cancel();
+      await ended;
+      expect(await session.rounds()).toEqual([]);
+      expect(await session.bills()).toMatchObject([{ purpose: "summary", status: "wasted" }]);
+      expect((await session.all()).some((row) => row.isCompacted)).toBe(false);
+    },
+  );
 
-  it("says that there is nothing to do, and leaves no row and no event [case 29]", async () => {
+  it("says that there is nothing to do, and leaves no row and no event", { tags: ["case-29"] }, async () => {
     const session = await compactingSession(database, work(1));
     expect(await session.summarize(1, { extra: { trigger: "manual" } })).toMatchObject({ kind: "nothing" });
     expect(await session.rounds()).toEqual([]);
     expect(await session.events()).toEqual([]);
   });
 
-  it("asks again with less when the provider says that the request is too long [case 9]", async () => {
-    const session = await begin(new ModelError("too long", { class: "overflow" }), summaryText());
-    expect(await session.summarize()).toMatchObject({ kind: "compacted" });
-    expect(await session.bills()).toMatchObject([{ status: "wasted" }, { status: "kept" }]);
-    expect((await session.rounds())[0]?.attempts).toMatchObject([
-      { rung: "full", outcome: "overflow" },
-      { rung: "results-cut", outcome: "accepted" },
-    ]);
-  });
+  it(
+    "asks again with less when the provider says that the request is too long",
+    { tags: ["case-9"] },
+    async () => {
+      const session = await begin(new ModelError("too long", { class: "overflow" }), summaryText());
+      expect(await session.summarize()).toMatchObject({ kind: "compacted" });
+      expect(await session.bills()).toMatchObject([{ status: "wasted" }, { status: "kept" }]);
+      expect((await session.rounds())[0]?.attempts).toMatchObject([
+        { rung: "full", outcome: "overflow" },
+        { rung: "results-cut", outcome: "accepted" },
+      ]);
+    },
+  );
 
-  it("waits for a provider that fails for the moment, and goes without a model when it keeps failing [R42]", async () => {
-    const down = new ModelError("503", { class: "unavailable" });
-    const session = await begin(down, down);
-    await expect(session.summarize(1, { attempt: 1 })).rejects.toThrow("503");
-    expect(await session.rounds()).toEqual([]);
-    expect(await session.summarize(1, { attempt: 3 })).toMatchObject({ kind: "compacted" });
-    expect((await session.rounds())[0]?.attempts).toMatchObject([
-      { rung: "deterministic", outcome: "accepted" },
-    ]);
-  });
+  it(
+    "waits for a provider that fails for the moment, and goes without a model when it keeps failing",
+    { tags: ["R42"] },
+    async () => {
+      const down = new ModelError("503", { class: "unavailable" });
+      const session = await begin(down, down);
+      await expect(session.summarize(1, { attempt: 1 })).rejects.toThrow("503");
+      expect(await session.rounds()).toEqual([]);
+      expect(await session.summarize(1, { attempt: 3 })).toMatchObject({ kind: "compacted" });
+      expect((await session.rounds())[0]?.attempts).toMatchObject([
+        { rung: "deterministic", outcome: "accepted" },
+      ]);
+    },
+  );
 
   it("goes without a model at once when a summary took all of an attempt's time", async () => {
     const late = new ModelError("It was not complete after 585 s.", { class: "too-long" });
@@ -190,7 +206,7 @@ describe("summarize", () => {
     expect(session.requests).toHaveLength(2);
   });
 
-  it("records a round that failed and leaves the transcript as it was [case 7]", async () => {
+  it("records a round that failed and leaves the transcript as it was", { tags: ["case-7"] }, async () => {
     const session = await compactingSession(database, work(6, "ok"));
     const before = await session.all();
     expect(await session.summarize(1, { extra: { deterministic: true } })).toMatchObject({ kind: "failed" });
@@ -246,7 +262,7 @@ it("storeRound is one transaction: what fails after the event undoes the event",
   ]);
 });
 
-it("prune marks old results, keeps their text, and does it once [case 15]", async () => {
+it("prune marks old results, keeps their text, and does it once", { tags: ["case-15"] }, async () => {
   const session = await compactingSession(
     database,
     work(20, "a line of output that no one needs any more\n".repeat(120)),

@@ -16,22 +16,26 @@ function patientStore() {
   return store;
 }
 
-it("a question without an answer is given up, as an error that may pass, and its connection with it [R17]", async () => {
-  const { db, pool } = patientStore();
-  const failure: unknown = await db
-    .transaction((tx) => tx.execute(sql`select pg_sleep(30)`))
-    .catch((error: unknown) => error);
-  expect(databaseErrorOf(failure)).toMatchObject({ final: false });
-  expect(pool.totalCount).toBe(0);
-  expect((await db.execute(sql`select 1 as one`)).rows).toEqual([{ one: 1 }]);
-});
+it(
+  "a question without an answer is given up, as an error that may pass, and its connection with it",
+  { tags: ["R17"] },
+  async () => {
+    const { db, pool } = patientStore();
+    const failure: unknown = await db
+      .transaction((tx) => tx.execute(sql`select pg_sleep(30)`))
+      .catch((error: unknown) => error);
+    expect(databaseErrorOf(failure)).toMatchObject({ final: false });
+    expect(pool.totalCount).toBe(0);
+    expect((await db.execute(sql`select 1 as one`)).rows).toEqual([{ one: 1 }]);
+  },
+);
 
-it("names the silence if a single query meets it [R17]", async () => {
+it("names the silence if a single query meets it", { tags: ["R17"] }, async () => {
   const { pool } = patientStore();
   await expect(pool.query("select pg_sleep(30)")).rejects.toThrow("no answer in 400 ms");
 });
 
-it("a transaction that cannot begin gives its connection back [R16]", async () => {
+it("a transaction that cannot begin gives its connection back", { tags: ["R16"] }, async () => {
   const { db, pool } = patientStore();
   for (let tries = 0; tries < 3; tries += 1)
     await expect(

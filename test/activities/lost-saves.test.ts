@@ -116,25 +116,31 @@ it("saves that fail, or find nothing to save, do not count", async () => {
   expect(await savesBegun(agent)).toBe(0);
 });
 
-it("a call whose files could not be saved has its result, and the log names the step and the reason [invariant 14]", async () => {
-  const script = scriptedModel().calls("bash", { command: "echo 1 > a.txt" }).says("Done.");
-  const agent = await startDirectAgent(database, script);
-  await agent.perform("modelStep", { step: 1, guidance: [] });
-  const sandbox = { ...agent.sandbox };
-  Object.assign(agent.sandbox, {
-    run: (...given: Parameters<typeof sandbox.run>) =>
-      given[0].id.startsWith("ws-") ? Promise.reject(new Error("The disk is gone.")) : sandbox.run(...given),
-  });
-  const said: LogEntry[] = [];
-  const environment = new MockActivityEnvironment(
-    { attempt: 1, workflowExecution: { workflowId: agent.id, runId: agent.runId } },
-    { logger: new DefaultLogger("WARN", (entry) => said.push(entry)) },
-  );
-  expect(await agent.perform("runTool", { step: 1, index: 0 }, { environment })).toMatchObject({
-    outcome: "completed",
-  });
-  const line = await eventually("the log says so", () =>
-    said.find(({ message }) => message.includes("not saved")),
-  );
-  expect(line.meta).toMatchObject({ step: 1, reason: "The disk is gone." });
-});
+it(
+  "a call whose files could not be saved has its result, and the log names the step and the reason",
+  { tags: ["invariant-14"] },
+  async () => {
+    const script = scriptedModel().calls("bash", { command: "echo 1 > a.txt" }).says("Done.");
+    const agent = await startDirectAgent(database, script);
+    await agent.perform("modelStep", { step: 1, guidance: [] });
+    const sandbox = { ...agent.sandbox };
+    Object.assign(agent.sandbox, {
+      run: (...given: Parameters<typeof sandbox.run>) =>
+        given[0].id.startsWith("ws-")
+          ? Promise.reject(new Error("The disk is gone."))
+          : sandbox.run(...given),
+    });
+    const said: LogEntry[] = [];
+    const environment = new MockActivityEnvironment(
+      { attempt: 1, workflowExecution: { workflowId: agent.id, runId: agent.runId } },
+      { logger: new DefaultLogger("WARN", (entry) => said.push(entry)) },
+    );
+    expect(await agent.perform("runTool", { step: 1, index: 0 }, { environment })).toMatchObject({
+      outcome: "completed",
+    });
+    const line = await eventually("the log says so", () =>
+      said.find(({ message }) => message.includes("not saved")),
+    );
+    expect(line.meta).toMatchObject({ step: 1, reason: "The disk is gone." });
+  },
+);

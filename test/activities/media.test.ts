@@ -84,27 +84,34 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     ]);
   });
 
-  it("a model without image input gets a text instead, with an event, and the image stays stored [case 33]", async () => {
-    const script = scriptedModel()
-      .calls("view_image", { path: "shot.png" })
-      .says("I cannot.")
-      .says("Still not.");
-    const agent = await start(script, { config: { api, input: ["text"] } });
-    await agent.sandbox.files.write("shot.png", PICTURE);
-    await agent.step(1);
-    await agent.step(2);
-    const [, asked] = agent.model.requests;
-    expect(imagesOf(asked)).toEqual([]);
-    expect(asked && wordsOf(asked)).toContain(
-      "image/png) is not shown: this model does not accept such files.",
-    );
-    const unsupported = async () => (await agent.events()).filter((type) => type === "llm:unsupported-input");
-    expect(await unsupported()).toHaveLength(1);
-    await agent.step(3);
-    expect(await unsupported()).toHaveLength(1);
-    const [row] = (await transcriptOf(database.store, agent.id)).filter((message) => message.role === "tool");
-    expect(JSON.stringify(row?.content)).toContain("@blob:");
-  });
+  it(
+    "a model without image input gets a text instead, with an event, and the image stays stored",
+    { tags: ["case-33"] },
+    async () => {
+      const script = scriptedModel()
+        .calls("view_image", { path: "shot.png" })
+        .says("I cannot.")
+        .says("Still not.");
+      const agent = await start(script, { config: { api, input: ["text"] } });
+      await agent.sandbox.files.write("shot.png", PICTURE);
+      await agent.step(1);
+      await agent.step(2);
+      const [, asked] = agent.model.requests;
+      expect(imagesOf(asked)).toEqual([]);
+      expect(asked && wordsOf(asked)).toContain(
+        "image/png) is not shown: this model does not accept such files.",
+      );
+      const unsupported = async () =>
+        (await agent.events()).filter((type) => type === "llm:unsupported-input");
+      expect(await unsupported()).toHaveLength(1);
+      await agent.step(3);
+      expect(await unsupported()).toHaveLength(1);
+      const [row] = (await transcriptOf(database.store, agent.id)).filter(
+        (message) => message.role === "tool",
+      );
+      expect(JSON.stringify(row?.content)).toContain("@blob:");
+    },
+  );
 
   it("an image that the provider refuses is described to the model, once and for all, and reported", async () => {
     const damaged = png(2_000, 2_000, [20, 120, 200]);
@@ -203,29 +210,33 @@ it("reasoning of one model is left out for another after a switch, and comes bac
 });
 
 describe("more images than a request may carry", () => {
-  it("gives up the oldest for words, keeps the newest, and leaves all of them stored [case 33]", async () => {
-    const agent = await start(scriptedModel().says("Quite a lot."), {
-      config: { contextWindow: 128_000 },
-      served: { "gpt-4o": { window: 128_000, input: ["text", "image"] } },
-    });
-    const { db } = database.store;
-    const images = [];
-    for (let seed = 0; seed < 10; seed++) {
-      images.push(await saveBlob(db, bigPng(4_000_000, seed), "image/png", `shot-${seed}.png`));
-    }
-    await agent.step(1, [{ id: "look", parts: images, queuedAt: "2026-11-21T10:00:00.000Z" }]);
-    const [asked] = agent.model.requests;
-    const users = (asked?.items ?? []).flatMap((item) => (item.type === "message" ? [...item.parts] : []));
-    expect(users.slice(-2).map((part) => part.type)).toEqual(["image", "image"]);
-    expect(imagesOf(asked)).toHaveLength(2);
-    expect(asked?.bytes).toBeLessThan(12 * 1024 * 1024);
-    for (let seed = 0; seed < 8; seed++)
-      expect(asked && wordsOf(asked)).toContain(
-        `[shot-${seed}.png (image/png) is left out to keep the request small`,
-      );
-    const kept = await db.select({ sha256: blobs.sha256 }).from(blobs);
-    for (const image of images) expect(kept.map((blob) => `@blob:${blob.sha256}`)).toContain(image.data);
-  }, 180_000);
+  it(
+    "gives up the oldest for words, keeps the newest, and leaves all of them stored",
+    { tags: ["case-33"], timeout: 180_000 },
+    async () => {
+      const agent = await start(scriptedModel().says("Quite a lot."), {
+        config: { contextWindow: 128_000 },
+        served: { "gpt-4o": { window: 128_000, input: ["text", "image"] } },
+      });
+      const { db } = database.store;
+      const images = [];
+      for (let seed = 0; seed < 10; seed++) {
+        images.push(await saveBlob(db, bigPng(4_000_000, seed), "image/png", `shot-${seed}.png`));
+      }
+      await agent.step(1, [{ id: "look", parts: images, queuedAt: "2026-11-21T10:00:00.000Z" }]);
+      const [asked] = agent.model.requests;
+      const users = (asked?.items ?? []).flatMap((item) => (item.type === "message" ? [...item.parts] : []));
+      expect(users.slice(-2).map((part) => part.type)).toEqual(["image", "image"]);
+      expect(imagesOf(asked)).toHaveLength(2);
+      expect(asked?.bytes).toBeLessThan(12 * 1024 * 1024);
+      for (let seed = 0; seed < 8; seed++)
+        expect(asked && wordsOf(asked)).toContain(
+          `[shot-${seed}.png (image/png) is left out to keep the request small`,
+        );
+      const kept = await db.select({ sha256: blobs.sha256 }).from(blobs);
+      for (const image of images) expect(kept.map((blob) => `@blob:${blob.sha256}`)).toContain(image.data);
+    },
+  );
 
   it("are not paid for in words twice: a request is the same as the last one but for what is new", async () => {
     const agent = await start(scriptedModel().calls("view_image", { path: "shot.png" }).says("Yes."));

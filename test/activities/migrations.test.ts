@@ -62,7 +62,7 @@ const applied = () =>
   });
 
 describe("the tables", () => {
-  it("are made once if five workers start at once on an empty database [R22]", async () => {
+  it("are made once if five workers start at once on an empty database", { tags: ["R22"] }, async () => {
     await Promise.all(Array.from({ length: 5 }, () => withStore(migrateStore)));
     const hashes = await applied();
     expect(hashes.length).toBeGreaterThan(0);
@@ -73,17 +73,23 @@ describe("the tables", () => {
     });
   });
 
-  it("are not changed by half if a migration fails, and whole once its cause is gone [R23]", async () => {
-    await onServer(url, (client) => client.query("create table sandboxes (in_the_way int)"));
-    await withStore(async (store) => {
-      await expect(migrateStore(store)).rejects.toThrow();
-      const { rows } = await store.pool.query("select tablename from pg_tables where schemaname = 'public'");
-      expect(rows.map((row: { tablename: string }) => row.tablename).toSorted()).not.toContain("sessions");
-      await store.pool.query("drop table sandboxes");
-      await migrateStore(store);
-    });
-    expect((await applied()).length).toBeGreaterThan(0);
-  });
+  it(
+    "are not changed by half if a migration fails, and whole once its cause is gone",
+    { tags: ["R23"] },
+    async () => {
+      await onServer(url, (client) => client.query("create table sandboxes (in_the_way int)"));
+      await withStore(async (store) => {
+        await expect(migrateStore(store)).rejects.toThrow();
+        const { rows } = await store.pool.query(
+          "select tablename from pg_tables where schemaname = 'public'",
+        );
+        expect(rows.map((row: { tablename: string }) => row.tablename).toSorted()).not.toContain("sessions");
+        await store.pool.query("drop table sandboxes");
+        await migrateStore(store);
+      });
+      expect((await applied()).length).toBeGreaterThan(0);
+    },
+  );
 
   it("of an earlier build are refused in one line by worker, client and doctor, and stay as they are", async () => {
     await ofEarlierBuild();
@@ -114,7 +120,7 @@ describe("the tables", () => {
     await (await openServices(services)).close();
   });
 
-  it("may be looked through again and again while a worker writes [R23]", async () => {
+  it("may be looked through again and again while a worker writes", { tags: ["R23"] }, async () => {
     await withStore(async (store) => {
       await migrateStore(store);
       const before = await applied();

@@ -31,7 +31,7 @@ describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) =
     [502, "unavailable"],
     [503, "unavailable"],
     [529, "unavailable"],
-  ])("%i is %s, asked once [R31] [A19]", async (status, kind) => {
+  ])("%i is %s, asked once", { tags: ["R31", "A19"] }, async (status, kind) => {
     const { baseUrl, log } = await play(scriptedModel().fails(status, `it is a ${status}`));
     const error = await failure(ask(baseUrl, { api }));
     expect(error).toMatchObject({ class: kind, status });
@@ -44,7 +44,7 @@ describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) =
     ["rate_limit_exceeded", "Rate limit reached for o3", "rate-limit"],
     ["server_error", "The server had an error", "unavailable"],
     ["insufficient_quota", "You exceeded your current quota", "quota"],
-  ])("reads an error event within a 200 stream: %s [R40]", async (code, message, kind) => {
+  ])("reads an error event within a 200 stream: %s", { tags: ["R40"] }, async (code, message, kind) => {
     const { baseUrl } = await play(
       scriptedModel()
         .answers({ type: "error", code, message })
@@ -76,7 +76,7 @@ describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) =
     ["cut before the headers", scriptedModel().answers().with({ beforeHeaders: "drop" })],
     ["cut in the middle", scriptedModel().answers(text("Let me"), { type: "drop" })],
     ["ended without its last event", scriptedModel().answers(text("Let me"), { type: "end" })],
-  ])("calls a connection that is %s unavailable [R31]", async (_, script) => {
+  ])("calls a connection that is %s unavailable", { tags: ["R31"] }, async (_, script) => {
     const { baseUrl } = await play(script);
     expect((await failure(ask(baseUrl, { api }))).class).toBe("unavailable");
   });
@@ -86,12 +86,16 @@ describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) =
     ["headers", scriptedModel().answers().with({ beforeHeaders: "hang" }), "firstToken"],
     ["a first token", scriptedModel().answers({ type: "hang" }), "firstToken"],
     ["a next piece", scriptedModel().answers(text("Let me"), { type: "hang" }), "silence"],
-  ])("ends a call that brings no %s, and says so [R32] [R33] [R34] [A17]", async (_, script, name) => {
-    const { baseUrl, aborts } = await play(script);
-    const error = await failure(ask(baseUrl, { api, deadlines: { ...patient, [`${name}Ms`]: 200 } }));
-    expect(error).toMatchObject({ class: "silent", message: expect.stringContaining(`${name}Timeout`) });
-    await expect.poll(() => aborts.length).toBe(1);
-  });
+  ])(
+    "ends a call that brings no %s, and says so",
+    { tags: ["R32", "R33", "R34", "A17"] },
+    async (_, script, name) => {
+      const { baseUrl, aborts } = await play(script);
+      const error = await failure(ask(baseUrl, { api, deadlines: { ...patient, [`${name}Ms`]: 200 } }));
+      expect(error).toMatchObject({ class: "silent", message: expect.stringContaining(`${name}Timeout`) });
+      await expect.poll(() => aborts.length).toBe(1);
+    },
+  );
 
   it("lets a slow stream live as long as pieces keep coming", async () => {
     const { baseUrl } = await play(
@@ -107,20 +111,24 @@ describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) =
     ["before the headers", scriptedModel().answers().with({ beforeHeaders: "hang" })],
     ["before the first token", scriptedModel().answers({ type: "hang" })],
     ["in the middle", scriptedModel().answers(text("Let me"), { type: "hang" })],
-  ])("takes an abort %s to the server within a second and throws its reason [F3]", async (_, script) => {
-    const served = await play(script);
-    const abort = new AbortController();
-    const reason = new Error("cancelled by the person");
-    const asking = ask(served.baseUrl, { api }, abort.signal);
-    asking.catch(() => undefined);
-    await expect.poll(() => served.log.length).toBe(1);
-    await expect.poll(() => served.log[0]?.request).toBeDefined();
-    const abortedAt = Date.now();
-    abort.abort(reason);
-    await expect(asking).rejects.toBe(reason);
-    await expect.poll(() => served.aborts.length).toBe(1);
-    expect((served.aborts[0]?.abortedAt ?? Infinity) - abortedAt).toBeLessThan(1_000);
-  });
+  ])(
+    "takes an abort %s to the server within a second and throws its reason",
+    { tags: ["F3"] },
+    async (_, script) => {
+      const served = await play(script);
+      const abort = new AbortController();
+      const reason = new Error("cancelled by the person");
+      const asking = ask(served.baseUrl, { api }, abort.signal);
+      asking.catch(() => undefined);
+      await expect.poll(() => served.log.length).toBe(1);
+      await expect.poll(() => served.log[0]?.request).toBeDefined();
+      const abortedAt = Date.now();
+      abort.abort(reason);
+      await expect(asking).rejects.toBe(reason);
+      await expect.poll(() => served.aborts.length).toBe(1);
+      expect((served.aborts[0]?.abortedAt ?? Infinity) - abortedAt).toBeLessThan(1_000);
+    },
+  );
 });
 
 describe("what fails before anything is sent", () => {

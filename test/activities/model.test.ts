@@ -87,7 +87,7 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     expect(JSON.stringify(requests[0]?.raw).match(/"detail":"low"/g)).toHaveLength(2);
   });
 
-  it("keeps calls with broken arguments and unknown names as calls [R35] [R36]", async () => {
+  it("keeps calls with broken arguments and unknown names as calls", { tags: ["R35", "R36"] }, async () => {
     const { baseUrl } = await play(
       scriptedModel()
         .answers(
@@ -115,7 +115,7 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     expect(next.answer.content).toMatchObject([{ text: "I see." }]);
   });
 
-  it("keeps two calls that bear one id, in order [R38]", async () => {
+  it("keeps two calls that bear one id, in order", { tags: ["R38"] }, async () => {
     const { answer } = await asked(
       scriptedModel().answers(
         call("bash", { command: "a" }, { callId: "same" }),
@@ -129,18 +129,22 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     ]);
   });
 
-  it("gives an empty answer as one with no content [R37]", async () => {
+  it("gives an empty answer as one with no content", { tags: ["R37"] }, async () => {
     expect((await asked(scriptedModel().answers())).answer).toMatchObject({ content: [], finish: "stop" });
   });
 
-  it.each(["length", "content-filter"] as const)("tells of a %s finish [R41]", async (finish) => {
-    expect((await asked(scriptedModel().says("so far").with({ finish }))).answer).toMatchObject({
-      finish,
-      content: [{ text: "so far" }],
-    });
-  });
+  it.each(["length", "content-filter"] as const)(
+    "tells of a %s finish",
+    { tags: ["R41"] },
+    async (finish) => {
+      expect((await asked(scriptedModel().says("so far").with({ finish }))).answer).toMatchObject({
+        finish,
+        content: [{ text: "so far" }],
+      });
+    },
+  );
 
-  it("keeps a call that the output limit cut in the middle of its arguments [R39]", async () => {
+  it("keeps a call that the output limit cut in the middle of its arguments", { tags: ["R39"] }, async () => {
     const { answer } = await asked(
       scriptedModel()
         .answers(call("bash", '{"command": "echo ', { cut: true }))
@@ -152,7 +156,7 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     });
   });
 
-  it("lets calls count, whatever the finish reason says [R39]", async () => {
+  it("lets calls count, whatever the finish reason says", { tags: ["R39"] }, async () => {
     expect(
       (await asked(scriptedModel().calls("bash", { command: "ls" }).with({ finish: "stop" }))).answer.finish,
     ).toBe("tool-calls");
@@ -162,7 +166,7 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     ["absent", null],
     ["of zero input", { input: 0 }],
     ["absurd", { input: 90_000_000 }],
-  ] as const)("has no usage if the bill is %s [R43]", async (_, usage) => {
+  ] as const)("has no usage if the bill is %s", { tags: ["R43"] }, async (_, usage) => {
     const { answer } = await asked(scriptedModel().says("hi").with({ usage }));
     expect(answer.usage).toBeUndefined();
     expect(answer.content).toHaveLength(1);

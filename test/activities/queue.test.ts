@@ -28,57 +28,65 @@ const userRows = async (agent: DirectAgent) =>
   (await transcriptOf(database.store, agent.id)).filter((row) => row.kind === "guidance");
 
 describe("messages that wait", () => {
-  it("are one message with texts, images and files in their order, each under its label, with ids and both times [case 19]", async () => {
-    const agent = await start(1);
-    const image = await saveBlob(database.store.db, DOT_PNG, "image/png", "dot.png");
-    await agent.step(1, [
-      said("a", "01", text("like"), image, text("this one")),
-      said("b", "02", image),
-      said("c", "03", text("and quickly")),
-    ]);
-    const [row, ...more] = await userRows(agent);
-    expect(more).toEqual([]);
-    expect(row?.content).toEqual([
-      text("[1]: like"),
-      image,
-      text("this one\n\n[2]:"),
-      image,
-      text("[3]: and quickly"),
-    ]);
-    expect(row?.meta).toMatchObject({
-      ids: ["a", "b", "c"],
-      firstQueuedAt: "2026-11-21T10:00:01.000Z",
-      lastQueuedAt: "2026-11-21T10:00:03.000Z",
-    });
-    const user = agent.model.requests[0]?.items.findLast((item) => item.type === "message");
-    expect(user?.type === "message" && user.parts.map((part) => part.type)).toEqual([
-      "text",
-      "image",
-      "text",
-      "image",
-      "text",
-    ]);
-  });
+  it(
+    "are one message with texts, images and files in their order, each under its label, with ids and both times",
+    { tags: ["case-19"] },
+    async () => {
+      const agent = await start(1);
+      const image = await saveBlob(database.store.db, DOT_PNG, "image/png", "dot.png");
+      await agent.step(1, [
+        said("a", "01", text("like"), image, text("this one")),
+        said("b", "02", image),
+        said("c", "03", text("and quickly")),
+      ]);
+      const [row, ...more] = await userRows(agent);
+      expect(more).toEqual([]);
+      expect(row?.content).toEqual([
+        text("[1]: like"),
+        image,
+        text("this one\n\n[2]:"),
+        image,
+        text("[3]: and quickly"),
+      ]);
+      expect(row?.meta).toMatchObject({
+        ids: ["a", "b", "c"],
+        firstQueuedAt: "2026-11-21T10:00:01.000Z",
+        lastQueuedAt: "2026-11-21T10:00:03.000Z",
+      });
+      const user = agent.model.requests[0]?.items.findLast((item) => item.type === "message");
+      expect(user?.type === "message" && user.parts.map((part) => part.type)).toEqual([
+        "text",
+        "image",
+        "text",
+        "image",
+        "text",
+      ]);
+    },
+  );
 
-  it("enter once by their ids: in a second attempt, in another step, and parked as well as carried [case 21] [invariant 6]", async () => {
-    const agent = await start(3);
-    const [one, two, three] = [
-      guidance("use tabs", "a"),
-      guidance("no semicolons", "b"),
-      guidance("in English", "c"),
-    ];
-    await agent.step(1, [one]);
-    await agent.perform("modelStep", { step: 1, guidance: [one] }, { attempt: 2 });
-    await agent.perform("parkGuidance", { items: [one, two] });
-    await agent.perform("parkGuidance", { items: [two] });
-    await agent.perform("modelStep", { step: 2, guidance: [three, one], parked: true });
-    await agent.perform("modelStep", { step: 3, guidance: [two], parked: true });
-    expect((await userRows(agent)).map((row) => [row.step, row.content])).toEqual([
-      [1, [text("use tabs")]],
-      [2, [text("First: no semicolons\n\nAlso: in English")]],
-    ]);
-    expect(agent.model.log).toHaveLength(3);
-  });
+  it(
+    "enter once by their ids: in a second attempt, in another step, and parked as well as carried",
+    { tags: ["case-21", "invariant-6"] },
+    async () => {
+      const agent = await start(3);
+      const [one, two, three] = [
+        guidance("use tabs", "a"),
+        guidance("no semicolons", "b"),
+        guidance("in English", "c"),
+      ];
+      await agent.step(1, [one]);
+      await agent.perform("modelStep", { step: 1, guidance: [one] }, { attempt: 2 });
+      await agent.perform("parkGuidance", { items: [one, two] });
+      await agent.perform("parkGuidance", { items: [two] });
+      await agent.perform("modelStep", { step: 2, guidance: [three, one], parked: true });
+      await agent.perform("modelStep", { step: 3, guidance: [two], parked: true });
+      expect((await userRows(agent)).map((row) => [row.step, row.content])).toEqual([
+        [1, [text("use tabs")]],
+        [2, [text("First: no semicolons\n\nAlso: in English")]],
+      ]);
+      expect(agent.model.log).toHaveLength(3);
+    },
+  );
 
   it("are announced by their beginnings once, masked before they are cut, also if the text is stored apart", async () => {
     const agent = await start(0);

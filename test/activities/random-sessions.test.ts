@@ -19,39 +19,43 @@ const WINDOW = 16_000;
 /** 15 % of the window, which is what user messages have besides a summary, at 3.5 characters a token. */
 const KEPT_CHARS = 0.15 * WINDOW * 3.5;
 
-it("a session to which anything may happen has at every moment a request that both wires take, with the task, the newest guidance and every result in view; its rows are only ever marked [case 6] [case 17] [invariant 4] [invariant 5]", async () => {
-  let requests = 0;
-  await fc.assert(
-    fc.asyncProperty(fc.array(happening, { minLength: 4, maxLength: 16 }), async (happenings) => {
-      const life = await begin();
-      const trail: string[] = [];
-      try {
-        let stored: Row[] = await rowsOf(life.agent);
-        for (const what of happenings) {
-          trail.push(
-            JSON.stringify(what, (_key, value: unknown) =>
-              typeof value === "string" ? value.slice(0, 30) : value,
-            ),
-          );
-          await happen(life, what);
-          stored = await check(life, stored);
-          requests += 2;
+it(
+  "a session to which anything may happen has at every moment a request that both wires take, with the task, the newest guidance and every result in view; its rows are only ever marked",
+  { tags: ["case-6", "case-17", "invariant-4", "invariant-5"], timeout: 600_000 },
+  async () => {
+    let requests = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(happening, { minLength: 4, maxLength: 16 }), async (happenings) => {
+        const life = await begin();
+        const trail: string[] = [];
+        try {
+          let stored: Row[] = await rowsOf(life.agent);
+          for (const what of happenings) {
+            trail.push(
+              JSON.stringify(what, (_key, value: unknown) =>
+                typeof value === "string" ? value.slice(0, 30) : value,
+              ),
+            );
+            await happen(life, what);
+            stored = await check(life, stored);
+            requests += 2;
+          }
+        } catch (error) {
+          throw new Error(`After:\n${trail.join("\n")}`, { cause: error });
+        } finally {
+          await life.agent.close();
         }
-      } catch (error) {
-        throw new Error(`After:\n${trail.join("\n")}`, { cause: error });
-      } finally {
-        await life.agent.close();
-      }
-    }),
-    {
-      numRuns: 15,
-      seed: 20261121,
-      // Each run is a session in Postgres: what happened is reported instead of shrunk.
-      endOnFailure: true,
-    },
-  );
-  console.log(`${requests} requests of random sessions were taken`);
-}, 600_000);
+      }),
+      {
+        numRuns: 15,
+        seed: 20261121,
+        // Each run is a session in Postgres: what happened is reported instead of shrunk.
+        endOnFailure: true,
+      },
+    );
+    console.log(`${requests} requests of random sessions were taken`);
+  },
+);
 
 async function begin(): Promise<Life> {
   let life: Life | undefined;

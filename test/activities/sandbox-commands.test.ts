@@ -67,38 +67,46 @@ test("a command has its own input, output and errors open, and no other descript
   expect((await bash(sandbox, "ls /proc/self/fd")).out).toBe("0\n1\n2\n3\n");
 });
 
-test("[R25] NUL and bytes that are not UTF-8 are returned as they were written", async () => {
+test("NUL and bytes that are not UTF-8 are returned as they were written", { tags: ["R25"] }, async () => {
   const id = newId();
   await sandbox.run({ id, argv: ["printf", String.raw`\377\376a\000b\303`] });
   expect([...(await sandbox.read(id, "out", 0, 100))]).toEqual([0xff, 0xfe, 0x61, 0, 0x62, 0xc3]);
 });
 
-test("[R26] the beginning and the last mebibyte of a flood are kept, the rest is counted, and memory stays flat", async () => {
-  const id = newId();
-  const before = process.memoryUsage().rss;
-  const script = "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo the end";
-  const reports: number[] = [];
-  const command = { id, argv: ["bash", "-c", script], maxOutputBytes: 1000 };
-  const state = await sandbox.run(command, { onOutput: (bytes) => reports.push(bytes) });
-  expect(state).toMatchObject({ kind: "exited", outBytes: 20_000_009, outKept: 1000 + MIB });
-  expect(Buffer.from(await sandbox.read(id, "out", 0, 1000)).toString()).toBe("x".repeat(1000));
-  const tail = Buffer.from(await sandbox.read(id, "out", 1000, MIB)).toString();
-  expect(tail.length).toBe(MIB);
-  expect(tail.endsWith("xxx\nthe end\n")).toBe(true);
-  expect(tail.slice(0, 100)).toBe("x".repeat(100));
-  // The first bytes and the last are reported: at most four times a second.
-  expect(reports.length).toBeLessThanOrEqual(
-    Math.ceil((state.kind === "exited" ? state.durationMs : 0) / 250) + 1,
-  );
-  expect(process.memoryUsage().rss - before).toBeLessThan(64 * MIB);
-});
+test(
+  "the beginning and the last mebibyte of a flood are kept, the rest is counted, and memory stays flat",
+  { tags: ["R26"] },
+  async () => {
+    const id = newId();
+    const before = process.memoryUsage().rss;
+    const script = "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo the end";
+    const reports: number[] = [];
+    const command = { id, argv: ["bash", "-c", script], maxOutputBytes: 1000 };
+    const state = await sandbox.run(command, { onOutput: (bytes) => reports.push(bytes) });
+    expect(state).toMatchObject({ kind: "exited", outBytes: 20_000_009, outKept: 1000 + MIB });
+    expect(Buffer.from(await sandbox.read(id, "out", 0, 1000)).toString()).toBe("x".repeat(1000));
+    const tail = Buffer.from(await sandbox.read(id, "out", 1000, MIB)).toString();
+    expect(tail.length).toBe(MIB);
+    expect(tail.endsWith("xxx\nthe end\n")).toBe(true);
+    expect(tail.slice(0, 100)).toBe("x".repeat(100));
+    // The first bytes and the last are reported: at most four times a second.
+    expect(reports.length).toBeLessThanOrEqual(
+      Math.ceil((state.kind === "exited" ? state.durationMs : 0) / 250) + 1,
+    );
+    expect(process.memoryUsage().rss - before).toBeLessThan(64 * MIB);
+  },
+);
 
-test("[R26] an endless flood is ended by its timeout, which the sandbox itself enforces", async () => {
-  const id = newId();
-  const state = await sandbox.run({ id, argv: ["yes"], timeoutMs: 1000, maxOutputBytes: 1000 });
-  expect(state).toMatchObject({ kind: "killed", by: "timeout", outKept: 1000 + MIB });
-  expect(state.outBytes).toBeGreaterThan(10 * MIB);
-});
+test(
+  "an endless flood is ended by its timeout, which the sandbox itself enforces",
+  { tags: ["R26"] },
+  async () => {
+    const id = newId();
+    const state = await sandbox.run({ id, argv: ["yes"], timeoutMs: 1000, maxOutputBytes: 1000 });
+    expect(state).toMatchObject({ kind: "killed", by: "timeout", outKept: 1000 + MIB });
+    expect(state.outBytes).toBeGreaterThan(10 * MIB);
+  },
+);
 
 test("output can be read while the command runs, and waiting can end before the command does", async () => {
   const id = newId();
@@ -155,36 +163,44 @@ test("an id that was never started has no state, and waiting for it fails", asyn
   await expect(sandbox.wait("never")).rejects.toThrow(/ever started under the id 'never'/);
 });
 
-test("[R51] the environment is fixed: it has what a command asks for, and nothing of the worker's", async () => {
-  process.env["CANARY_KEY"] = "sk-canary-3141";
-  const id = newId();
-  await sandbox.run({ id, argv: ["env"], env: { EXTRA: "yes" } });
-  const said = Buffer.from(await sandbox.read(id, "out", 0, 10_000)).toString();
-  expect(said).toContain("HOME=/home/agent\n");
-  expect(said).toContain(`LONGHAUL_CALL=${id}\n`);
-  expect(said).toContain("EXTRA=yes\n");
-  expect(said).not.toMatch(/sk-canary|LONGHAUL_SUPERVISOR|SECRET|TOKEN/);
-});
+test(
+  "the environment is fixed: it has what a command asks for, and nothing of the worker's",
+  { tags: ["R51"] },
+  async () => {
+    process.env["CANARY_KEY"] = "sk-canary-3141";
+    const id = newId();
+    await sandbox.run({ id, argv: ["env"], env: { EXTRA: "yes" } });
+    const said = Buffer.from(await sandbox.read(id, "out", 0, 10_000)).toString();
+    expect(said).toContain("HOME=/home/agent\n");
+    expect(said).toContain(`LONGHAUL_CALL=${id}\n`);
+    expect(said).toContain("EXTRA=yes\n");
+    expect(said).not.toMatch(/sk-canary|LONGHAUL_SUPERVISOR|SECRET|TOKEN/);
+  },
+);
 
-test("[R4] another worker finds the command of a lost worker and gets its real exit code", async () => {
-  const id = newId();
-  const first = sandboxes.newHost();
-  const theirs = await first.open(opened);
-  await theirs.start({
-    id,
-    argv: ["bash", "-c", "echo begun; while [ ! -e go ]; do sleep 0.02; done; exit 42"],
-  });
-  const lost = theirs.wait(id).catch((error: unknown) => error);
-  await first.close();
-  expect(String(await lost)).toMatch(/the worker is stopping/);
-  const second = sandboxes.newHost();
-  const again = await second.open(opened);
-  expect(await again.start({ id, argv: ["false"] })).toMatchObject({ kind: "running" });
-  const waiting = again.wait(id);
-  await again.files.write("go", Buffer.from(""));
-  expect(await waiting).toMatchObject({ kind: "exited", exitCode: 42 });
-  await second.close();
-});
+test(
+  "another worker finds the command of a lost worker and gets its real exit code",
+  { tags: ["R4"] },
+  async () => {
+    const id = newId();
+    const first = sandboxes.newHost();
+    const theirs = await first.open(opened);
+    await theirs.start({
+      id,
+      argv: ["bash", "-c", "echo begun; while [ ! -e go ]; do sleep 0.02; done; exit 42"],
+    });
+    const lost = theirs.wait(id).catch((error: unknown) => error);
+    await first.close();
+    expect(String(await lost)).toMatch(/the worker is stopping/);
+    const second = sandboxes.newHost();
+    const again = await second.open(opened);
+    expect(await again.start({ id, argv: ["false"] })).toMatchObject({ kind: "running" });
+    const waiting = again.wait(id);
+    await again.files.write("go", Buffer.from(""));
+    expect(await waiting).toMatchObject({ kind: "exited", exitCode: 42 });
+    await second.close();
+  },
+);
 
 test("each of many concurrent commands gets its own result", async () => {
   const results = await Promise.all(

@@ -53,7 +53,7 @@ test("a volume that somebody else made under the name of ours is neither used no
   }
 });
 
-test("[R52] a sandbox matches the profile, and its commands have no capabilities", async () => {
+test("a sandbox matches the profile, and its commands have no capabilities", { tags: ["R52"] }, async () => {
   const spec = sandboxes.spec();
   const sandbox = await sandboxes.host.open(spec);
   const found = await sandboxes.docker.getContainer(sandbox.container).inspect();
@@ -101,7 +101,8 @@ test.each([
   ["a kernel setting", { HostConfig: { Sysctls: { "kernel.msgmax": "8192" } } }],
   ["another session's label", { Labels: { "longhaul.session": "someone-else" } }],
 ])(
-  "[R52] a sandbox with %s is refused, and nothing is run in it",
+  "a sandbox with %s is refused, and nothing is run in it",
+  { tags: ["R52"] },
   async (_, { HostConfig: host = {}, ...changes }: Dockerode.ContainerCreateOptions) => {
     const spec = sandboxes.spec();
     const options = createOptions(spec, new Date());
@@ -167,20 +168,24 @@ test("two workers that open at the same time get one sandbox, and its files outl
   expect(await again.files.read("f.txt")).toMatchObject({ ok: true, size: 4 });
 });
 
-test("[R13] a sandbox that is removed during a command is lost, and a new one does not know the command", async () => {
-  const spec = sandboxes.spec();
-  const sandbox = await sandboxes.host.open(spec);
-  const id = newId();
-  await sandbox.start({ id, argv: ["bash", "-c", "echo ran >> ran.txt; sleep 300"] });
-  await waitUntil(async () => (await sandbox.files.stat("ran.txt")).ok, "it runs");
-  const waiting = thrownBy(sandbox.wait(id));
-  await sandboxes.docker.getContainer(sandbox.container).remove({ force: true });
-  expect(await waiting).toBeInstanceOf(SandboxLost);
-  expect(await thrownBy(sandbox.start({ id, argv: ["true"] }))).toBeInstanceOf(SandboxLost);
-  const again = await sandboxes.host.open(spec);
-  expect(await again.state(id)).toBeUndefined();
-  expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
-});
+test(
+  "a sandbox that is removed during a command is lost, and a new one does not know the command",
+  { tags: ["R13"] },
+  async () => {
+    const spec = sandboxes.spec();
+    const sandbox = await sandboxes.host.open(spec);
+    const id = newId();
+    await sandbox.start({ id, argv: ["bash", "-c", "echo ran >> ran.txt; sleep 300"] });
+    await waitUntil(async () => (await sandbox.files.stat("ran.txt")).ok, "it runs");
+    const waiting = thrownBy(sandbox.wait(id));
+    await sandboxes.docker.getContainer(sandbox.container).remove({ force: true });
+    expect(await waiting).toBeInstanceOf(SandboxLost);
+    expect(await thrownBy(sandbox.start({ id, argv: ["true"] }))).toBeInstanceOf(SandboxLost);
+    const again = await sandboxes.host.open(spec);
+    expect(await again.state(id)).toBeUndefined();
+    expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
+  },
+);
 
 test("a sandbox that was removed on purpose is lost to any caller that still has it open", async () => {
   const spec = sandboxes.spec();
@@ -206,24 +211,28 @@ test("an aborted opening ends at once, and leaves nothing once the sandbox is re
   expect(statusCode).toBe(404);
 });
 
-test("[R13] after a restart of the container, running commands are lost, ended ones are known, and none runs again", async () => {
-  const spec = sandboxes.spec();
-  const sandbox = await sandboxes.host.open(spec);
-  const { state: ended } = await bash(sandbox, "echo done; exit 7");
-  const id = newId();
-  await sandbox.start({ id, argv: ["bash", "-c", "echo begun; echo ran >> ran.txt; sleep 300"] });
-  await waitUntil(async () => ((await sandbox.state(id))?.outBytes ?? 0) > 0, "it has printed");
-  await sandboxes.docker.getContainer(sandbox.container).kill();
-  expect(await thrownBy(sandbox.wait(id))).toBeInstanceOf(SandboxLost);
-  const again = await sandboxes.host.open(spec);
-  expect(await again.start({ id, argv: ["bash", "-c", "echo ran >> ran.txt"] })).toMatchObject({
-    kind: "lost",
-    outKept: 6,
-  });
-  expect(Buffer.from(await again.read(id, "out", 0, 100)).toString()).toBe("begun\n");
-  expect(await again.state(ended.id)).toEqual(ended);
-  expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
-});
+test(
+  "after a restart of the container, running commands are lost, ended ones are known, and none runs again",
+  { tags: ["R13"] },
+  async () => {
+    const spec = sandboxes.spec();
+    const sandbox = await sandboxes.host.open(spec);
+    const { state: ended } = await bash(sandbox, "echo done; exit 7");
+    const id = newId();
+    await sandbox.start({ id, argv: ["bash", "-c", "echo begun; echo ran >> ran.txt; sleep 300"] });
+    await waitUntil(async () => ((await sandbox.state(id))?.outBytes ?? 0) > 0, "it has printed");
+    await sandboxes.docker.getContainer(sandbox.container).kill();
+    expect(await thrownBy(sandbox.wait(id))).toBeInstanceOf(SandboxLost);
+    const again = await sandboxes.host.open(spec);
+    expect(await again.start({ id, argv: ["bash", "-c", "echo ran >> ran.txt"] })).toMatchObject({
+      kind: "lost",
+      outKept: 6,
+    });
+    expect(Buffer.from(await again.read(id, "out", 0, 100)).toString()).toBe("begun\n");
+    expect(await again.state(ended.id)).toEqual(ended);
+    expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
+  },
+);
 
 test("a stream that breaks while the sandbox runs is reopened, and a waiting caller does not notice", async () => {
   const spec = sandboxes.spec();
@@ -239,41 +248,45 @@ test("a stream that breaks while the sandbox runs is reopened, and a waiting cal
   expect(await waiting).toMatchObject({ kind: "exited", exitCode: 5 });
 });
 
-test("sandboxes and volumes are found by their label in any state, and removed without touching others [R12]", async () => {
-  const [over, created, volumeOnly, alive] = [
-    sandboxes.spec(),
-    sandboxes.spec(),
-    sandboxes.spec(),
-    sandboxes.spec(),
-  ];
-  await sandboxes.host.open(over);
-  await sandboxes.host.open(alive);
-  await sandboxes.host.open(volumeOnly);
-  await sandboxes.docker.getContainer(sandboxName(volumeOnly.sessionId)).remove({ force: true });
-  await sandboxes.docker.createContainer(createOptions(created, new Date()));
-  const stranger = await sandboxes.docker.createContainer({
-    Image: over.image,
-    Cmd: ["true"],
-    name: `${sandboxName(over.sessionId)}-not-ours`,
-  });
-  const all = [over, created, volumeOnly, alive].map(({ sessionId }) => sessionId);
-  expect(await sandboxes.host.sessions()).toEqual(expect.arrayContaining(all));
-  for (const sessionId of all.slice(0, 3)) await sandboxes.host.remove(sessionId);
-  for (const { sessionId } of [over, created, volumeOnly]) {
-    await expect(sandboxes.docker.getContainer(sandboxName(sessionId)).inspect()).rejects.toMatchObject({
-      statusCode: 404,
+test(
+  "sandboxes and volumes are found by their label in any state, and removed without touching others",
+  { tags: ["R12"] },
+  async () => {
+    const [over, created, volumeOnly, alive] = [
+      sandboxes.spec(),
+      sandboxes.spec(),
+      sandboxes.spec(),
+      sandboxes.spec(),
+    ];
+    await sandboxes.host.open(over);
+    await sandboxes.host.open(alive);
+    await sandboxes.host.open(volumeOnly);
+    await sandboxes.docker.getContainer(sandboxName(volumeOnly.sessionId)).remove({ force: true });
+    await sandboxes.docker.createContainer(createOptions(created, new Date()));
+    const stranger = await sandboxes.docker.createContainer({
+      Image: over.image,
+      Cmd: ["true"],
+      name: `${sandboxName(over.sessionId)}-not-ours`,
     });
-    await expect(sandboxes.docker.getVolume(sandboxName(sessionId)).inspect()).rejects.toMatchObject({
-      statusCode: 404,
-    });
-  }
-  expect((await sandboxes.docker.getContainer(sandboxName(alive.sessionId)).inspect()).State.Running).toBe(
-    true,
-  );
-  expect((await stranger.inspect()).State.Status).toBe("created");
-  await stranger.remove();
-  expect(await sandboxes.host.remove(over.sessionId)).toBeUndefined();
-});
+    const all = [over, created, volumeOnly, alive].map(({ sessionId }) => sessionId);
+    expect(await sandboxes.host.sessions()).toEqual(expect.arrayContaining(all));
+    for (const sessionId of all.slice(0, 3)) await sandboxes.host.remove(sessionId);
+    for (const { sessionId } of [over, created, volumeOnly]) {
+      await expect(sandboxes.docker.getContainer(sandboxName(sessionId)).inspect()).rejects.toMatchObject({
+        statusCode: 404,
+      });
+      await expect(sandboxes.docker.getVolume(sandboxName(sessionId)).inspect()).rejects.toMatchObject({
+        statusCode: 404,
+      });
+    }
+    expect((await sandboxes.docker.getContainer(sandboxName(alive.sessionId)).inspect()).State.Running).toBe(
+      true,
+    );
+    expect((await stranger.inspect()).State.Status).toBe("created");
+    await stranger.remove();
+    expect(await sandboxes.host.remove(over.sessionId)).toBeUndefined();
+  },
+);
 
 test("a missing image is reported as permanent, a missing engine as temporary", async () => {
   expect(

@@ -65,7 +65,8 @@ test.each([
   ["/var/tmp", "/var/tmp/fill"],
   ["a folder that it has made inaccessible", "fill/closed"],
 ])(
-  "a command that fills %s is ended at the limit, its result says what to do, and the next call works [R24]",
+  "a command that fills %s is ended at the limit, its result says what to do, and the next call works",
+  { tags: ["R24"] },
   async (_, where) => {
     const script = where === "fill/closed" ? fillClosed : fill(where);
     const result = await sh(script);
@@ -87,7 +88,7 @@ test.each([
   },
 );
 
-test("deleted files that are held open count [R24]", async () => {
+test("deleted files that are held open count", { tags: ["R24"] }, async () => {
   const held = await sh(
     "python3 -c \"import time, os\nheld = []\nfor i in range(40):\n f = open('gone', 'wb'); os.unlink('gone'); f.write(b'x' * 8388608); f.flush(); held.append(f); time.sleep(0.02)\nprint('all')\ntime.sleep(60)\"",
   );
@@ -95,7 +96,7 @@ test("deleted files that are held open count [R24]", async () => {
   expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
 });
 
-test("tens of thousands of empty files count too [R29]", async () => {
+test("tens of thousands of empty files count too", { tags: ["R29"] }, async () => {
   const many = await sh(
     "mkdir many; python3 -c \"for i in range(30000): open(f'many/{i}', 'w').close()\"; sleep 30",
   );
@@ -181,7 +182,7 @@ test.each([
     "while every count is killed",
     fillHidden("", "os.unlink(file.name); held.append(file); os.kill(-1, signal.SIGKILL)"),
   ],
-])("what is hidden %s counts [R24]", async (_, script) => {
+])("what is hidden %s counts", { tags: ["R24"] }, async (_, script) => {
   const result = await sh(script);
   expect(result.text).toContain("disk limit");
   expect(result.text).not.toContain("all written");
@@ -189,30 +190,38 @@ test.each([
   expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
 });
 
-test("the commands of the sandbox that grew are ended, those of its neighbours continue [R24]", async () => {
-  const neighbour = await open({ bytes: LIMIT, freeBytes: MIB });
-  const started = await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });
-  expect(started.kind).toBe("running");
-  const hidden = fillHidden("ctypes.CDLL(None).prctl(4, 0)", "os.unlink(file.name); held.append(file)");
-  expect((await sh(hidden)).text).toContain("disk limit");
-  expect((await neighbour.state("steady"))?.kind).toBe("running");
-});
+test(
+  "the commands of the sandbox that grew are ended, those of its neighbours continue",
+  { tags: ["R24"] },
+  async () => {
+    const neighbour = await open({ bytes: LIMIT, freeBytes: MIB });
+    const started = await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });
+    expect(started.kind).toBe("running");
+    const hidden = fillHidden("ctypes.CDLL(None).prctl(4, 0)", "os.unlink(file.name); held.append(file)");
+    expect((await sh(hidden)).text).toContain("disk limit");
+    expect((await neighbour.state("steady"))?.kind).toBe("running");
+  },
+);
 
-test("on a host whose disk is nearly full, sandboxes that grow are ended and the others continue [R24]", async () => {
-  const disk = { bytes: 2 ** 40, freeBytes: 2 ** 60 };
-  const [full, neighbour] = await Promise.all([open(disk), open(disk)]);
-  await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });
-  const before = await sandboxes.relays(full);
-  expect(before).toHaveLength(1);
-  const result = await sh("head -c 40M /dev/zero; sleep 50; echo late", full);
-  expect(result.text).toContain(
-    "ended, with everything that ran in the sandbox: the host's disk is nearly full",
-  );
-  // One signal to all processes ended it; the worker's relay is not one of the tools' processes.
-  expect(await sandboxes.relays(full)).toEqual(before);
-  expect((await sh("sleep 1; echo second", full)).text).toMatch(/^second\n\[no file could grow/);
-  expect((await neighbour.state("steady"))?.kind).toBe("running");
-});
+test(
+  "on a host whose disk is nearly full, sandboxes that grow are ended and the others continue",
+  { tags: ["R24"] },
+  async () => {
+    const disk = { bytes: 2 ** 40, freeBytes: 2 ** 60 };
+    const [full, neighbour] = await Promise.all([open(disk), open(disk)]);
+    await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });
+    const before = await sandboxes.relays(full);
+    expect(before).toHaveLength(1);
+    const result = await sh("head -c 40M /dev/zero; sleep 50; echo late", full);
+    expect(result.text).toContain(
+      "ended, with everything that ran in the sandbox: the host's disk is nearly full",
+    );
+    // One signal to all processes ended it; the worker's relay is not one of the tools' processes.
+    expect(await sandboxes.relays(full)).toEqual(before);
+    expect((await sh("sleep 1; echo second", full)).text).toMatch(/^second\n\[no file could grow/);
+    expect((await neighbour.state("steady"))?.kind).toBe("running");
+  },
+);
 
 test("the outputs of running commands count too", async () => {
   const flood = ["bash", "-c", "head -c 60000000 /dev/zero; sleep 300"];
@@ -225,13 +234,17 @@ test("the outputs of running commands count too", async () => {
   expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
 });
 
-test("/tmp and shared memory are full at their own size, and nothing else is affected [R24]", async () => {
-  const result = await sh(
-    "head -c 400M /dev/zero > /tmp/fill; head -c 100M /dev/zero > /dev/shm/fill; du -m /tmp/fill /dev/shm/fill; rm /tmp/fill /dev/shm/fill",
-  );
-  expect(result.text.match(/No space left on device|File size limit/g)).toHaveLength(2);
-  expect((await sh("echo alive")).text).toBe("alive");
-});
+test(
+  "/tmp and shared memory are full at their own size, and nothing else is affected",
+  { tags: ["R24"] },
+  async () => {
+    const result = await sh(
+      "head -c 400M /dev/zero > /tmp/fill; head -c 100M /dev/zero > /dev/shm/fill; du -m /tmp/fill /dev/shm/fill; rm /tmp/fill /dev/shm/fill",
+    );
+    expect(result.text.match(/No space left on device|File size limit/g)).toHaveLength(2);
+    expect((await sh("echo alive")).text).toBe("alive");
+  },
+);
 
 test("the outputs of all commands together are bounded in the sandbox: the oldest are deleted first", async () => {
   const flood = (id: string) => sandbox.run({ id, argv: ["head", "-c", "64000000", "/dev/zero"] });

@@ -85,15 +85,18 @@ describe("a way out of the sandbox", () => {
     ["a higher rank", "nice -n -5 true 2>&1 | grep -q cannot && exit 1"],
     ["more open files", "ulimit -Hn 1000000"],
     ["safety where memory ends", "echo -1000 > /proc/self/oom_score_adj"],
-  ])("through %s is closed [R52]", async (_, script) => {
+  ])("through %s is closed", { tags: ["R52"] }, async (_, script) => {
     const { state } = await bash(sandbox, script);
     expect(state).toMatchObject({ kind: "exited" });
     expect(state.kind === "exited" && state.exitCode).not.toBe(0);
   });
 
-  test("by a system call is closed: ptrace, bpf, perf, keys, kexec, modules, namespaces, io_uring [R52]", async () => {
-    // Numbers of x86-64 and arm64; a call that the machine does not have is no way out either.
-    const script = `python3 - <<'X'
+  test(
+    "by a system call is closed: ptrace, bpf, perf, keys, kexec, modules, namespaces, io_uring",
+    { tags: ["R52"] },
+    async () => {
+      // Numbers of x86-64 and arm64; a call that the machine does not have is no way out either.
+      const script = `python3 - <<'X'
 import ctypes, os, platform
 libc = ctypes.CDLL(None, use_errno=True)
 arm = platform.machine() == "aarch64"
@@ -108,10 +111,11 @@ for name, (intel, other, *arguments) in calls.items():
         open_ones.append(name)
 print(open_ones)
 X`;
-    expect((await bash(sandbox, script)).out).toBe("[]\n");
-  });
+      expect((await bash(sandbox, script)).out).toBe("[]\n");
+    },
+  );
 
-  test("by a set-uid program is closed: its bit is set and has no effect [R52]", async () => {
+  test("by a set-uid program is closed: its bit is set and has no effect", { tags: ["R52"] }, async () => {
     const { out } = await bash(
       sandbox,
       "cp $(command -v id) mine; chmod u+s,g+s mine; ./mine -u; find / -xdev -perm /6000 -user 0 -type f 2>/dev/null | while read -r f; do timeout 2 \"$f\" -c 'id -u' </dev/null 2>/dev/null | grep -x 0; done; echo end",
@@ -119,60 +123,75 @@ X`;
     expect(out).toBe("1000\nend\n");
   });
 
-  test("by another network differs from the profile, and the sandbox is refused [R52]", async () => {
-    const other = sandboxes.spec({ network: "bridge" });
-    const opened = await sandboxes.host.open(other);
-    const network = await sandboxes.docker.createNetwork({ Name: `${other.sessionId}-net`, Internal: true });
-    try {
-      await network.connect({ Container: opened.container });
-      await expect(sandboxes.newHost().open(other)).rejects.toMatchObject({ type: "SandboxRefused" });
-    } finally {
-      await sandboxes.host.remove(other.sessionId);
-      await network.remove();
-    }
-  });
+  test(
+    "by another network differs from the profile, and the sandbox is refused",
+    { tags: ["R52"] },
+    async () => {
+      const other = sandboxes.spec({ network: "bridge" });
+      const opened = await sandboxes.host.open(other);
+      const network = await sandboxes.docker.createNetwork({
+        Name: `${other.sessionId}-net`,
+        Internal: true,
+      });
+      try {
+        await network.connect({ Container: opened.container });
+        await expect(sandboxes.newHost().open(other)).rejects.toMatchObject({ type: "SandboxRefused" });
+      } finally {
+        await sandboxes.host.remove(other.sessionId);
+        await network.remove();
+      }
+    },
+  );
 });
 
 describe("excessive use", () => {
-  test("of processes is contained, does not affect other sessions, and the next call works [R29]", async () => {
-    const result = await sh("bomb() { bomb | bomb & }; bomb; sleep 30", 2);
-    expect(result.outcome).toBe("error");
-    await expectUsable();
-    const leaving = await sh(
-      "for i in $(seq 200); do setsid env -i sleep 500 >/dev/null 2>&1 & done; sleep 1; echo made",
-      10,
-    );
-    expect(["completed", "error"]).toContain(leaving.outcome);
-    const { state } = await bash(sandbox, "kill -9 -1");
-    // It does not kill its caller, nor processes that it may not signal.
-    expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
-    await expectUsable();
-    expect((await sh("pgrep -c sleep || true")).text).toMatch(/^0/);
-  });
+  test(
+    "of processes is contained, does not affect other sessions, and the next call works",
+    { tags: ["R29"] },
+    async () => {
+      const result = await sh("bomb() { bomb | bomb & }; bomb; sleep 30", 2);
+      expect(result.outcome).toBe("error");
+      await expectUsable();
+      const leaving = await sh(
+        "for i in $(seq 200); do setsid env -i sleep 500 >/dev/null 2>&1 & done; sleep 1; echo made",
+        10,
+      );
+      expect(["completed", "error"]).toContain(leaving.outcome);
+      const { state } = await bash(sandbox, "kill -9 -1");
+      // It does not kill its caller, nor processes that it may not signal.
+      expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
+      await expectUsable();
+      expect((await sh("pgrep -c sleep || true")).text).toMatch(/^0/);
+    },
+  );
 
-  test("of memory ends only its own processes: in one process, in many, or in files in memory [R29]", async () => {
-    const single = await sh(
-      "python3 -c 'x = bytearray(2 * 1024 ** 3); print(len(x))'; echo shell goes on",
-      30,
-    );
-    expect(single.text).not.toContain("2147483648");
-    expect(single.text).toContain("shell goes on");
-    await expectUsable();
-    const many = await sh(
-      "for i in 1 2 3 4 5 6; do python3 -c 'import time; x = bytearray(100 * 1024 ** 2); time.sleep(2); print(len(x))' & done; wait",
-      30,
-    );
-    expect(many.text.match(/104857600/g)?.length ?? 0).toBeLessThan(6);
-    await expectUsable();
-    await sh(
-      "head -c 80M /dev/zero > /tmp/a; head -c 60M /dev/zero > /dev/shm/b; python3 -c 'x = bytearray(300 * 1024 ** 2)'",
-      30,
-    );
-    await sh("rm -f /tmp/a /dev/shm/b");
-    await expectUsable();
-  });
+  test(
+    "of memory ends only its own processes: in one process, in many, or in files in memory",
+    { tags: ["R29"] },
+    async () => {
+      const single = await sh(
+        "python3 -c 'x = bytearray(2 * 1024 ** 3); print(len(x))'; echo shell goes on",
+        30,
+      );
+      expect(single.text).not.toContain("2147483648");
+      expect(single.text).toContain("shell goes on");
+      await expectUsable();
+      const many = await sh(
+        "for i in 1 2 3 4 5 6; do python3 -c 'import time; x = bytearray(100 * 1024 ** 2); time.sleep(2); print(len(x))' & done; wait",
+        30,
+      );
+      expect(many.text.match(/104857600/g)?.length ?? 0).toBeLessThan(6);
+      await expectUsable();
+      await sh(
+        "head -c 80M /dev/zero > /tmp/a; head -c 60M /dev/zero > /dev/shm/b; python3 -c 'x = bytearray(300 * 1024 ** 2)'",
+        30,
+      );
+      await sh("rm -f /tmp/a /dev/shm/b");
+      await expectUsable();
+    },
+  );
 
-  test("of open files, pipes, sockets and locks reaches its own limit [R29]", async () => {
+  test("of open files, pipes, sockets and locks reaches its own limit", { tags: ["R29"] }, async () => {
     const { text } = await sh(
       "python3 -c \"import os\nheld = []\ntry:\n  while True: held.append(os.open('/dev/null', 0))\nexcept OSError as e: print(len(held) < 20000, e.strerror)\"",
     );
@@ -180,7 +199,7 @@ describe("excessive use", () => {
     await expectUsable();
   });
 
-  test("by zombies does not use up the processes [R29]", async () => {
+  test("by zombies does not use up the processes", { tags: ["R29"] }, async () => {
     const { state } = await bash(
       sandbox,
       "python3 -c 'import os, time\nfor i in range(200):\n  p = os.fork()\n  if p == 0:\n    if os.fork() == 0: os._exit(0)\n    os._exit(0)\n  os.waitpid(p, 0)'; sleep 0.3; ps -eo stat | grep -c '^Z' > zombies; true",
@@ -205,58 +224,70 @@ describe("a process that does not end", () => {
       "left its session under another name and environment",
       '(env -i setsid python3 -c \'import os, time\nif os.fork(): os._exit(0)\nos.setsid()\nwhile True:\n  open("BEAT", "a").write("beat\\n"); time.sleep(0.1)\' & ) & sleep 0.3;',
     ],
-  ])("because it %s ends with its command's time, and the next call works [R10]", async (name, script) => {
-    const beat = `beat-${name.replaceAll(/\W/g, "-")}`;
-    const result = await sh(`${script.replaceAll("BEAT", beat)} sleep 100`, 1);
-    expect(result.text).toContain("timed out");
-    const size = async (): Promise<string> => (await bash(sandbox, `wc -c < ${beat}`)).out;
-    await waitUntil(
-      async () => {
-        const before = await size();
-        await bash(sandbox, "sleep 0.4");
-        return (await size()) === before && before.trim() !== "0";
-      },
-      "it has stopped beating",
-      15_000,
-    );
-  });
+  ])(
+    "because it %s ends with its command's time, and the next call works",
+    { tags: ["R10"] },
+    async (name, script) => {
+      const beat = `beat-${name.replaceAll(/\W/g, "-")}`;
+      const result = await sh(`${script.replaceAll("BEAT", beat)} sleep 100`, 1);
+      expect(result.text).toContain("timed out");
+      const size = async (): Promise<string> => (await bash(sandbox, `wc -c < ${beat}`)).out;
+      await waitUntil(
+        async () => {
+          const before = await size();
+          await bash(sandbox, "sleep 0.4");
+          return (await size()) === before && before.trim() !== "0";
+        },
+        "it has stopped beating",
+        15_000,
+      );
+    },
+  );
 
-  test("but kills everything it may, again and again, does not end the sandbox [R11]", async () => {
-    await call("write_file", { path: "kept.txt", content: "kept" });
-    for (let round = 0; round < 5; round += 1) await sh("kill -9 -1");
-    await expectUsable();
-    expect((await call("read_file", { path: "kept.txt" })).text).toBe("1\tkept");
-    // In a loop, while file tools and commands begin.
-    await sandbox.start({
-      id: "reaper",
-      argv: [
-        "python3",
-        "-c",
-        "import os, signal, time\nos.setsid()\nwhile True:\n for p in os.listdir('/proc'):\n  if p.isdigit() and int(p) != os.getpid():\n   try: os.kill(int(p), signal.SIGKILL)\n   except OSError: pass\n time.sleep(0.05)",
-      ],
-    });
-    await Promise.all(
-      [1, 2, 3].map((at) => callTool(sandbox, "read_file", { path: "kept.txt" }).then(() => at)),
-    );
-    await sandbox.kill("reaper", 0);
-    await expectUsable();
-  });
+  test(
+    "but kills everything it may, again and again, does not end the sandbox",
+    { tags: ["R11"] },
+    async () => {
+      await call("write_file", { path: "kept.txt", content: "kept" });
+      for (let round = 0; round < 5; round += 1) await sh("kill -9 -1");
+      await expectUsable();
+      expect((await call("read_file", { path: "kept.txt" })).text).toBe("1\tkept");
+      // In a loop, while file tools and commands begin.
+      await sandbox.start({
+        id: "reaper",
+        argv: [
+          "python3",
+          "-c",
+          "import os, signal, time\nos.setsid()\nwhile True:\n for p in os.listdir('/proc'):\n  if p.isdigit() and int(p) != os.getpid():\n   try: os.kill(int(p), signal.SIGKILL)\n   except OSError: pass\n time.sleep(0.05)",
+        ],
+      });
+      await Promise.all(
+        [1, 2, 3].map((at) => callTool(sandbox, "read_file", { path: "kept.txt" }).then(() => at)),
+      );
+      await sandbox.kill("reaper", 0);
+      await expectUsable();
+    },
+  );
 });
 
-test("a flood of 100 MB on both streams, or one line of 50 MB, does not fill the worker's memory [R26]", async () => {
-  const before = process.memoryUsage().rss;
-  let most = before;
-  const watching = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 20);
-  const both = await sh(
-    "head -c 100M /dev/zero | tr '\\0' x & head -c 100M /dev/zero | tr '\\0' e >&2; wait",
-    60,
-  );
-  const line = await sh("head -c 50M /dev/zero | tr '\\0' l; echo; echo end", 60);
-  const endless = await sh("yes", 2);
-  clearInterval(watching);
-  expect(both.text.length).toBeLessThanOrEqual(30_000);
-  expect(line.text).toMatch(/^l+[^]*l\nend$/);
-  expect(endless.text).toContain("timed out");
-  expect(most - before).toBeLessThan(64 * MIB);
-  await expectUsable();
-}, 120_000);
+test(
+  "a flood of 100 MB on both streams, or one line of 50 MB, does not fill the worker's memory",
+  { tags: ["R26"], timeout: 120_000 },
+  async () => {
+    const before = process.memoryUsage().rss;
+    let most = before;
+    const watching = setInterval(() => (most = Math.max(most, process.memoryUsage().rss)), 20);
+    const both = await sh(
+      "head -c 100M /dev/zero | tr '\\0' x & head -c 100M /dev/zero | tr '\\0' e >&2; wait",
+      60,
+    );
+    const line = await sh("head -c 50M /dev/zero | tr '\\0' l; echo; echo end", 60);
+    const endless = await sh("yes", 2);
+    clearInterval(watching);
+    expect(both.text.length).toBeLessThanOrEqual(30_000);
+    expect(line.text).toMatch(/^l+[^]*l\nend$/);
+    expect(endless.text).toContain("timed out");
+    expect(most - before).toBeLessThan(64 * MIB);
+    await expectUsable();
+  },
+);

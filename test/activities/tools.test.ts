@@ -46,30 +46,34 @@ describe("bash in the sandbox", () => {
     });
   });
 
-  it("ends a command that ignores TERM within 0.5 s of an abort, and keeps what it printed [case 23]", async () => {
-    const controller = new AbortController();
-    const running = call(
-      "bash",
-      { command: "trap '' TERM; echo begun; while :; do sleep 0.05; done" },
-      { signal: controller.signal, callKey: "abort-1" },
-    );
-    await waitUntil(async () => ((await sandbox.state("abort-1"))?.outBytes ?? 0) > 0, "it printed");
-    const abortedAt = performance.now();
-    controller.abort(new Error("interrupt"));
-    const result = await running;
-    // The benchmark holds the goal itself: other tests share this machine.
-    expect(performance.now() - abortedAt).toBeLessThan(1_000);
-    expect(result.outcome).toBe("interrupted");
-    expect(result.text).toMatch(/^begun\n\[interrupted after \d+\.\d s\]$/);
-    expect(await sandbox.state("abort-1")).toMatchObject({ kind: "killed" });
-  });
+  it(
+    "ends a command that ignores TERM within 0.5 s of an abort, and keeps what it printed",
+    { tags: ["case-23"] },
+    async () => {
+      const controller = new AbortController();
+      const running = call(
+        "bash",
+        { command: "trap '' TERM; echo begun; while :; do sleep 0.05; done" },
+        { signal: controller.signal, callKey: "abort-1" },
+      );
+      await waitUntil(async () => ((await sandbox.state("abort-1"))?.outBytes ?? 0) > 0, "it printed");
+      const abortedAt = performance.now();
+      controller.abort(new Error("interrupt"));
+      const result = await running;
+      // The benchmark holds the goal itself: other tests share this machine.
+      expect(performance.now() - abortedAt).toBeLessThan(1_000);
+      expect(result.outcome).toBe("interrupted");
+      expect(result.text).toMatch(/^begun\n\[interrupted after \d+\.\d s\]$/);
+      expect(await sandbox.state("abort-1")).toMatchObject({ kind: "killed" });
+    },
+  );
 
-  it("returns when the shell ends although a child holds its output [case 25]", async () => {
+  it("returns when the shell ends although a child holds its output", { tags: ["case-25"] }, async () => {
     // Waiting for the child would end with a note about the timeout.
     expect((await sh("sleep 3333 & echo done")).text).toBe("done");
   });
 
-  it("starts, polls and ends a server in the background [case 25]", async () => {
+  it("starts, polls and ends a server in the background", { tags: ["case-25"] }, async () => {
     await call("bash", { command: "echo up; exec sleep 4441", background: true }, { callKey: "bg-1" });
     await waitUntil(
       async () => (await call("bash_output", { id: "bg-1" })).text.startsWith("up\n"),
@@ -79,33 +83,41 @@ describe("bash in the sandbox", () => {
     expect(await alive("sleep 4441")).toBe(false);
   });
 
-  it("bounds 20 MB of output and streams the whole in pieces, without holding it [R26]", async () => {
-    const before = await heldBytes();
-    const result = await sh("echo HEAD; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo TAIL");
-    expect(result.text.length).toBeLessThanOrEqual(30_000);
-    expect(result.text).toMatch(/^HEAD\n[^]*TAIL$/);
-    let length = 0;
-    for await (const piece of result.whole?.pieces() ?? []) {
-      expect(piece.length).toBeLessThanOrEqual(4 * 2 ** 20);
-      length += piece.length;
-    }
-    expect(length).toBe(20_000_011);
-    // The engine's connection lets go of its last buffers some turns later.
-    await waitUntil(async () => (await heldBytes()) - before < 4 * 2 ** 20, "nothing of it is held");
-    expect(result.whole).toBeDefined();
-  });
+  it(
+    "bounds 20 MB of output and streams the whole in pieces, without holding it",
+    { tags: ["R26"] },
+    async () => {
+      const before = await heldBytes();
+      const result = await sh("echo HEAD; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo TAIL");
+      expect(result.text.length).toBeLessThanOrEqual(30_000);
+      expect(result.text).toMatch(/^HEAD\n[^]*TAIL$/);
+      let length = 0;
+      for await (const piece of result.whole?.pieces() ?? []) {
+        expect(piece.length).toBeLessThanOrEqual(4 * 2 ** 20);
+        length += piece.length;
+      }
+      expect(length).toBe(20_000_011);
+      // The engine's connection lets go of its last buffers some turns later.
+      await waitUntil(async () => (await heldBytes()) - before < 4 * 2 ** 20, "nothing of it is held");
+      expect(result.whole).toBeDefined();
+    },
+  );
 
-  it("makes bytes that are no UTF-8 and NUL visible, so that every reader takes them [R25]", async () => {
-    const { text } = await sh(
-      "printf '\\377\\376a\\000b\\303' | tee b; printf '\\033[31mred\\033[6n\\033]0;title\\007\\033]11;?\\007\\033P+q\\033\\\\ end \\355\\240\\200'",
-    );
-    expect(createSanitizer([]).clean(text)).toBe("\uFFFD\uFFFDa␀b\uFFFDred end \uFFFD\uFFFD\uFFFD");
-    expect((await call("read_file", { path: "b" })).text).toContain("binary file");
-  });
+  it(
+    "makes bytes that are no UTF-8 and NUL visible, so that every reader takes them",
+    { tags: ["R25"] },
+    async () => {
+      const { text } = await sh(
+        "printf '\\377\\376a\\000b\\303' | tee b; printf '\\033[31mred\\033[6n\\033]0;title\\007\\033]11;?\\007\\033P+q\\033\\\\ end \\355\\240\\200'",
+      );
+      expect(createSanitizer([]).clean(text)).toBe("\uFFFD\uFFFDa␀b\uFFFDred end \uFFFD\uFFFD\uFFFD");
+      expect((await call("read_file", { path: "b" })).text).toContain("binary file");
+    },
+  );
 });
 
 describe("file tools in the sandbox", () => {
-  it("page huge files in under 3 s with a hint [R28]", async () => {
+  it("page huge files in under 3 s with a hint", { tags: ["R28"] }, async () => {
     await sh(
       "mkdir huge; cd huge; head -c 52428800 /dev/zero | tr '\\0' y > line; seq 2000000 > many; truncate -s 1G sparse; yes 'a line of text' | head -c 150000000 > text",
     );
@@ -148,7 +160,7 @@ describe("file tools in the sandbox", () => {
     expect((await call("grep_content", { pattern: "(", path: "rg" })).text).toContain("regular expression");
   });
 
-  it("land parallel edits on one file, all of them [case 26]", async () => {
+  it("land parallel edits on one file, all of them", { tags: ["case-26"] }, async () => {
     const names = Array.from({ length: 8 }, (_value, index) => `<${index}>`);
     await call("write_file", { path: "parallel.txt", content: names.join("\n") });
     const results = await Promise.all(

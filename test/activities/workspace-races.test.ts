@@ -29,7 +29,7 @@ const WRITERS = `
   same & rename & churn & kinds & wait`;
 const LOOK = `find . -path ./stop -prune -o -type f -printf '%P %m ' -exec sha256sum {} ';' -o -type l -printf '%P -> %l\\n' -o -printf '%P %m\\n' | sort`;
 
-it("what is saved under running programs by two workers at once comes back whole [load 13]", async () => {
+it("what is saved under running programs by two workers at once comes back whole", async () => {
   const [sandbox, other] = [
     await sandboxes.host.open(sandboxes.spec({ cpus: 1 })),
     await sandboxes.host.open(sandboxes.spec()),

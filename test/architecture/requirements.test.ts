@@ -1,11 +1,12 @@
 /** What tests, comments and decisions cite is explained in docs/requirements.md, and all that is explained there is cited. */
 import { expect, test } from "vitest";
+import { explainedLabels, tagOfLabel } from "../support/labels.ts";
 import { sources } from "./sources.ts";
 
 const PAGE = "docs/requirements.md";
-const [page] = sources(new RegExp(`^${PAGE}$`));
-const rows = [...(page?.text.matchAll(/^\| ((?:requirement|invariant|case|[A-Z]\d)[^|]*) \|(.*)$/gm) ?? [])];
-const explained = rows.map((row) => row[1] ?? "");
+const labels = explainedLabels();
+const explained = labels.map(({ label }) => label);
+const byTag = new Map(explained.map((label) => [tagOfLabel(label), label]));
 
 /** `[case 27.3]` is a part of case 27. */
 const CITES: readonly [RegExp, (id: string) => string][] = [
@@ -24,6 +25,14 @@ function metOtherwise(): string[] {
     .map((id) => (/^\d/.test(id) ? `case ${id}` : id));
 }
 
+/** `tags: ["R44", "case-12"]` of a test, `tags: [case-12]` of a scenario. */
+function tagged(texts: readonly string[]): string[] {
+  return texts
+    .flatMap((text) => [...text.matchAll(/\btags: \[([^\]]+)\]/g)])
+    .flatMap((found) => (found[1] ?? "").replaceAll('"', "").split(/,\s*/))
+    .map((tag) => byTag.get(tag) ?? tag);
+}
+
 function cited(): Set<string> {
   const texts = sources(/\.(ts|py|yaml|nft|md)$/).filter(
     ({ path }) =>
@@ -34,7 +43,7 @@ function cited(): Set<string> {
   const found = texts.flatMap(({ text }) =>
     CITES.flatMap(([pattern, name]) => [...text.matchAll(pattern)].map((cite) => name(cite[1] ?? ""))),
   );
-  return new Set([...found, ...metOtherwise()]);
+  return new Set([...found, ...tagged(texts.map(({ text }) => text)), ...metOtherwise()]);
 }
 
 test("what is cited is explained, once", () => {
@@ -45,8 +54,8 @@ test("what is cited is explained, once", () => {
 
 test("what is explained is cited, or names the test that shows it", () => {
   const known = cited();
-  const idle = rows.filter(
-    ([, id = "", rest = ""]) => !known.has(id) && !/`test\/[\w/.-]+\.test\.ts`/.test(rest),
+  const idle = labels.filter(
+    ({ label, meaning }) => !known.has(label) && !/`test\/[\w/.-]+\.test\.ts`/.test(meaning),
   );
-  expect(idle.map((row) => row[1])).toEqual([]);
+  expect(idle.map(({ label }) => label)).toEqual([]);
 });

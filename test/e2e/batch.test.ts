@@ -87,30 +87,34 @@ async function batchOf(tasks: readonly string[], concurrency: number, address = 
 const asText = ({ itemId, status, attempt }: Awaited<ReturnType<typeof listItems>>[number]) =>
   `${itemId} ${status} ${attempt}`;
 
-it("is processed over a kill -9 of its worker, two at once, with the model calls of an undisturbed run [B1]", async () => {
-  const tasks = [8, 8, 0, 0, 0, 0].map((seconds, place) => `run: sleep ${seconds}\nsay: Done ${place}.`);
-  const batch = await batchOf(tasks, 2);
-  const first = await batch.startWorker();
-  expect(await batch.start()).toEqual({ attached: false, begun: 6, completed: 0 });
-  expect(await batch.start()).toMatchObject({ attached: true });
-  // Each of the first two is in its command, which continues without the worker.
-  await batch.untilAtCommand(0, 1);
-  await first.kill();
-  await batch.startWorker();
-  expect(await batch.handle.result()).toMatchObject({
-    status: "completed",
-    total: 6,
-    completed: 6,
-    failed: 0,
-  });
-  expect(await mostAtOnce(batch.handle)).toBe(2);
-  expect(batch.model.requests).toHaveLength(12);
-  const rows = await batch.rows();
-  expect(rows.map(asText)).toEqual(batch.items.map(({ id }) => `${id} completed 1`));
+it(
+  "is processed over a kill -9 of its worker, two at once, with the model calls of an undisturbed run",
+  { tags: ["B1"], timeout: 240_000 },
+  async () => {
+    const tasks = [8, 8, 0, 0, 0, 0].map((seconds, place) => `run: sleep ${seconds}\nsay: Done ${place}.`);
+    const batch = await batchOf(tasks, 2);
+    const first = await batch.startWorker();
+    expect(await batch.start()).toEqual({ attached: false, begun: 6, completed: 0 });
+    expect(await batch.start()).toMatchObject({ attached: true });
+    // Each of the first two is in its command, which continues without the worker.
+    await batch.untilAtCommand(0, 1);
+    await first.kill();
+    await batch.startWorker();
+    expect(await batch.handle.result()).toMatchObject({
+      status: "completed",
+      total: 6,
+      completed: 6,
+      failed: 0,
+    });
+    expect(await mostAtOnce(batch.handle)).toBe(2);
+    expect(batch.model.requests).toHaveLength(12);
+    const rows = await batch.rows();
+    expect(rows.map(asText)).toEqual(batch.items.map(({ id }) => `${id} completed 1`));
 
-  expect(await batch.start()).toEqual({ attached: false, begun: 0, completed: 6 });
-  expect(await batch.rows()).toEqual(rows);
-}, 240_000);
+    expect(await batch.start()).toEqual({ attached: false, begun: 0, completed: 6 });
+    expect(await batch.rows()).toEqual(rows);
+  },
+);
 
 const newer = await newerTemporal();
 

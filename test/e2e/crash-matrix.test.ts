@@ -1,5 +1,5 @@
 /** kill -9 of the worker at each named point: the result equals an undisturbed run's. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import {
   runCrashMatrix,
@@ -18,8 +18,6 @@ beforeAll(async () => {
   matrix = await runCrashMatrix(CRASH_POINTS);
 }, MATRIX_MS);
 afterAll(() => matrix.close());
-
-const NAMED = CRASH_POINTS.map((point) => [`${point.name} ${point.cases}`, point] as const);
 
 interface Comparison {
   readonly words: readonly object[];
@@ -47,18 +45,17 @@ function unlisted({ hold }: CrashPoint): number {
 
 const calm = new Map<ScriptName, Promise<Comparison>>();
 
-it.each(NAMED)(
-  "a session whose worker is killed has the same result as an undisturbed one %s",
-  async (_name, point) => {
-    const session = matrix.crashed.get(point.name);
-    const twin = matrix.undisturbed.get(point.script);
-    if (!session || !twin) throw new Error(`${point.name} was not run.`);
-    if (!calm.has(point.script)) calm.set(point.script, compared(twin));
-    const { requests, ...expected } = (await calm.get(point.script)) as Comparison;
-    const { requests: asked, ...found } = await compared(session, unlisted(point));
-    expect(found).toEqual(expected);
-    expect(asked).toBeGreaterThanOrEqual(requests);
-    expect(asked).toBeLessThanOrEqual(requests + point.extraCalls);
-  },
-  MATRIX_MS,
-);
+describe("a session whose worker is killed has the result of an undisturbed one", () => {
+  for (const point of CRASH_POINTS)
+    it(point.name, { tags: point.tags, timeout: MATRIX_MS }, async () => {
+      const session = matrix.crashed.get(point.name);
+      const twin = matrix.undisturbed.get(point.script);
+      if (!session || !twin) throw new Error(`${point.name} was not run.`);
+      if (!calm.has(point.script)) calm.set(point.script, compared(twin));
+      const { requests, ...expected } = (await calm.get(point.script)) as Comparison;
+      const { requests: asked, ...found } = await compared(session, unlisted(point));
+      expect(found).toEqual(expected);
+      expect(asked).toBeGreaterThanOrEqual(requests);
+      expect(asked).toBeLessThanOrEqual(requests + point.extraCalls);
+    });
+});

@@ -33,60 +33,68 @@ const untilItStands = (session: KillableSession) => untilItRuns(session, STANDS)
 const release = ({ sandbox }: KillableSession) => touch(sandbox, "/tmp/go");
 
 describe.concurrent("a worker that is killed", () => {
-  it("during an answer: it is requested again, one is kept, and watchers see a retry [R2]", async (context) => {
-    const script = scriptedModel()
-      .answers(text("This half was never finished"), { type: "hang" })
-      .says("This is the whole answer.");
-    const session = await start(script, context);
-    const first = await session.startWorker();
-    await session.until("llm:chunk");
-    await first.kill();
-    await session.startWorker();
-    expect(await session.handle.result()).toMatchObject({ result: "This is the whole answer." });
-    expect(session.model.log).toHaveLength(2);
-    const answers = await answersOf(database.store, session.id);
-    expect(answers).toHaveLength(1);
-    expect(JSON.stringify(answers[0]?.content)).not.toContain("never finished");
-    const events = await session.events();
-    const begun = events.filter((event) => event.type === "step:started");
-    expect(begun.map(({ step, attempt }) => [step, attempt])).toEqual([
-      [1, 1],
-      [1, 2],
-    ]);
-    expect(events.filter((event) => event.type === "llm:chunk")).toEqual([]);
-    const whole = events.filter((event) => event.type === "llm:response");
-    expect(whole.map(({ attempt, data }) => [attempt, (data as { content: string }).content])).toEqual([
-      [2, "This is the whole answer."],
-    ]);
-    // The dead worker's request is listed too.
-    const { bills } = await checkSession(session.place, session);
-    expect(bills.map(({ status }) => status).toSorted()).toEqual(["kept", "wasted"]);
-  });
+  it(
+    "during an answer: it is requested again, one is kept, and watchers see a retry",
+    { tags: ["R2"] },
+    async (context) => {
+      const script = scriptedModel()
+        .answers(text("This half was never finished"), { type: "hang" })
+        .says("This is the whole answer.");
+      const session = await start(script, context);
+      const first = await session.startWorker();
+      await session.until("llm:chunk");
+      await first.kill();
+      await session.startWorker();
+      expect(await session.handle.result()).toMatchObject({ result: "This is the whole answer." });
+      expect(session.model.log).toHaveLength(2);
+      const answers = await answersOf(database.store, session.id);
+      expect(answers).toHaveLength(1);
+      expect(JSON.stringify(answers[0]?.content)).not.toContain("never finished");
+      const events = await session.events();
+      const begun = events.filter((event) => event.type === "step:started");
+      expect(begun.map(({ step, attempt }) => [step, attempt])).toEqual([
+        [1, 1],
+        [1, 2],
+      ]);
+      expect(events.filter((event) => event.type === "llm:chunk")).toEqual([]);
+      const whole = events.filter((event) => event.type === "llm:response");
+      expect(whole.map(({ attempt, data }) => [attempt, (data as { content: string }).content])).toEqual([
+        [2, "This is the whole answer."],
+      ]);
+      // The dead worker's request is listed too.
+      const { bills } = await checkSession(session.place, session);
+      expect(bills.map(({ status }) => status).toSorted()).toEqual(["kept", "wasted"]);
+    },
+  );
 
-  it("with its sandbox: the model learns that the outcome is unknown, and nothing is run again [A2]", async (context) => {
-    const session = await start(mutating(), context);
-    const first = await session.startWorker();
-    await untilItStands(session);
-    await first.kill();
-    await session.sandbox.remove({ force: true });
-    await session.startWorker();
-    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
-    const rows = await callRows(database.store, session.id);
-    expect(rows.map((row) => row.status)).toEqual(["unknown", "completed"]);
-    // The notice about the sandbox follows the result.
-    const request = JSON.stringify(session.model.requests[1]?.items);
-    expect(request).toContain("not known how this command ended");
-    expect(request).toContain("echo line >> n.marks");
-    expect(request).toContain("It was not run again");
-    // The volume outlived the sandbox: what the command did before is still there, once.
-    expect((await resultTexts(database.store, session.id))[1]).toBe("line");
-    expect(session.model.log).toHaveLength(3);
-    await checkSession(session.place, session);
-  });
+  it(
+    "with its sandbox: the model learns that the outcome is unknown, and nothing is run again",
+    { tags: ["A2"] },
+    async (context) => {
+      const session = await start(mutating(), context);
+      const first = await session.startWorker();
+      await untilItStands(session);
+      await first.kill();
+      await session.sandbox.remove({ force: true });
+      await session.startWorker();
+      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
+      const rows = await callRows(database.store, session.id);
+      expect(rows.map((row) => row.status)).toEqual(["unknown", "completed"]);
+      // The notice about the sandbox follows the result.
+      const request = JSON.stringify(session.model.requests[1]?.items);
+      expect(request).toContain("not known how this command ended");
+      expect(request).toContain("echo line >> n.marks");
+      expect(request).toContain("It was not run again");
+      // The volume outlived the sandbox: what the command did before is still there, once.
+      expect((await resultTexts(database.store, session.id))[1]).toBe("line");
+      expect(session.model.log).toHaveLength(3);
+      await checkSession(session.place, session);
+    },
+  );
 });
 
 describe.concurrent("a command whose workers die", () => {
-  it("is followed by one worker after the other to its true end [A1] [R4]", async (context) => {
+  it("is followed by one worker after the other to its true end", { tags: ["A1", "R4"] }, async (context) => {
     const command = `echo line >> n.marks; echo began; ${STANDS}; echo end`;
     const session = await start(
       scriptedModel().calls("bash", { command, timeout_seconds: 600 }).says("It came to its end."),
@@ -132,7 +140,7 @@ describe.concurrent("a command whose workers die", () => {
     expect(marks?.get("n.marks")).toEqual(["line"]);
   });
 
-  it("is read by a worker that starts long after its end [R5]", async (context) => {
+  it("is read by a worker that starts long after its end", { tags: ["R5"] }, async (context) => {
     const command = `echo line >> n.marks; ${STANDS}; echo it ended alone; exit 3`;
     const session = await start(
       scriptedModel().calls("bash", { command }).says("It was waited for."),
@@ -157,23 +165,27 @@ describe.concurrent("a command whose workers die", () => {
   });
 });
 
-it("a worker that gets SIGTERM hands a running command over to the next one and ends with 0 [A16] [R8]", async (context) => {
-  const session = await start(mutating(), context);
-  const first = await session.startWorker();
-  await untilItStands(session);
-  await session.startWorker();
-  const code = await first.terminate();
-  expect(code, first.log()).toBe(0);
-  await release(session);
-  expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
-  const [slept, counted] = await resultTexts(database.store, session.id);
-  expect(slept).toMatch(/^done\b/);
-  expect(counted).toBe("line");
-  const [row] = await callRows(database.store, session.id);
-  expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 2 });
-  // It was handed over: no heartbeat timed out.
-  const taken = await secondAttempt(session.handle);
-  expect(taken?.lastFailure?.message).toBeTruthy();
-  expect(taken?.lastFailure?.timeoutFailureInfo).toBeFalsy();
-  await checkSession(session.place, session);
-});
+it(
+  "a worker that gets SIGTERM hands a running command over to the next one and ends with 0",
+  { tags: ["A16", "R8"] },
+  async (context) => {
+    const session = await start(mutating(), context);
+    const first = await session.startWorker();
+    await untilItStands(session);
+    await session.startWorker();
+    const code = await first.terminate();
+    expect(code, first.log()).toBe(0);
+    await release(session);
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
+    const [slept, counted] = await resultTexts(database.store, session.id);
+    expect(slept).toMatch(/^done\b/);
+    expect(counted).toBe("line");
+    const [row] = await callRows(database.store, session.id);
+    expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 2 });
+    // It was handed over: no heartbeat timed out.
+    const taken = await secondAttempt(session.handle);
+    expect(taken?.lastFailure?.message).toBeTruthy();
+    expect(taken?.lastFailure?.timeoutFailureInfo).toBeFalsy();
+    await checkSession(session.place, session);
+  },
+);

@@ -12,7 +12,7 @@ const agent = useAgent();
 
 const delegateCall = (task: string) => call("delegate", { task });
 
-it("a delegate ends with its parent at the limit of what both may cost [D8]", async () => {
+it("a delegate ends with its parent at the limit of what both may cost", { tags: ["D8"] }, async () => {
   const price = { input: 100, cached: 100, output: 100 };
   const session = await agent.start(
     bySession({

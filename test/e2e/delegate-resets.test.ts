@@ -56,32 +56,36 @@ describe("a reset of the parent", () => {
     await checkFamily(agent, session);
   });
 
-  it("to after the start finds the result of a delegate that ended without it [D4]", async () => {
-    const session = await agent.start(
-      bySession({
-        "": [[delegateCall("Sleep.")], [text("Done.")]],
-        ".s1c0": [SLEEP, [text("I went on without my parent.")]],
-      }),
-      { config: delegating() },
-    );
-    const child = `${session.id}.s1c0`;
-    await untilCallRuns(child);
-    await session.handle.terminate("the test ends it");
-    await eventually("the delegate ends", async () => (await statusOf(child)) === "CANCELLED");
-    // Resumed by a person, it completes, and its parent's child handle will never report that.
-    const message = { id: "go", text: "Go on." };
-    await (await startRunFor(agent.client, child, agent.taskQueue, message)).result();
-    await resetTo(agent.client, session.id, afterStart);
-    expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({ result: "Done." });
-    expect((await resultTexts(agent.database.store, session.id)).at(-1)).toContain(
-      "I went on without my parent.",
-    );
-    expect((await delegationsOf(agent.database.store, session.id)).at(-1)).toMatchObject({
-      childId: child,
-      status: "applied",
-    });
-    await checkFamily(agent, session);
-  });
+  it(
+    "to after the start finds the result of a delegate that ended without it",
+    { tags: ["D4"] },
+    async () => {
+      const session = await agent.start(
+        bySession({
+          "": [[delegateCall("Sleep.")], [text("Done.")]],
+          ".s1c0": [SLEEP, [text("I went on without my parent.")]],
+        }),
+        { config: delegating() },
+      );
+      const child = `${session.id}.s1c0`;
+      await untilCallRuns(child);
+      await session.handle.terminate("the test ends it");
+      await eventually("the delegate ends", async () => (await statusOf(child)) === "CANCELLED");
+      // Resumed by a person, it completes, and its parent's child handle will never report that.
+      const message = { id: "go", text: "Go on." };
+      await (await startRunFor(agent.client, child, agent.taskQueue, message)).result();
+      await resetTo(agent.client, session.id, afterStart);
+      expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({ result: "Done." });
+      expect((await resultTexts(agent.database.store, session.id)).at(-1)).toContain(
+        "I went on without my parent.",
+      );
+      expect((await delegationsOf(agent.database.store, session.id)).at(-1)).toMatchObject({
+        childId: child,
+        status: "applied",
+      });
+      await checkFamily(agent, session);
+    },
+  );
 
   it("to the start of a delegate that has completed takes its answer and its files, and asks it nothing again", async () => {
     const session = await agent.start(

@@ -104,7 +104,7 @@ describe("a delegate", () => {
     await checkFamily(agent, session);
   });
 
-  it("waits for its place, and files are merged in the order of the calls [D6]", async () => {
+  it("waits for its place, and files are merged in the order of the calls", { tags: ["D6"] }, async () => {
     const tasks = [0, 1, 2, 3, 4, 5].map((n) => delegateCall(`Task ${n}.`, n < 2 ? { access: "write" } : {}));
     const write = (n: number) => [call("write_file", { path: "same.txt", content: `of ${n}` })];
     const session = await agent.run(
@@ -132,69 +132,77 @@ describe("a delegate", () => {
     expect(kept.slice(0, 3)).toEqual(["applied", "partly", "applied"]);
   });
 
-  it("asks its parent's person, and ends with its parent's step and run [D1] [D7]", async () => {
-    const session = await agent.start(
-      bySession({
-        "": [[delegateCall("Sleep.")], [delegateCall("Sleep again.")]],
-        ".s1c0": [[call("ask_user", { question: "npm or pnpm?" })], SLEEP],
-        ".s2c0": [SLEEP],
-      }),
-      { config: delegating() },
-    );
-    const [services, { db }] = [clientServices(agent), agent.database.store];
-    await eventually("it asks", async () => (await listQuestions(db, { of: session.id })).length > 0);
-    await eventually(
-      "it waits",
-      async () => (await listSessions(db, { limit: 9, status: "waiting" })).length > 0,
-    );
-    expect(await sendAnswer(services, session.id, { text: "take deno" })).toEqual({
-      session: `${session.id}.s1c0`,
-      question: "s1c0",
-      acknowledged: true,
-    });
-    await untilCallRuns(`${session.id}.s1c0`);
-    expect((await resultTexts(agent.database.store, `${session.id}.s1c0`))[0]).toContain("take deno");
-    await session.handle.signal("interrupt");
-    await untilCallRuns(`${session.id}.s2c0`);
-    expect(await statusOf(`${session.id}.s1c0`)).toBe("CANCELLED");
-    const [interrupted] = await resultTexts(agent.database.store, session.id);
-    expect(interrupted).toContain("was cancelled, since the user interrupted this step; 2 steps");
-    const begun = performance.now();
-    await session.handle.cancel();
-    await expect(session.result()).rejects.toThrow();
-    const tookMs = performance.now() - begun;
-    expect(await statusOf(`${session.id}.s2c0`)).toBe("CANCELLED");
-    expect(await rowOf(`${session.id}.s2c0`)).toMatchObject({ status: "cancelled" });
-    const sandboxes = await agent.deps.sandboxHost.sessions();
-    expect(sandboxes.filter((id) => id.startsWith(session.id))).toEqual([]);
-    expect(tookMs).toBeLessThan(5_000);
-    // The parent never saw the question.
-    const own = session.model.requests.filter(({ cacheKey }) => cacheKey === session.id);
-    expect(JSON.stringify(own)).not.toContain("take deno");
-  });
+  it(
+    "asks its parent's person, and ends with its parent's step and run",
+    { tags: ["D1", "D7"] },
+    async () => {
+      const session = await agent.start(
+        bySession({
+          "": [[delegateCall("Sleep.")], [delegateCall("Sleep again.")]],
+          ".s1c0": [[call("ask_user", { question: "npm or pnpm?" })], SLEEP],
+          ".s2c0": [SLEEP],
+        }),
+        { config: delegating() },
+      );
+      const [services, { db }] = [clientServices(agent), agent.database.store];
+      await eventually("it asks", async () => (await listQuestions(db, { of: session.id })).length > 0);
+      await eventually(
+        "it waits",
+        async () => (await listSessions(db, { limit: 9, status: "waiting" })).length > 0,
+      );
+      expect(await sendAnswer(services, session.id, { text: "take deno" })).toEqual({
+        session: `${session.id}.s1c0`,
+        question: "s1c0",
+        acknowledged: true,
+      });
+      await untilCallRuns(`${session.id}.s1c0`);
+      expect((await resultTexts(agent.database.store, `${session.id}.s1c0`))[0]).toContain("take deno");
+      await session.handle.signal("interrupt");
+      await untilCallRuns(`${session.id}.s2c0`);
+      expect(await statusOf(`${session.id}.s1c0`)).toBe("CANCELLED");
+      const [interrupted] = await resultTexts(agent.database.store, session.id);
+      expect(interrupted).toContain("was cancelled, since the user interrupted this step; 2 steps");
+      const begun = performance.now();
+      await session.handle.cancel();
+      await expect(session.result()).rejects.toThrow();
+      const tookMs = performance.now() - begun;
+      expect(await statusOf(`${session.id}.s2c0`)).toBe("CANCELLED");
+      expect(await rowOf(`${session.id}.s2c0`)).toMatchObject({ status: "cancelled" });
+      const sandboxes = await agent.deps.sandboxHost.sessions();
+      expect(sandboxes.filter((id) => id.startsWith(session.id))).toEqual([]);
+      expect(tookMs).toBeLessThan(5_000);
+      // The parent never saw the question.
+      const own = session.model.requests.filter(({ cacheKey }) => cacheKey === session.id);
+      expect(JSON.stringify(own)).not.toContain("take deno");
+    },
+  );
 
-  it("continues at its step after its worker was killed, and repeats no request [D3]", async () => {
-    const script = scriptedModel()
-      .calls("delegate", { task: "Wait for the file." })
-      .calls("bash", { command: "until [ -e go ]; do sleep 0.1; done; echo went on" })
-      .says("It was there.")
-      .says("Done.");
-    const session = await startKillableSession(agent.database, script, { config: delegating() });
-    const child = `${session.id}.s1c0`;
-    const worker = await session.startWorker();
-    await untilCallRuns(child);
-    await worker.kill();
-    await session.startWorker();
-    await touch(agent.docker.getContainer(`longhaul-${child}`), "/workspace/go");
-    expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
-    expect((await resultTexts(agent.database.store, child)).map((result) => result.split("\n")[0])).toEqual([
-      "went on",
-    ]);
-    const results = await resultTexts(agent.database.store, session.id);
-    expect(results).toHaveLength(1);
-    expect(results[0]).toContain("It was there.");
-    expect(session.model.requests).toHaveLength(4);
-  });
+  it(
+    "continues at its step after its worker was killed, and repeats no request",
+    { tags: ["D3"] },
+    async () => {
+      const script = scriptedModel()
+        .calls("delegate", { task: "Wait for the file." })
+        .calls("bash", { command: "until [ -e go ]; do sleep 0.1; done; echo went on" })
+        .says("It was there.")
+        .says("Done.");
+      const session = await startKillableSession(agent.database, script, { config: delegating() });
+      const child = `${session.id}.s1c0`;
+      const worker = await session.startWorker();
+      await untilCallRuns(child);
+      await worker.kill();
+      await session.startWorker();
+      await touch(agent.docker.getContainer(`longhaul-${child}`), "/workspace/go");
+      expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
+      expect((await resultTexts(agent.database.store, child)).map((result) => result.split("\n")[0])).toEqual(
+        ["went on"],
+      );
+      const results = await resultTexts(agent.database.store, session.id);
+      expect(results).toHaveLength(1);
+      expect(results[0]).toContain("It was there.");
+      expect(session.model.requests).toHaveLength(4);
+    },
+  );
 });
 
 it("a session that has the id of a delegate, as an older version allowed, is neither run nor merged", async () => {

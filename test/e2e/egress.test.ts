@@ -24,38 +24,42 @@ afterAll(() => agent.deps.sandboxHost.removeUnused());
 
 const ask = `curl -s -o /dev/null -D - http://${NAME}/ | grep -o 'blocked-[a-z-]*'`;
 
-it("refuses a name, allows it after a person's approval, and no longer after a reset to before that [E6]", async () => {
-  const script = scriptedModel()
-    .calls("bash", {
-      command: `${ask}; until [ "$(${ask})" = blocked-private-address ]; do sleep 0.2; done; echo through`,
-    })
-    .says("Fetched.")
-    .calls("bash", { command: ask })
-    .says("Refused.");
-  const session = await agent.start(script, {
-    config: { sandbox: { network: "listed", domains: ["good.test"] } },
-  });
-  const denied = await session.until("egress:denied");
-  expect(denied.data).toMatchObject({
-    host: NAME,
-    port: 80,
-    reason: "blocked-by-allowlist",
-    allow: `longhaul allow ${session.id} ${NAME}`,
-  });
-  const { store } = agent.database;
-  await allowDomain(store, { sessionId: session.id, domain: NAME, by: "person" });
-  expect(await session.handle.result()).toMatchObject({ result: "Fetched." });
-  const [first = ""] = await resultTexts(store, session.id);
-  expect(first).toMatch(/^blocked-by-allowlist\nthrough\n/);
-  expect(first).toContain(`longhaul allow ${session.id} NAME`);
-  const [created] = await session.dataOf("sandbox:created");
-  expect(created).toMatchObject({ network: { reach: "listed", reachable: [] } });
-  expect((await session.dataOf("egress:allowed"))[0]).toEqual({ domain: NAME, by: "person" });
+it(
+  "refuses a name, allows it after a person's approval, and no longer after a reset to before that",
+  { tags: ["E6"] },
+  async () => {
+    const script = scriptedModel()
+      .calls("bash", {
+        command: `${ask}; until [ "$(${ask})" = blocked-private-address ]; do sleep 0.2; done; echo through`,
+      })
+      .says("Fetched.")
+      .calls("bash", { command: ask })
+      .says("Refused.");
+    const session = await agent.start(script, {
+      config: { sandbox: { network: "listed", domains: ["good.test"] } },
+    });
+    const denied = await session.until("egress:denied");
+    expect(denied.data).toMatchObject({
+      host: NAME,
+      port: 80,
+      reason: "blocked-by-allowlist",
+      allow: `longhaul allow ${session.id} ${NAME}`,
+    });
+    const { store } = agent.database;
+    await allowDomain(store, { sessionId: session.id, domain: NAME, by: "person" });
+    expect(await session.handle.result()).toMatchObject({ result: "Fetched." });
+    const [first = ""] = await resultTexts(store, session.id);
+    expect(first).toMatch(/^blocked-by-allowlist\nthrough\n/);
+    expect(first).toContain(`longhaul allow ${session.id} NAME`);
+    const [created] = await session.dataOf("sandbox:created");
+    expect(created).toMatchObject({ network: { reach: "listed", reachable: [] } });
+    expect((await session.dataOf("egress:allowed"))[0]).toEqual({ domain: NAME, by: "person" });
 
-  const runId = await resetToStep(agent.client, session.id, 1);
-  await agent.client.workflow.getHandle(session.id, runId).result();
-  expect((await resultTexts(store, session.id)).at(-1)).toMatch(/^blocked-by-allowlist/);
-});
+    const runId = await resetToStep(agent.client, session.id, 1);
+    await agent.client.workflow.getHandle(session.id, runId).result();
+    expect((await resultTexts(store, session.id)).at(-1)).toMatch(/^blocked-by-allowlist/);
+  },
+);
 
 it("asks a person once about names that are not listed, and allows approved ones", async () => {
   const script = scriptedModel()

@@ -22,28 +22,32 @@ const calls = async (id: string) =>
   (await billsOf(agent.database.store, id)).map(({ model, status, step }) => ({ model, status, step }));
 
 describe("a model with a fallback", () => {
-  it("is replaced after three failures, with one event, billed by model; its session continues [L3]", async () => {
-    const script = scriptedModel()
-      .calls("bash", { command: "echo one > a.txt" })
-      .fails(429, "Slow down.", { ...soon, times: 3 })
-      .calls("bash", { command: "cat a.txt" })
-      .says("Done by the other.");
-    const session = await agent.start(script, {
-      served,
-      config: { fallback: [other] },
-    });
-    expect(await session.result()).toMatchObject({ status: "completed", result: "Done by the other." });
-    const reason = "fallback";
-    expect(await session.dataOf("llm:switched")).toEqual([
-      { from: "openai/gpt-4o", to: "openai/other", reason },
-    ]);
-    expect(await calls(session.id)).toEqual([
-      { model: "openai/gpt-4o", status: "kept", step: 1 },
-      ...[1, 2, 3].map(() => ({ model: "openai/gpt-4o", status: "wasted", step: 2 })),
-      { model: "openai/other", status: "kept", step: 2 },
-      { model: "openai/other", status: "kept", step: 3 },
-    ]);
-  });
+  it(
+    "is replaced after three failures, with one event, billed by model; its session continues",
+    { tags: ["L3"] },
+    async () => {
+      const script = scriptedModel()
+        .calls("bash", { command: "echo one > a.txt" })
+        .fails(429, "Slow down.", { ...soon, times: 3 })
+        .calls("bash", { command: "cat a.txt" })
+        .says("Done by the other.");
+      const session = await agent.start(script, {
+        served,
+        config: { fallback: [other] },
+      });
+      expect(await session.result()).toMatchObject({ status: "completed", result: "Done by the other." });
+      const reason = "fallback";
+      expect(await session.dataOf("llm:switched")).toEqual([
+        { from: "openai/gpt-4o", to: "openai/other", reason },
+      ]);
+      expect(await calls(session.id)).toEqual([
+        { model: "openai/gpt-4o", status: "kept", step: 1 },
+        ...[1, 2, 3].map(() => ({ model: "openai/gpt-4o", status: "wasted", step: 2 })),
+        { model: "openai/other", status: "kept", step: 2 },
+        { model: "openai/other", status: "kept", step: 3 },
+      ]);
+    },
+  );
 
   it("is replaced at once if its account is used up, and asked again after a while", async () => {
     const script = scriptedModel()

@@ -21,7 +21,7 @@ async function whileAway(lastWords: string): Promise<RunningSession> {
 }
 
 describe("a repeated step", () => {
-  it("delivers its messages once, and those since then [invariant 6]", async () => {
+  it("delivers its messages once, and those since then", { tags: ["invariant-6"] }, async () => {
     const session = await whileAway("Both are clear.");
     await session.handle.signal("interrupt", { id: "two", text: "try the other provider" });
     expect(await session.result()).toMatchObject({ status: "completed", result: "Both are clear." });
@@ -29,7 +29,7 @@ describe("a repeated step", () => {
     await checkSession(agent, session);
   });
 
-  it("delivers them after a cancel and a resume as well [invariant 6]", async () => {
+  it("delivers them after a cancel and a resume as well", { tags: ["invariant-6"] }, async () => {
     const session = await whileAway("All are clear.");
     await session.handle.signal("guidance", { id: "two", text: "no semicolons" });
     await session.handle.cancel();

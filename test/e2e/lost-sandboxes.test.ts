@@ -30,7 +30,8 @@ describe.concurrent("a sandbox that is lost during a command", () => {
     ["killed", (sandbox: { kill(): Promise<unknown> }) => sandbox.kill()],
     ["removed", (sandbox: { remove(options: object): Promise<unknown> }) => sandbox.remove({ force: true })],
   ])(
-    "by being %s: the model learns that the outcome is unknown, the files are there, nothing runs again [R13]",
+    "by being %s: the model learns that the outcome is unknown, the files are there, nothing runs again",
+    { tags: ["R13"] },
     async (_, lose) => {
       const session = await agent.start(script(), offline);
       await untilItRuns(agent, session, "sleep 4711");
@@ -53,42 +54,50 @@ describe.concurrent("a sandbox that is lost during a command", () => {
     },
   );
 
-  it("with its volume: the files are restored from the last save, and the model gets a notice of what is gone [R14]", async () => {
-    const session = await agent.start(script("cat kept.txt; ls"), offline);
-    await untilItRuns(agent, session, "sleep 4711");
-    await untilStepSaved(agent.database.store, session.id, 1);
-    await removeAll(agent, session);
-    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
-    const [, slept, looked] = await resultTexts(agent.database.store, session.id);
-    expect(slept).toMatch(/not known how this command ended, or whether it began/);
-    expect(looked).toBe("kept\nkept.txt");
-    const [notice, ...more] = await noticesOf(agent.database.store, session.id);
-    expect(more).toEqual([]);
-    expect(notice).toContain("are as saved after step 1.");
-    expect(notice).toContain("What the calls of step 2 had done by then is lost too.");
-    expect(notice).toContain("running processes");
-  });
+  it(
+    "with its volume: the files are restored from the last save, and the model gets a notice of what is gone",
+    { tags: ["R14"] },
+    async () => {
+      const session = await agent.start(script("cat kept.txt; ls"), offline);
+      await untilItRuns(agent, session, "sleep 4711");
+      await untilStepSaved(agent.database.store, session.id, 1);
+      await removeAll(agent, session);
+      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
+      const [, slept, looked] = await resultTexts(agent.database.store, session.id);
+      expect(slept).toMatch(/not known how this command ended, or whether it began/);
+      expect(looked).toBe("kept\nkept.txt");
+      const [notice, ...more] = await noticesOf(agent.database.store, session.id);
+      expect(more).toEqual([]);
+      expect(notice).toContain("are as saved after step 1.");
+      expect(notice).toContain("What the calls of step 2 had done by then is lost too.");
+      expect(notice).toContain("running processes");
+    },
+  );
 
-  it("with its volume and all saves: the run fails with a typed failure, and does not continue in an empty folder [R14]", async () => {
-    const session = await agent.start(script(), offline);
-    await untilItRuns(agent, session, "sleep 4711");
-    await untilStepSaved(agent.database.store, session.id, 1);
-    const { db } = agent.database.store;
-    await db.delete(checkpoints).where(eq(checkpoints.sessionId, session.id));
-    await db.update(sandboxes).set({ savedStep: null }).where(eq(sandboxes.sessionId, session.id));
-    await removeAll(agent, session);
-    await expect(session.handle.result()).rejects.toMatchObject({
-      cause: {
-        type: "WorkspaceLost",
-        message: expect.stringContaining("what steps 1 to 1 wrote is lost") as string,
-      },
-    });
-    expect(session.model.requests).toHaveLength(2);
-    // Resumed, it gets one notice.
-    await (await session.resume("Go on.", "on")).result();
-    const notices = await noticesOf(agent.database.store, session.id);
-    expect(notices).toEqual([expect.stringContaining("before its files were ever saved")]);
-  });
+  it(
+    "with its volume and all saves: the run fails with a typed failure, and does not continue in an empty folder",
+    { tags: ["R14"] },
+    async () => {
+      const session = await agent.start(script(), offline);
+      await untilItRuns(agent, session, "sleep 4711");
+      await untilStepSaved(agent.database.store, session.id, 1);
+      const { db } = agent.database.store;
+      await db.delete(checkpoints).where(eq(checkpoints.sessionId, session.id));
+      await db.update(sandboxes).set({ savedStep: null }).where(eq(sandboxes.sessionId, session.id));
+      await removeAll(agent, session);
+      await expect(session.handle.result()).rejects.toMatchObject({
+        cause: {
+          type: "WorkspaceLost",
+          message: expect.stringContaining("what steps 1 to 1 wrote is lost") as string,
+        },
+      });
+      expect(session.model.requests).toHaveLength(2);
+      // Resumed, it gets one notice.
+      await (await session.resume("Go on.", "on")).result();
+      const notices = await noticesOf(agent.database.store, session.id);
+      expect(notices).toEqual([expect.stringContaining("before its files were ever saved")]);
+    },
+  );
 
   it("by being paused: it is resumed, and the command is followed to its true end", async () => {
     const session = await agent.start(

@@ -71,7 +71,7 @@ describe("the main loop", () => {
     expect(JSON.stringify(read?.content)).toMatch(/first.*second/);
   });
 
-  it("reports the model's mistakes to it, and continues [R35] [R36]", async () => {
+  it("reports the model's mistakes to it, and continues", { tags: ["R35", "R36"] }, async () => {
     const script = scriptedModel()
       .answers(
         call("read_file", "{not json"),
@@ -94,31 +94,35 @@ describe("the main loop", () => {
   });
 });
 
-it("guidance is coalesced at the next boundary, after all results, once for each id [case 19] [case 20]", async () => {
-  const script = scriptedModel()
-    .answers(call("bash", { command: "sleep 1; echo one" }), call("bash", { command: "echo two" }))
-    .says("Understood.");
-  const session = await agent.start(script);
-  await session.until("llm:tool-result");
-  await session.handle.signal("guidance", { id: "a", text: "use tabs" });
-  await session.handle.signal("guidance", { id: "b", text: "and no semicolons" });
-  await session.handle.signal("guidance", { id: "a", text: "use tabs" });
-  const reply = await session.handle.executeUpdate("sendGuidance", {
-    args: [{ id: "c", text: "in English" }],
-  });
-  expect(reply).toEqual({ queued: true, position: 3 });
-  await session.result();
-  const rows = await transcript(session.id);
-  expect(rows.map((row) => row.role)).toEqual(["user", "assistant", "tool", "tool", "user", "assistant"]);
-  expect(rows[4]?.content).toEqual([
-    { type: "text", text: "[1]: use tabs\n\n[2]: and no semicolons\n\n[3]: in English" },
-  ]);
-  expect(rows[4]?.meta).toMatchObject({ ids: ["a", "b", "c"] });
-  await checkSession(agent, session);
-});
+it(
+  "guidance is coalesced at the next boundary, after all results, once for each id",
+  { tags: ["case-19", "case-20"] },
+  async () => {
+    const script = scriptedModel()
+      .answers(call("bash", { command: "sleep 1; echo one" }), call("bash", { command: "echo two" }))
+      .says("Understood.");
+    const session = await agent.start(script);
+    await session.until("llm:tool-result");
+    await session.handle.signal("guidance", { id: "a", text: "use tabs" });
+    await session.handle.signal("guidance", { id: "b", text: "and no semicolons" });
+    await session.handle.signal("guidance", { id: "a", text: "use tabs" });
+    const reply = await session.handle.executeUpdate("sendGuidance", {
+      args: [{ id: "c", text: "in English" }],
+    });
+    expect(reply).toEqual({ queued: true, position: 3 });
+    await session.result();
+    const rows = await transcript(session.id);
+    expect(rows.map((row) => row.role)).toEqual(["user", "assistant", "tool", "tool", "user", "assistant"]);
+    expect(rows[4]?.content).toEqual([
+      { type: "text", text: "[1]: use tabs\n\n[2]: and no semicolons\n\n[3]: in English" },
+    ]);
+    expect(rows[4]?.meta).toMatchObject({ ids: ["a", "b", "c"] });
+    await checkSession(agent, session);
+  },
+);
 
 describe("stopping", () => {
-  it("cancel reaches the provider within a second and keeps the text so far [A5]", async () => {
+  it("cancel reaches the provider within a second and keeps the text so far", { tags: ["A5"] }, async () => {
     const script = scriptedModel().answers({ type: "text", text: "Working on it" }, { type: "hang" });
     const session = await agent.start(script);
     await session.until("llm:chunk");
@@ -138,24 +142,28 @@ describe("stopping", () => {
     await checkSession(agent, session);
   });
 
-  it("cancel ends the command's whole process group within half a second, and the container [A6] [R9]", async () => {
-    const command = `trap '' TERM; (setsid sh -c 'while :; do date >> /workspace/beat; sleep 0.1; done' &); sleep 300`;
-    const script = scriptedModel().calls("bash", { command });
-    const session = await agent.start(script);
-    await session.until("sandbox:created");
-    const sandbox = agent.docker.getContainer(`longhaul-${session.id}`);
-    await eventually("the command runs", () => runsIn(sandbox, "sleep 300"));
-    const cancelled = Date.now();
-    await session.handle.cancel();
-    const stays = async () => (await runsIn(sandbox, "sleep 300")) || runsIn(sandbox, "beat");
-    await eventually("its processes are gone", async () => !(await stays()));
-    const ended = Date.now() - cancelled;
-    await expect(session.result()).rejects.toThrow();
-    console.log(`cancel: processes gone after ${ended} ms, run closed after ${Date.now() - cancelled} ms`);
-    expect(ended).toBeLessThan(1_000);
-    const results = await callRows(agent.database.store, session.id);
-    expect(results.map((row) => row.status)).toEqual(["interrupted"]);
-    await expect(sandbox.inspect()).rejects.toThrow();
-    await checkSession(agent, session);
-  });
+  it(
+    "cancel ends the command's whole process group within half a second, and the container",
+    { tags: ["A6", "R9"] },
+    async () => {
+      const command = `trap '' TERM; (setsid sh -c 'while :; do date >> /workspace/beat; sleep 0.1; done' &); sleep 300`;
+      const script = scriptedModel().calls("bash", { command });
+      const session = await agent.start(script);
+      await session.until("sandbox:created");
+      const sandbox = agent.docker.getContainer(`longhaul-${session.id}`);
+      await eventually("the command runs", () => runsIn(sandbox, "sleep 300"));
+      const cancelled = Date.now();
+      await session.handle.cancel();
+      const stays = async () => (await runsIn(sandbox, "sleep 300")) || runsIn(sandbox, "beat");
+      await eventually("its processes are gone", async () => !(await stays()));
+      const ended = Date.now() - cancelled;
+      await expect(session.result()).rejects.toThrow();
+      console.log(`cancel: processes gone after ${ended} ms, run closed after ${Date.now() - cancelled} ms`);
+      expect(ended).toBeLessThan(1_000);
+      const results = await callRows(agent.database.store, session.id);
+      expect(results.map((row) => row.status)).toEqual(["interrupted"]);
+      await expect(sandbox.inspect()).rejects.toThrow();
+      await checkSession(agent, session);
+    },
+  );
 });

@@ -32,45 +32,49 @@ async function secondWorker({ deps, database: { url }, taskQueue }: AgentHarness
 /** A text of at least this many tokens. */
 const words = (tokens: number) => "word ".repeat(tokens);
 
-it("tokens a minute never exceed the limit by more than one request, over two workers; all sessions end [T1]", async () => {
-  const tokensPerMinute = 50_000;
-  const size = 10_000;
-  await secondWorker(agent);
-  const sessions = [];
-  for (let request = 0; request < 8; request += 1)
-    sessions.push(
-      await agent.start(scriptedModel().says("Done."), {
-        task: words(size),
-        config: { model: "openai/gpt-4o", maxOutput: 1_000, rate: { tokensPerMinute } },
-      }),
+it(
+  "tokens a minute never exceed the limit by more than one request, over two workers; all sessions end",
+  { tags: ["T1"] },
+  async () => {
+    const tokensPerMinute = 50_000;
+    const size = 10_000;
+    await secondWorker(agent);
+    const sessions = [];
+    for (let request = 0; request < 8; request += 1)
+      sessions.push(
+        await agent.start(scriptedModel().says("Done."), {
+          task: words(size),
+          config: { model: "openai/gpt-4o", maxOutput: 1_000, rate: { tokensPerMinute } },
+        }),
+      );
+    for (const session of sessions) expect((await session.result()).status).toBe("completed");
+    const byMinute = new Map<number, number>();
+    for (const { receivedAt, usage } of sessions.flatMap(({ model }) => model.log)) {
+      const minute = Math.floor(receivedAt / 60_000);
+      byMinute.set(minute, (byMinute.get(minute) ?? 0) + (usage?.input ?? 0) + (usage?.output ?? 0));
+    }
+    const used = [...byMinute.values()];
+    expect(used.reduce((sum, tokens) => sum + tokens, 0)).toBeGreaterThan(8 * size);
+    expect(byMinute.size).toBeGreaterThan(1);
+    expect(Math.max(...used)).toBeLessThanOrEqual(tokensPerMinute + 2 * size);
+    const waits = (await Promise.all(sessions.map((session) => session.events())))
+      .flat()
+      .filter(({ type }) => type === "llm:throttled");
+    expect(waits.length).toBeGreaterThan(0);
+    expect(waits[0]?.data).toMatchObject({ limit: "tokensPerMinute" });
+    // The bills replaced the reservations.
+    const { rows } = await agent.database.store.pool.query<{ tokens: string; requests: number }>(
+      "select sum(tokens) as tokens, sum(requests)::int as requests from rate_windows",
     );
-  for (const session of sessions) expect((await session.result()).status).toBe("completed");
-  const byMinute = new Map<number, number>();
-  for (const { receivedAt, usage } of sessions.flatMap(({ model }) => model.log)) {
-    const minute = Math.floor(receivedAt / 60_000);
-    byMinute.set(minute, (byMinute.get(minute) ?? 0) + (usage?.input ?? 0) + (usage?.output ?? 0));
-  }
-  const used = [...byMinute.values()];
-  expect(used.reduce((sum, tokens) => sum + tokens, 0)).toBeGreaterThan(8 * size);
-  expect(byMinute.size).toBeGreaterThan(1);
-  expect(Math.max(...used)).toBeLessThanOrEqual(tokensPerMinute + 2 * size);
-  const waits = (await Promise.all(sessions.map((session) => session.events())))
-    .flat()
-    .filter(({ type }) => type === "llm:throttled");
-  expect(waits.length).toBeGreaterThan(0);
-  expect(waits[0]?.data).toMatchObject({ limit: "tokensPerMinute" });
-  // The bills replaced the reservations.
-  const { rows } = await agent.database.store.pool.query<{ tokens: string; requests: number }>(
-    "select sum(tokens) as tokens, sum(requests)::int as requests from rate_windows",
-  );
-  expect(rows[0]).toEqual({ tokens: String(used.reduce((sum, tokens) => sum + tokens, 0)), requests: 8 });
-});
+    expect(rows[0]).toEqual({ tokens: String(used.reduce((sum, tokens) => sum + tokens, 0)), requests: 8 });
+  },
+);
 
 describe("requests at once", () => {
   const limited = { model: "openai/limited" };
   const served = { limited: { window: 128_000 }, other: { window: 64_000 } };
 
-  it("never exceed the operator's limit; waiting sessions take no slot [T5]", async () => {
+  it("never exceed the operator's limit; waiting sessions take no slot", { tags: ["T5"] }, async () => {
     underPolicy(agent, { rates: { "openai/limited": { concurrent: 2 } } });
     const go: (() => void)[] = [];
     let isOpen = false;
@@ -138,22 +142,26 @@ describe("requests at once", () => {
     expect(Math.max(...attempts)).toBeGreaterThan(3);
   });
 
-  it("of a killed worker are released after a minute; no session waits forever [T4]", async () => {
-    const config = { rate: { concurrent: 1 } };
-    const lost = await startKillableSession(
-      database,
-      scriptedModel()
-        .answers(text("Never finished"), { type: "hang" })
-        .forever({ parts: [text("Done.")] }),
-      { config },
-    );
-    const worker = await lost.startWorker();
-    await eventually("its request is open", () => lost.model.log.length === 1, 60_000);
-    const next = await startKillableSession(database, scriptedModel(), { config, beside: lost });
-    await next.until("llm:throttled");
-    await worker.kill();
-    await lost.handle.terminate("no one asks for it again");
-    await lost.startWorker();
-    expect(await next.handle.result()).toMatchObject({ status: "completed", result: "Done." });
-  });
+  it(
+    "of a killed worker are released after a minute; no session waits forever",
+    { tags: ["T4"] },
+    async () => {
+      const config = { rate: { concurrent: 1 } };
+      const lost = await startKillableSession(
+        database,
+        scriptedModel()
+          .answers(text("Never finished"), { type: "hang" })
+          .forever({ parts: [text("Done.")] }),
+        { config },
+      );
+      const worker = await lost.startWorker();
+      await eventually("its request is open", () => lost.model.log.length === 1, 60_000);
+      const next = await startKillableSession(database, scriptedModel(), { config, beside: lost });
+      await next.until("llm:throttled");
+      await worker.kill();
+      await lost.handle.terminate("no one asks for it again");
+      await lost.startWorker();
+      expect(await next.handle.result()).toMatchObject({ status: "completed", result: "Done." });
+    },
+  );
 });

@@ -38,35 +38,43 @@ async function untilPaused(session: RunningSession, type = "modelStep"): Promise
   await eventually("it is paused", async () => (await pendingOf(session, type))?.state === PAUSED, 60_000);
 }
 
-it("a model step paused between two attempts waits, and continues when it is unpaused: one answer [A13]", async () => {
-  const session = await agent.start(scriptedModel().fails(503, "Down.", AWAY).says("Here I am."));
-  await session.until("llm:error");
-  await press("pauseActivity", session);
-  await untilPaused(session);
-  await press("unpauseActivity", session);
-  expect(await session.result()).toMatchObject({ status: "completed", result: "Here I am." });
-  expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
-});
+it(
+  "a model step paused between two attempts waits, and continues when it is unpaused: one answer",
+  { tags: ["A13"] },
+  async () => {
+    const session = await agent.start(scriptedModel().fails(503, "Down.", AWAY).says("Here I am."));
+    await session.until("llm:error");
+    await press("pauseActivity", session);
+    await untilPaused(session);
+    await press("unpauseActivity", session);
+    expect(await session.result()).toMatchObject({ status: "completed", result: "Here I am." });
+    expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
+  },
+);
 
-it("one paused during an answer is aborted, not cancelled, and requested again [A13]", async () => {
-  const script = scriptedModel()
-    .answers(text("This half is dropped"), { type: "hang" })
-    .says("The whole answer.");
-  const session = await agent.start(script);
-  await session.until("llm:chunk");
-  await press("pauseActivity", session);
-  await untilPaused(session);
-  await eventually("the provider is hung up on", () => session.model.aborts.length === 1);
-  expect((await session.handle.describe()).status.name).toBe("RUNNING");
-  expect(session.model.log).toHaveLength(1);
-  await press("unpauseActivity", session);
-  expect(await session.result()).toMatchObject({ status: "completed", result: "The whole answer." });
-  const answers = await answersOf(agent.database.store, session.id);
-  expect(answers).toHaveLength(1);
-  expect(JSON.stringify(answers)).not.toContain("interrupted");
-});
+it(
+  "one paused during an answer is aborted, not cancelled, and requested again",
+  { tags: ["A13"] },
+  async () => {
+    const script = scriptedModel()
+      .answers(text("This half is dropped"), { type: "hang" })
+      .says("The whole answer.");
+    const session = await agent.start(script);
+    await session.until("llm:chunk");
+    await press("pauseActivity", session);
+    await untilPaused(session);
+    await eventually("the provider is hung up on", () => session.model.aborts.length === 1);
+    expect((await session.handle.describe()).status.name).toBe("RUNNING");
+    expect(session.model.log).toHaveLength(1);
+    await press("unpauseActivity", session);
+    expect(await session.result()).toMatchObject({ status: "completed", result: "The whole answer." });
+    const answers = await answersOf(agent.database.store, session.id);
+    expect(answers).toHaveLength(1);
+    expect(JSON.stringify(answers)).not.toContain("interrupted");
+  },
+);
 
-it("one reset between two attempts is retried at once, and counted from one [A13]", async () => {
+it("one reset between two attempts is retried at once, and counted from one", { tags: ["A13"] }, async () => {
   const session = await agent.start(
     scriptedModel()
       .fails(503, "Down.", { ...AWAY, times: 1 })
@@ -86,18 +94,22 @@ it("one reset between two attempts is retried at once, and counted from one [A13
   expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
 });
 
-it("a paused command continues, and its end is found after the unpause: it ran once [A13]", async () => {
-  const script = scriptedModel()
-    .calls("bash", { command: "echo line >> n.txt; sleep 4; echo done" })
-    .calls("bash", { command: "cat n.txt" })
-    .says("Done.");
-  const session = await agent.start(script);
-  await untilCalls(agent.database.store, session.id, "running");
-  await press("pauseActivity", session, "runTool");
-  await untilPaused(session, "runTool");
-  await press("unpauseActivity", session, "runTool");
-  expect(await session.result()).toMatchObject({ status: "completed" });
-  const [slept, counted] = await resultTexts(agent.database.store, session.id);
-  expect(slept).toMatch(/^done\b/);
-  expect(counted).toBe("line");
-});
+it(
+  "a paused command continues, and its end is found after the unpause: it ran once",
+  { tags: ["A13"] },
+  async () => {
+    const script = scriptedModel()
+      .calls("bash", { command: "echo line >> n.txt; sleep 4; echo done" })
+      .calls("bash", { command: "cat n.txt" })
+      .says("Done.");
+    const session = await agent.start(script);
+    await untilCalls(agent.database.store, session.id, "running");
+    await press("pauseActivity", session, "runTool");
+    await untilPaused(session, "runTool");
+    await press("unpauseActivity", session, "runTool");
+    expect(await session.result()).toMatchObject({ status: "completed" });
+    const [slept, counted] = await resultTexts(agent.database.store, session.id);
+    expect(slept).toMatch(/^done\b/);
+    expect(counted).toBe("line");
+  },
+);

@@ -10,7 +10,8 @@ import { behindTls, issueCertificate } from "../support/private-authority.ts";
 const database = useDatabase(5);
 
 it.each(["NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO"])(
-  "is trusted by a worker with %s, and not without [S21]",
+  "is trusted by a worker with %s, and not without",
+  { tags: ["S21"] },
   async (variable) => {
     const session = await startKillableSession(database, scriptedModel().says("Trusted."));
     const { authority, key, certificate } = issueCertificate();

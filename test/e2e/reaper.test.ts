@@ -73,46 +73,53 @@ const optionsOf = async (host: SandboxHost) => ({
   logger: pino({ level: "silent" }),
 });
 
-it("sandboxes of runs that are over are removed, also of those that never ran; of running, unknown and foreign ones none; a session that moved to another host continues there [A21] [R12] [R58]", async () => {
-  const { host, docker } = sandboxes;
-  const { db } = database.store;
-  const [over, created, alive, unknown, moved] = newSpecs(5);
-  if (!over || !created || !alive || !unknown || !moved) throw new Error("No specs.");
-  const runs = await Promise.all([over, created, alive, moved].map(({ sessionId }) => running(sessionId)));
-  await openRecorded(over);
-  await openRecorded(alive);
-  await openRecorded(moved, "on another host");
-  await host.open(unknown);
-  await docker.createContainer(createOptions(created, new Date()));
-  const foreign = await docker.createContainer({
-    Image: over.image,
-    Cmd: ["true"],
-    Labels: { "another.session": over.sessionId },
-  });
-  await runs[0]?.terminate("from the Web UI");
-  await runs[1]?.terminate("from the Web UI");
-  await untilListedAsEnded(over.sessionId, created.sessionId);
+it(
+  "sandboxes of runs that are over are removed, also of those that never ran; of running, unknown and foreign ones none; a session that moved to another host continues there",
+  { tags: ["A21", "R12", "R58"], timeout: 240_000 },
+  async () => {
+    const { host, docker } = sandboxes;
+    const { db } = database.store;
+    const [over, created, alive, unknown, moved] = newSpecs(5);
+    if (!over || !created || !alive || !unknown || !moved) throw new Error("No specs.");
+    const runs = await Promise.all([over, created, alive, moved].map(({ sessionId }) => running(sessionId)));
+    await openRecorded(over);
+    await openRecorded(alive);
+    await openRecorded(moved, "on another host");
+    await host.open(unknown);
+    await docker.createContainer(createOptions(created, new Date()));
+    const foreign = await docker.createContainer({
+      Image: over.image,
+      Cmd: ["true"],
+      Labels: { "another.session": over.sessionId },
+    });
+    await runs[0]?.terminate("from the Web UI");
+    await runs[1]?.terminate("from the Web UI");
+    await untilListedAsEnded(over.sessionId, created.sessionId);
 
-  const options = await optionsOf(host);
-  const removed = await reapSandboxes(options);
-  const ours = new Set([over, created, alive, unknown, moved].map(({ sessionId }) => sessionId));
-  expect(removed.filter((id) => ours.has(id)).toSorted()).toEqual(
-    [over, created, moved].map(({ sessionId }) => sessionId).toSorted(),
-  );
-  expect(await Promise.all([over, created, alive, unknown, moved].map(hasBox))).toEqual([
-    false,
-    false,
-    true,
-    true,
-    false,
-  ]);
-  expect((await foreign.inspect()).State.Status).toBe("created");
-  await foreign.remove();
-  expect(await findSession(db, over.sessionId)).toMatchObject({ status: "cancelled", container: undefined });
-  expect(await findSession(db, alive.sessionId)).toMatchObject({ status: "active" });
-  expect(await reapSandboxes(options)).not.toContain(alive.sessionId);
-  await Promise.all([runs[2]?.terminate("the test is over"), runs[3]?.terminate("the test is over")]);
-}, 240_000);
+    const options = await optionsOf(host);
+    const removed = await reapSandboxes(options);
+    const ours = new Set([over, created, alive, unknown, moved].map(({ sessionId }) => sessionId));
+    expect(removed.filter((id) => ours.has(id)).toSorted()).toEqual(
+      [over, created, moved].map(({ sessionId }) => sessionId).toSorted(),
+    );
+    expect(await Promise.all([over, created, alive, unknown, moved].map(hasBox))).toEqual([
+      false,
+      false,
+      true,
+      true,
+      false,
+    ]);
+    expect((await foreign.inspect()).State.Status).toBe("created");
+    await foreign.remove();
+    expect(await findSession(db, over.sessionId)).toMatchObject({
+      status: "cancelled",
+      container: undefined,
+    });
+    expect(await findSession(db, alive.sessionId)).toMatchObject({ status: "active" });
+    expect(await reapSandboxes(options)).not.toContain(alive.sessionId);
+    await Promise.all([runs[2]?.terminate("the test is over"), runs[3]?.terminate("the test is over")]);
+  },
+);
 
 it("the newest files of a session that is over are saved before its sandbox is removed; one session's failure does not affect the others", async () => {
   const specs = newSpecs(4);

@@ -46,23 +46,27 @@ function fourSteps(): ModelScript {
 }
 
 describe.concurrent("retry of a session that has ended", () => {
-  it("restores the model's view of that moment, with its files, and adds a note [A12] [R59]", async () => {
-    const script = fourSteps().calls("bash", { command: "ls; cat file-2.txt" }).says("Done again.");
-    const session = await agent.run(script);
-    const retried = await retry(agent, session.id, 3);
-    expect(retried).toMatchObject({ step: 3, epoch: 2 });
-    expect(await resultOf(session.id)).toMatchObject({ result: "Done again." });
-    const { requests } = session.model;
-    expect(conversation(requests[5])).toEqual(conversation(requests[2]));
-    expect(wordsAsked(session.model, 5)).toContain("went back to this point");
-    expect((await resultTexts(store(), session.id)).at(-1)).toBe("file-1.txt\nfile-2.txt\nof step 2");
-    expect(await session.dataOf("session:started")).toEqual([
-      expect.objectContaining({ continued: false }),
-      expect.objectContaining({ continued: true, resetTo: 3 }),
-    ]);
-  });
+  it(
+    "restores the model's view of that moment, with its files, and adds a note",
+    { tags: ["A12", "R59"] },
+    async () => {
+      const script = fourSteps().calls("bash", { command: "ls; cat file-2.txt" }).says("Done again.");
+      const session = await agent.run(script);
+      const retried = await retry(agent, session.id, 3);
+      expect(retried).toMatchObject({ step: 3, epoch: 2 });
+      expect(await resultOf(session.id)).toMatchObject({ result: "Done again." });
+      const { requests } = session.model;
+      expect(conversation(requests[5])).toEqual(conversation(requests[2]));
+      expect(wordsAsked(session.model, 5)).toContain("went back to this point");
+      expect((await resultTexts(store(), session.id)).at(-1)).toBe("file-1.txt\nfile-2.txt\nof step 2");
+      expect(await session.dataOf("session:started")).toEqual([
+        expect.objectContaining({ continued: false }),
+        expect.objectContaining({ continued: true, resetTo: 3 }),
+      ]);
+    },
+  );
 
-  it("goes back from a retried line, also further [A12]", async () => {
+  it("goes back from a retried line, also further", { tags: ["A12"] }, async () => {
     const script = fourSteps();
     writes(script, 5).says("The second line is done.").calls("bash", { command: "ls" }).says("The third.");
     const session = await agent.run(script);
@@ -142,39 +146,46 @@ describe.concurrent("retry of a session that runs", () => {
     ]);
   });
 
-  it("delivers later messages again, each once, unless they are dropped [invariant 6]", async () => {
-    const said = Promise.withResolvers<void>();
-    const script = scriptedModel();
-    writes(script, 1);
-    writes(script, 2)
-      .replies(async () => {
-        await said.promise;
-        return says("I am all ears.");
-      })
-      .says("Heard.")
-      .says("Heard again.")
-      .says("Not heard.");
-    const session = await agent.start(script);
-    const many = Array.from({ length: 105 }, (_, place) => ({ id: `m${place}`, text: `remark <${place}>` }));
-    await eventually("the third step is asked for", () => session.model.requests.length === 3);
-    // More than the workflow carries: they are parked, and delivered from there.
-    await Promise.all(many.map((message) => session.handle.signal("guidance", message)));
-    said.resolve();
-    await session.result();
-    await retry(agent, session.id, 2);
-    await resultOf(session.id);
-    const heard = () =>
-      timesAsked(
-        session.model,
-        many.map((message) => message.text),
-      );
-    expect(heard().join("")).toBe("1".repeat(many.length));
-    const parked = await store().db.select().from(guidance).where(eq(guidance.sessionId, session.id));
-    expect(parked.filter((row) => row.deliveredSequence === null)).toEqual([]);
-    await retry(agent, session.id, 2, { dropMessages: true });
-    await resultOf(session.id);
-    expect(heard().join("")).toBe("0".repeat(many.length));
-  });
+  it(
+    "delivers later messages again, each once, unless they are dropped",
+    { tags: ["invariant-6"] },
+    async () => {
+      const said = Promise.withResolvers<void>();
+      const script = scriptedModel();
+      writes(script, 1);
+      writes(script, 2)
+        .replies(async () => {
+          await said.promise;
+          return says("I am all ears.");
+        })
+        .says("Heard.")
+        .says("Heard again.")
+        .says("Not heard.");
+      const session = await agent.start(script);
+      const many = Array.from({ length: 105 }, (_, place) => ({
+        id: `m${place}`,
+        text: `remark <${place}>`,
+      }));
+      await eventually("the third step is asked for", () => session.model.requests.length === 3);
+      // More than the workflow carries: they are parked, and delivered from there.
+      await Promise.all(many.map((message) => session.handle.signal("guidance", message)));
+      said.resolve();
+      await session.result();
+      await retry(agent, session.id, 2);
+      await resultOf(session.id);
+      const heard = () =>
+        timesAsked(
+          session.model,
+          many.map((message) => message.text),
+        );
+      expect(heard().join("")).toBe("1".repeat(many.length));
+      const parked = await store().db.select().from(guidance).where(eq(guidance.sessionId, session.id));
+      expect(parked.filter((row) => row.deliveredSequence === null)).toEqual([]);
+      await retry(agent, session.id, 2, { dropMessages: true });
+      await resultOf(session.id);
+      expect(heard().join("")).toBe("0".repeat(many.length));
+    },
+  );
 });
 
 describe.concurrent("retry across what shapes a session", () => {

@@ -38,43 +38,54 @@ async function prepared(
   return { like, made: agent.adopt(`${like.id}-${name}`, like), release: gate.resolve };
 }
 
-it("two clients that start one id at the same time share one session and one run; another task is refused [R19]", async () => {
-  const { made, release } = await prepared("twice");
-  const services = clientServices(agent);
-  const started = await Promise.all([
-    startSession(services, order(made.id, "Build it.")),
-    startSession(services, order(made.id, "Build it.")),
-  ]);
-  expect(started.map(({ id }) => id)).toEqual([made.id, made.id]);
-  expect(started.filter(({ attached }) => attached)).toHaveLength(1);
-  await expect(startSession(services, order(made.id, "Something else."))).rejects.toMatchObject({
-    exitCode: exitCodes.impossible,
-  });
-  release();
-  expect(await made.result()).toMatchObject({ status: "completed", result: "I have heard the task." });
-  const { db } = agent.database.store;
-  expect(await db.select().from(sessions).where(eq(sessions.id, made.id))).toHaveLength(1);
-  const tasks = await db.select().from(messages).where(eq(messages.sessionId, made.id));
-  expect(tasks.filter((row) => row.kind === "task")).toHaveLength(1);
-  await expect(startSession(services, order(made.id, "Build it."))).rejects.toMatchObject({
-    exitCode: exitCodes.impossible,
-  });
-});
+it(
+  "two clients that start one id at the same time share one session and one run; another task is refused",
+  { tags: ["R19"] },
+  async () => {
+    const { made, release } = await prepared("twice");
+    const services = clientServices(agent);
+    const started = await Promise.all([
+      startSession(services, order(made.id, "Build it.")),
+      startSession(services, order(made.id, "Build it.")),
+    ]);
+    expect(started.map(({ id }) => id)).toEqual([made.id, made.id]);
+    expect(started.filter(({ attached }) => attached)).toHaveLength(1);
+    await expect(startSession(services, order(made.id, "Something else."))).rejects.toMatchObject({
+      exitCode: exitCodes.impossible,
+    });
+    release();
+    expect(await made.result()).toMatchObject({ status: "completed", result: "I have heard the task." });
+    const { db } = agent.database.store;
+    expect(await db.select().from(sessions).where(eq(sessions.id, made.id))).toHaveLength(1);
+    const tasks = await db.select().from(messages).where(eq(messages.sessionId, made.id));
+    expect(tasks.filter((row) => row.kind === "task")).toHaveLength(1);
+    await expect(startSession(services, order(made.id, "Build it."))).rejects.toMatchObject({
+      exitCode: exitCodes.impossible,
+    });
+  },
+);
 
-it("a repeated start and a repeated message, after a lost answer, count once [R50]", async () => {
-  const { made, release } = await prepared("again");
-  const services = clientServices(agent);
-  await startSession(services, order(made.id, "Build it."));
-  expect(await startSession(services, order(made.id, "Build it."))).toEqual({ id: made.id, attached: true });
-  const message = { id: "mine", text: "use tabs", attachments: [] };
-  const row = await sessionRow(agent, made.id);
-  const first = await sendGuidance(services, row, message);
-  expect(first).toMatchObject({ queued: true });
-  expect(await sendGuidance(services, row, message)).toMatchObject({ queued: false, acknowledged: true });
-  release();
-  await made.result();
-  expect(timesAsked(made.model, ["use tabs"])).toEqual([1]);
-});
+it(
+  "a repeated start and a repeated message, after a lost answer, count once",
+  { tags: ["R50"] },
+  async () => {
+    const { made, release } = await prepared("again");
+    const services = clientServices(agent);
+    await startSession(services, order(made.id, "Build it."));
+    expect(await startSession(services, order(made.id, "Build it."))).toEqual({
+      id: made.id,
+      attached: true,
+    });
+    const message = { id: "mine", text: "use tabs", attachments: [] };
+    const row = await sessionRow(agent, made.id);
+    const first = await sendGuidance(services, row, message);
+    expect(first).toMatchObject({ queued: true });
+    expect(await sendGuidance(services, row, message)).toMatchObject({ queued: false, acknowledged: true });
+    release();
+    await made.result();
+    expect(timesAsked(made.model, ["use tabs"])).toEqual([1]);
+  },
+);
 
 it("the client's input is clean and masked in Postgres and in Temporal's history", async () => {
   const secret = "s3cret/of-the-client~42";

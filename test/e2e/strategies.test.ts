@@ -83,53 +83,65 @@ describe.concurrent("during a compaction", () => {
   const untilSummarising = ({ model }: RunningSession) =>
     eventually("a request for a summary", () => model.requests.some(isSummaryRequest), 120_000);
 
-  it("a message is accepted and delivered once, after it, and the next one in its own turn [case 20]", async () => {
-    const session = await agent.start(
-      longSession(slowSummary(3_000)),
-      inSmallWindow("threshold-rounds", EARLY),
-    );
-    await untilSummarising(session);
-    await session.handle.signal("guidance", { id: "mid", text: "use quay 7 instead" });
-    expect(await session.result()).toMatchObject({ status: "completed" });
-    const [round] = await roundsOf(agent.database.store, session.id);
-    expect(round?.status).toBe("compacted");
-    const said = session.model.requests
-      .filter((request) => !isSummaryRequest(request))
-      .map((request) => wordsOf(request).split("use quay 7 instead").length - 1);
-    expect(said.filter((times) => times > 1)).toEqual([]);
-    expect(said.at(-1)).toBe(1);
-    await checkSession(agent, session);
-  });
+  it(
+    "a message is accepted and delivered once, after it, and the next one in its own turn",
+    { tags: ["case-20"] },
+    async () => {
+      const session = await agent.start(
+        longSession(slowSummary(3_000)),
+        inSmallWindow("threshold-rounds", EARLY),
+      );
+      await untilSummarising(session);
+      await session.handle.signal("guidance", { id: "mid", text: "use quay 7 instead" });
+      expect(await session.result()).toMatchObject({ status: "completed" });
+      const [round] = await roundsOf(agent.database.store, session.id);
+      expect(round?.status).toBe("compacted");
+      const said = session.model.requests
+        .filter((request) => !isSummaryRequest(request))
+        .map((request) => wordsOf(request).split("use quay 7 instead").length - 1);
+      expect(said.filter((times) => times > 1)).toEqual([]);
+      expect(said.at(-1)).toBe(1);
+      await checkSession(agent, session);
+    },
+  );
 
-  it("a cancel ends the run: no other summary is requested, no row is written, the sandbox is gone [case 14]", async () => {
-    const session = await agent.start(
-      longSession(slowSummary("hang")),
-      inSmallWindow("threshold-rounds", EARLY),
-    );
-    await untilSummarising(session);
-    await session.handle.cancel();
-    await expect(session.result()).rejects.toThrow();
-    expect((await session.handle.describe()).status.name).toBe("CANCELLED");
-    expect(await roundsOf(agent.database.store, session.id)).toEqual([]);
-    const rows = await transcriptOf(agent.database.store, session.id);
-    expect(rows.filter((row) => row.isCompacted || row.kind === "summary")).toEqual([]);
-    expect(session.model.requests.filter(isSummaryRequest)).toHaveLength(1);
-    await expect(agent.docker.getContainer(`longhaul-${session.id}`).inspect()).rejects.toThrow();
-    await checkSession(agent, session);
-  });
+  it(
+    "a cancel ends the run: no other summary is requested, no row is written, the sandbox is gone",
+    { tags: ["case-14"] },
+    async () => {
+      const session = await agent.start(
+        longSession(slowSummary("hang")),
+        inSmallWindow("threshold-rounds", EARLY),
+      );
+      await untilSummarising(session);
+      await session.handle.cancel();
+      await expect(session.result()).rejects.toThrow();
+      expect((await session.handle.describe()).status.name).toBe("CANCELLED");
+      expect(await roundsOf(agent.database.store, session.id)).toEqual([]);
+      const rows = await transcriptOf(agent.database.store, session.id);
+      expect(rows.filter((row) => row.isCompacted || row.kind === "summary")).toEqual([]);
+      expect(session.model.requests.filter(isSummaryRequest)).toHaveLength(1);
+      await expect(agent.docker.getContainer(`longhaul-${session.id}`).inspect()).rejects.toThrow();
+      await checkSession(agent, session);
+    },
+  );
 
-  it("an interrupt ends it and continues with the message; the transcript is unchanged [case 14] [case 23]", async () => {
-    let summaries = 0;
-    const script = longSession({
-      steps: [...steps(1, 5), says("Then I stop reading."), says("All is read.")],
-      summary: (request) => (++summaries === 1 ? { parts: [{ type: "hang" }] } : goodSummary(request)),
-    });
-    const session = await agent.start(script, inSmallWindow("threshold-rounds", EARLY));
-    await untilSummarising(session);
-    await session.handle.signal("interrupt", { id: "stop", text: "stop reading now" });
-    expect(await session.result()).toMatchObject({ status: "completed" });
-    expect(session.model.aborts.length).toBeGreaterThanOrEqual(1);
-    expect(wordsAsked(session.model)).toContain("stop reading now");
-    await checkSession(agent, session, { kills: 1 });
-  });
+  it(
+    "an interrupt ends it and continues with the message; the transcript is unchanged",
+    { tags: ["case-14", "case-23"] },
+    async () => {
+      let summaries = 0;
+      const script = longSession({
+        steps: [...steps(1, 5), says("Then I stop reading."), says("All is read.")],
+        summary: (request) => (++summaries === 1 ? { parts: [{ type: "hang" }] } : goodSummary(request)),
+      });
+      const session = await agent.start(script, inSmallWindow("threshold-rounds", EARLY));
+      await untilSummarising(session);
+      await session.handle.signal("interrupt", { id: "stop", text: "stop reading now" });
+      expect(await session.result()).toMatchObject({ status: "completed" });
+      expect(session.model.aborts.length).toBeGreaterThanOrEqual(1);
+      expect(wordsAsked(session.model)).toContain("stop reading now");
+      await checkSession(agent, session, { kills: 1 });
+    },
+  );
 });

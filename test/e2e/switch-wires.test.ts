@@ -39,46 +39,53 @@ const models = {
   coder: { window: 200_000 },
 };
 
-it("continues whole from model to model, and encrypted reasoning is sent back after the return [L1]", async () => {
-  let id = "";
-  const round: readonly ModelTarget[] = [openai, claude, gemini, chat];
-  const script = scriptedModel();
-  // Twice around, then back: the model is switched while it answers, and the next step uses the next one.
-  const way = [...round, ...round, openai];
-  for (const [place, target] of way.entries()) {
-    const parts: ReplyPart[] = [
-      // OpenAI's own chat wire shows no reasoning.
-      ...(target === chat ? [] : [thought(`Thought ${place} of ${target.model}.`)]),
-      text(`Step ${place}.`),
-      call("bash", { command: `echo result-${place}` }),
-    ];
-    const next = way[place + 1];
-    script.replies(async () => {
-      if (next !== undefined) await switchModel(agent.database.store, id, { ...runConfig(), ...next });
-      return { parts };
+it(
+  "continues whole from model to model, and encrypted reasoning is sent back after the return",
+  { tags: ["L1"] },
+  async () => {
+    let id = "";
+    const round: readonly ModelTarget[] = [openai, claude, gemini, chat];
+    const script = scriptedModel();
+    // Twice around, then back: the model is switched while it answers, and the next step uses the next one.
+    const way = [...round, ...round, openai];
+    for (const [place, target] of way.entries()) {
+      const parts: ReplyPart[] = [
+        // OpenAI's own chat wire shows no reasoning.
+        ...(target === chat ? [] : [thought(`Thought ${place} of ${target.model}.`)]),
+        text(`Step ${place}.`),
+        call("bash", { command: `echo result-${place}` }),
+      ];
+      const next = way[place + 1];
+      script.replies(async () => {
+        if (next !== undefined) await switchModel(agent.database.store, id, { ...runConfig(), ...next });
+        return { parts };
+      });
+    }
+    script.says("All of them worked on it.");
+    const session = await agent.start(script, {
+      served: models,
+      config: openai,
+      named: (given) => (id = given),
     });
-  }
-  script.says("All of them worked on it.");
-  const session = await agent.start(script, {
-    served: models,
-    config: openai,
-    named: (given) => (id = given),
-  });
-  expect(await session.result()).toMatchObject({ status: "completed", result: "All of them worked on it." });
+    expect(await session.result()).toMatchObject({
+      status: "completed",
+      result: "All of them worked on it.",
+    });
 
-  const refused = session.model.log.filter(({ status }) => status !== 200);
-  expect(refused).toEqual([]);
-  const { requests } = session.model;
-  expect(requests.map(({ api }) => api)).toEqual([...way, openai].map(({ api }) => api));
-  expect(await session.dataOf("llm:switched")).toEqual(
-    way.slice(1).map(({ model }, place) => ({ from: way[place]?.model, to: model, reason: "person" })),
-  );
-  const last = JSON.stringify(requests.at(-1)?.raw);
-  for (const place of way.keys()) expect(last).toContain(`result-${place}`);
-  for (const [place, { model }] of way.entries()) {
-    // Its own thoughts, and no other model's.
-    if (model === openai.model) expect(last).toContain(`Thought ${place} of`);
-    else expect(last).not.toContain(`Thought ${place} of`);
-  }
-  expect(last.match(/encrypted_content"/g)?.length).toBeGreaterThanOrEqual(3);
-});
+    const refused = session.model.log.filter(({ status }) => status !== 200);
+    expect(refused).toEqual([]);
+    const { requests } = session.model;
+    expect(requests.map(({ api }) => api)).toEqual([...way, openai].map(({ api }) => api));
+    expect(await session.dataOf("llm:switched")).toEqual(
+      way.slice(1).map(({ model }, place) => ({ from: way[place]?.model, to: model, reason: "person" })),
+    );
+    const last = JSON.stringify(requests.at(-1)?.raw);
+    for (const place of way.keys()) expect(last).toContain(`result-${place}`);
+    for (const [place, { model }] of way.entries()) {
+      // Its own thoughts, and no other model's.
+      if (model === openai.model) expect(last).toContain(`Thought ${place} of`);
+      else expect(last).not.toContain(`Thought ${place} of`);
+    }
+    expect(last.match(/encrypted_content"/g)?.length).toBeGreaterThanOrEqual(3);
+  },
+);

@@ -77,7 +77,8 @@ it.each([
   ["while the model speaks", (session: RunningSession) => session.until("llm:chunk")],
   ["while a command runs", ({ id }: RunningSession) => untilCalls(store(), id, "running")],
 ] as const)(
-  "a run that is terminated %s leaves no sandbox, an ended session, and all that waited [R58]",
+  "a run that is terminated %s leaves no sandbox, an ended session, and all that waited",
+  { tags: ["R58"] },
   async (phase, reached) => {
     const script = scriptedModel();
     if (phase.includes("command")) script.calls("bash", { command: "sleep 600" });
@@ -107,31 +108,36 @@ it("a session whose run was terminated continues with its newest files, in the s
   expect((await resultTexts(store(), session.id)).at(-1)).toBe("newest");
 });
 
-it("a run terminated during a summary leaves no sandbox, an ended session, and all waiting messages [R58]", async () => {
-  const noisy = noisySteps(1, 4, 80);
-  const script = longSession({
-    steps: [...noisy, { parts: [call("bash", { command: "sleep 2" })] }, says(HEARD)],
-    summary: () => ({ beforeHeaders: "hang" }),
-  });
-  const session = await agent.start(script, { config: { context: { options: { keepMessages: 2 } } } });
-  await session.until("llm:tool-call", (event) => event.data.about.includes("sleep 2"));
-  await session.handle.signal("compact", {});
-  await eventually(
-    "the summary is asked for",
-    () => session.model.requests.some((request) => isSummaryRequest(request)),
-    60_000,
-  );
-  await park(session);
-  await session.handle.terminate("by hand");
-  await reap(session);
-  await expectCleanedAndTakenUp(session);
-});
+it(
+  "a run terminated during a summary leaves no sandbox, an ended session, and all waiting messages",
+  { tags: ["R58"] },
+  async () => {
+    const noisy = noisySteps(1, 4, 80);
+    const script = longSession({
+      steps: [...noisy, { parts: [call("bash", { command: "sleep 2" })] }, says(HEARD)],
+      summary: () => ({ beforeHeaders: "hang" }),
+    });
+    const session = await agent.start(script, { config: { context: { options: { keepMessages: 2 } } } });
+    await session.until("llm:tool-call", (event) => event.data.about.includes("sleep 2"));
+    await session.handle.signal("compact", {});
+    await eventually(
+      "the summary is asked for",
+      () => session.model.requests.some((request) => isSummaryRequest(request)),
+      60_000,
+    );
+    await park(session);
+    await session.handle.terminate("by hand");
+    await reap(session);
+    await expectCleanedAndTakenUp(session);
+  },
+);
 
 it.each([
   ["before its sandbox's removal is stored", { type: "sandbox:removed" }, "lost", "cancelled"],
   ["after its end is stored, before anybody hears of it", { type: "session:ended" }, "kept", "completed"],
 ] as const)(
-  "a run that is terminated while it closes, %s, leaves no sandbox, an ended session, and all that waited [R58]",
+  "a run that is terminated while it closes, %s, leaves no sandbox, an ended session, and all that waited",
+  { tags: ["R58"] },
   async (_when, match, fate, status) => {
     const session = await agent.start(
       scriptedModel().calls("bash", { command: "sleep 2" }).says("Done.").says(HEARD),
@@ -147,19 +153,23 @@ it.each([
   },
 );
 
-it("messages delivered by a terminated run's last step are delivered again by the run that resumes the session [R58] [invariant 6]", async () => {
-  const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("I have heard it all.");
-  const session = await agent.start(script, {
-    input: {
-      guidance: [
-        { id: "first", parts: [{ type: "text", text: "use tabs" }], queuedAt: "2026-11-21T00:00:00Z" },
-      ],
-    },
-  });
-  await session.until("llm:chunk");
-  await session.handle.terminate("by hand");
-  await reap(session);
-  await say(agent, session.id, { id: "resume", text: "go on" });
-  await agent.client.workflow.getHandle(session.id).result();
-  expect(timesAsked(session.model, ["use tabs"])).toEqual([1]);
-});
+it(
+  "messages delivered by a terminated run's last step are delivered again by the run that resumes the session",
+  { tags: ["R58", "invariant-6"] },
+  async () => {
+    const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("I have heard it all.");
+    const session = await agent.start(script, {
+      input: {
+        guidance: [
+          { id: "first", parts: [{ type: "text", text: "use tabs" }], queuedAt: "2026-11-21T00:00:00Z" },
+        ],
+      },
+    });
+    await session.until("llm:chunk");
+    await session.handle.terminate("by hand");
+    await reap(session);
+    await say(agent, session.id, { id: "resume", text: "go on" });
+    await agent.client.workflow.getHandle(session.id).result();
+    expect(timesAsked(session.model, ["use tabs"])).toEqual([1]);
+  },
+);

@@ -39,47 +39,55 @@ async function statusOf(id: string) {
   return { document, shown: await ask() };
 }
 
-it("a pinned session whose version has no worker says so, and doctor's command moves it to the current one [V3]", async () => {
-  const deployment = `fleet-${randomBytes(3).toString("hex")}`;
-  const script = scriptedModel().answers(text("Half"), { type: "hang" }).says("Done.");
-  const session = await startKillableSession(database, script);
-  const { client } = session.place;
-  const first = await session.startWorker(pinnedTo(deployment, "v1"));
-  await makeCurrent(client, deployment, "v1");
-  await eventually("its step is under way", () => session.model.log.length === 1, 60_000);
-  await session.startWorker(pinnedTo(deployment, "v2"));
-  await makeCurrent(client, deployment, "v2");
-  await first.kill();
+it(
+  "a pinned session whose version has no worker says so, and doctor's command moves it to the current one",
+  { tags: ["V3"] },
+  async () => {
+    const deployment = `fleet-${randomBytes(3).toString("hex")}`;
+    const script = scriptedModel().answers(text("Half"), { type: "hang" }).says("Done.");
+    const session = await startKillableSession(database, script);
+    const { client } = session.place;
+    const first = await session.startWorker(pinnedTo(deployment, "v1"));
+    await makeCurrent(client, deployment, "v1");
+    await eventually("its step is under way", () => session.model.log.length === 1, 60_000);
+    await session.startWorker(pinnedTo(deployment, "v2"));
+    await makeCurrent(client, deployment, "v2");
+    await first.kill();
 
-  const { document, shown } = await statusOf(session.id);
-  expect(document).toMatchObject({ status: "active", live: false, build: "v1" });
-  expect(shown).toContain("waits for a worker of build v1");
-  const address = inject("temporalAddress");
-  const finding = await eventually("v1 drains", async () => {
-    const found = await versionsFinding(address, deployment);
-    return found.fix === undefined ? undefined : found;
-  });
-  expect(finding).toMatchObject({ ok: true, warning: true, found: `${deployment}: current v2, draining v1` });
+    const { document, shown } = await statusOf(session.id);
+    expect(document).toMatchObject({ status: "active", live: false, build: "v1" });
+    expect(shown).toContain("waits for a worker of build v1");
+    const address = inject("temporalAddress");
+    const finding = await eventually("v1 drains", async () => {
+      const found = await versionsFinding(address, deployment);
+      return found.fix === undefined ? undefined : found;
+    });
+    expect(finding).toMatchObject({
+      ok: true,
+      warning: true,
+      found: `${deployment}: current v2, draining v1`,
+    });
 
-  // Run literally, with the server's own program.
-  const command = /temporal (workflow update-options .*)$/.exec(finding.fix ?? "")?.[1] ?? "";
-  const program = await temporalBinary({ cache: cacheFolder(), say: () => undefined });
-  const words = command.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", "")) ?? [];
-  const query = words[words.indexOf("--query") + 1] ?? "";
-  await eventually(
-    "it is listed as pinned",
-    async () => {
-      for await (const { workflowId } of client.workflow.list({ query }))
-        if (workflowId === session.id) return true;
-      return false;
-    },
-    60_000,
-  );
-  execFileSync(program, [...words, "--yes", "--address", address], { stdio: "pipe" });
-  expect(await session.handle.result()).toMatchObject({ status: "completed" });
-});
+    // Run literally, with the server's own program.
+    const command = /temporal (workflow update-options .*)$/.exec(finding.fix ?? "")?.[1] ?? "";
+    const program = await temporalBinary({ cache: cacheFolder(), say: () => undefined });
+    const words = command.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", "")) ?? [];
+    const query = words[words.indexOf("--query") + 1] ?? "";
+    await eventually(
+      "it is listed as pinned",
+      async () => {
+        for await (const { workflowId } of client.workflow.list({ query }))
+          if (workflowId === session.id) return true;
+        return false;
+      },
+      60_000,
+    );
+    execFileSync(program, [...words, "--yes", "--address", address], { stdio: "pipe" });
+    expect(await session.handle.result()).toMatchObject({ status: "completed" });
+  },
+);
 
-it("is off by default, and leaves no deployment on the server [V4]", async () => {
+it("is off by default, and leaves no deployment on the server", { tags: ["V4"] }, async () => {
   const before = await startKillableSession(database, scriptedModel().says("Done."));
   const { client } = before.place;
   const known = new Set(await deploymentsOf(client));
@@ -96,56 +104,64 @@ it("is off by default, and leaves no deployment on the server [V4]", async () =>
 const newer = await newerTemporal();
 
 describe.skipIf(newer === undefined)("with Temporal's server 1.32", () => {
-  it("a session that waits for a person moves with its question open, and accepts the answer there [V2]", async () => {
-    const temporal = await startOwnTemporal([], newer);
-    onTestFinished(() => temporal.close());
-    const temporalAddress = temporal.address;
-    const ask = { question: "Which port?", default: "80", timeout_seconds: 3_600 };
-    const script = scriptedModel()
-      .answers(call("bash", { command: "echo once >> n.txt; cat n.txt" }), call("ask_user", ask))
-      .calls("bash", { command: "cat n.txt" })
-      .says("Done.");
-    const session = await startKillableSession(database, script, { temporalAddress });
-    const { client } = session.place;
-    const deployment = `fleet-${randomBytes(3).toString("hex")}`;
-    await session.startWorker(pinnedTo(deployment, "v1"));
-    await makeCurrent(client, deployment, "v1");
-    const handle = client.workflow.getHandle(session.id);
-    await eventually("it waits", async () => (await handle.query(statusQuery)).status === "waiting", 60_000);
-    const questions = () =>
-      database.store.pool.query<{ status: string; left: number; id: string }>(
-        "select id, status, extract(epoch from expires_at - now())::float8 as left from questions where session_id = $1",
-        [session.id],
+  it(
+    "a session that waits for a person moves with its question open, and accepts the answer there",
+    { tags: ["V2"] },
+    async () => {
+      const temporal = await startOwnTemporal([], newer);
+      onTestFinished(() => temporal.close());
+      const temporalAddress = temporal.address;
+      const ask = { question: "Which port?", default: "80", timeout_seconds: 3_600 };
+      const script = scriptedModel()
+        .answers(call("bash", { command: "echo once >> n.txt; cat n.txt" }), call("ask_user", ask))
+        .calls("bash", { command: "cat n.txt" })
+        .says("Done.");
+      const session = await startKillableSession(database, script, { temporalAddress });
+      const { client } = session.place;
+      const deployment = `fleet-${randomBytes(3).toString("hex")}`;
+      await session.startWorker(pinnedTo(deployment, "v1"));
+      await makeCurrent(client, deployment, "v1");
+      const handle = client.workflow.getHandle(session.id);
+      await eventually(
+        "it waits",
+        async () => (await handle.query(statusQuery)).status === "waiting",
+        60_000,
       );
-    const before = (await questions()).rows;
-    await session.startWorker(pinnedTo(deployment, "v2"));
-    await makeCurrent(client, deployment, "v2");
-    await eventually(
-      "it has gone over",
-      async () => {
-        await handle.signal("nudge");
-        const { raw } = await handle.describe();
-        return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId === "v2";
-      },
-      60_000,
-    );
-    const asks = async () => (await handle.query(statusQuery)).questions.length === 1;
-    await eventually("it waits there", asks, 60_000);
-    const { events: history } = await handle.fetchHistory();
-    const timer = history?.map((event) => event.timerStartedEventAttributes).find(Boolean);
-    expect(Number(timer?.startToFireTimeout?.seconds)).toBeLessThan(3_600);
-    expect((await questions()).rows).toMatchObject([{ id: before[0]?.id, status: "open" }]);
-    await handle.executeUpdate(answerQuestionUpdate, { args: [{ text: "8080" }] });
-    expect(await handle.result()).toMatchObject({ status: "completed" });
-    expect(await resultTexts(database.store, session.id)).toEqual([
-      "once",
-      expect.stringContaining("8080"),
-      "once",
-    ]);
-    expect(session.model.log).toHaveLength(3);
-    const types = (await session.events()).map(({ type }) => type);
-    expect(types.filter((type) => type === "question:asked")).toHaveLength(1);
-    expect(types.filter((type) => type === "question:answered")).toHaveLength(1);
-    await checkSession(session.place, session);
-  });
+      const questions = () =>
+        database.store.pool.query<{ status: string; left: number; id: string }>(
+          "select id, status, extract(epoch from expires_at - now())::float8 as left from questions where session_id = $1",
+          [session.id],
+        );
+      const before = (await questions()).rows;
+      await session.startWorker(pinnedTo(deployment, "v2"));
+      await makeCurrent(client, deployment, "v2");
+      await eventually(
+        "it has gone over",
+        async () => {
+          await handle.signal("nudge");
+          const { raw } = await handle.describe();
+          return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId === "v2";
+        },
+        60_000,
+      );
+      const asks = async () => (await handle.query(statusQuery)).questions.length === 1;
+      await eventually("it waits there", asks, 60_000);
+      const { events: history } = await handle.fetchHistory();
+      const timer = history?.map((event) => event.timerStartedEventAttributes).find(Boolean);
+      expect(Number(timer?.startToFireTimeout?.seconds)).toBeLessThan(3_600);
+      expect((await questions()).rows).toMatchObject([{ id: before[0]?.id, status: "open" }]);
+      await handle.executeUpdate(answerQuestionUpdate, { args: [{ text: "8080" }] });
+      expect(await handle.result()).toMatchObject({ status: "completed" });
+      expect(await resultTexts(database.store, session.id)).toEqual([
+        "once",
+        expect.stringContaining("8080"),
+        "once",
+      ]);
+      expect(session.model.log).toHaveLength(3);
+      const types = (await session.events()).map(({ type }) => type);
+      expect(types.filter((type) => type === "question:asked")).toHaveLength(1);
+      expect(types.filter((type) => type === "question:answered")).toHaveLength(1);
+      await checkSession(session.place, session);
+    },
+  );
 });

@@ -7,7 +7,7 @@ import { answersOf, callRows, resultTexts } from "../support/stored.ts";
 const agent = useAgent();
 
 describe("a provider that fails", () => {
-  it("is asked again at the time it named, not earlier [A19] [R30]", async () => {
+  it("is asked again at the time it named, not earlier", { tags: ["A19", "R30"] }, async () => {
     const script = scriptedModel()
       .fails(429, "Slow down.", { headers: { "retry-after": "3" } })
       .says("Now it works.");
@@ -21,7 +21,7 @@ describe("a provider that fails", () => {
     await checkSession(agent, session);
   });
 
-  it("is asked a third time after two server errors, one request each time [A19]", async () => {
+  it("is asked a third time after two server errors, one request each time", { tags: ["A19"] }, async () => {
     const script = scriptedModel().fails(500, "Oh dear.", { times: 2 }).says("Third time lucky.");
     const session = await agent.start(script);
     expect(await session.result()).toMatchObject({ status: "completed", steps: 1 });

@@ -24,7 +24,8 @@ describe.skipIf(reason !== undefined)(
       ["restarted", "end"],
       ["killed and started again", "kill"],
     ] as const)(
-      "that is %s in the middle of a tool costs that command, recorded as unknown; files stay and the worker continues [R15]",
+      "that is %s in the middle of a tool costs that command, recorded as unknown; files stay and the worker continues",
+      { tags: ["R15"] },
       async (_name, how) => {
         const script = scriptedModel()
           .calls("bash", { command: "echo line >> n.txt; sleep 60; echo done" })

@@ -29,31 +29,35 @@ async function send({ handle }: KillableSession, from: number, to: number): Prom
 
 const WAIT = "until [ -e go ]; do sleep 0.1; done; echo went";
 
-it("ten thousand messages during one command are each in the transcript once, in order, a step's worth at a time, although the worker dies, and the run ends [R44] [A7] [A10] [invariant 6]", async () => {
-  const script = scriptedModel().forever(({ items }) =>
-    items.some((item) => item.type === "call")
-      ? { parts: [text("Heard.")] }
-      : { parts: [call("bash", { command: WAIT, timeout_seconds: 600 })] },
-  );
-  const session = await startKillableSession(database, script);
-  const first = await session.startWorker();
-  await untilCalls(database.store, session.id, "running");
-  const half = SIGNALS / 2;
-  const begun = Date.now();
-  await send(session, 0, half);
-  await first.kill();
-  // No worker runs for these; the first ones are sent again when the workflow has long forgotten their ids.
-  await Promise.all([send(session, half, SIGNALS - DUPLICATES), send(session, 0, DUPLICATES)]);
-  console.log(`flood: ${SIGNALS} signals in ${Date.now() - begun} ms`);
-  await session.startWorker();
-  await touch(session.sandbox, "/workspace/go");
-  expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Heard." });
+it(
+  "ten thousand messages during one command are each in the transcript once, in order, a step's worth at a time, although the worker dies, and the run ends",
+  { tags: ["R44", "A7", "A10", "invariant-6"], timeout: 600_000 },
+  async () => {
+    const script = scriptedModel().forever(({ items }) =>
+      items.some((item) => item.type === "call")
+        ? { parts: [text("Heard.")] }
+        : { parts: [call("bash", { command: WAIT, timeout_seconds: 600 })] },
+    );
+    const session = await startKillableSession(database, script);
+    const first = await session.startWorker();
+    await untilCalls(database.store, session.id, "running");
+    const half = SIGNALS / 2;
+    const begun = Date.now();
+    await send(session, 0, half);
+    await first.kill();
+    // No worker runs for these; the first ones are sent again when the workflow has long forgotten their ids.
+    await Promise.all([send(session, half, SIGNALS - DUPLICATES), send(session, 0, DUPLICATES)]);
+    console.log(`flood: ${SIGNALS} signals in ${Date.now() - begun} ms`);
+    await session.startWorker();
+    await touch(session.sandbox, "/workspace/go");
+    expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Heard." });
 
-  const rows = (await transcriptOf(database.store, session.id)).filter((row) => row.kind === "guidance");
-  const delivered = rows.flatMap((row) => (row.meta as { ids: string[] }).ids);
-  expect(delivered).toHaveLength(SIGNALS - DUPLICATES);
-  expect(new Set(delivered).size).toBe(SIGNALS - DUPLICATES);
-  expect(rows.length).toBeGreaterThan(1);
-  expect(session.model.log.every((served) => served.refused === undefined)).toBe(true);
-  await checkSession(session.place, session, { kills: 1 });
-}, 600_000);
+    const rows = (await transcriptOf(database.store, session.id)).filter((row) => row.kind === "guidance");
+    const delivered = rows.flatMap((row) => (row.meta as { ids: string[] }).ids);
+    expect(delivered).toHaveLength(SIGNALS - DUPLICATES);
+    expect(new Set(delivered).size).toBe(SIGNALS - DUPLICATES);
+    expect(rows.length).toBeGreaterThan(1);
+    expect(session.model.log.every((served) => served.refused === undefined)).toBe(true);
+    await checkSession(session.place, session, { kills: 1 });
+  },
+);

@@ -57,73 +57,81 @@ describe.skipIf(reason !== undefined)(
       expect(description.raw.workflowExecutionInfo?.firstRunId).not.toBe(description.runId);
     });
 
-    it("the sandbox's host dies during a command: its outcome is unknown, the files are restored on the other, and the first one's reaper removes what is left there [A22] [A21]", async () => {
-      const session = await start(
-        scriptedModel()
-          .calls("write_file", { path: "kept.txt", content: "kept\n" })
-          .answers(bash("echo line >> n.txt; sleep 4711"))
-          .answers(bash("cat kept.txt; ls; while [ ! -e go ]; do sleep 0.2; done"))
-          .says("Done."),
-      );
-      const worker = await host(session, "first");
-      await running(first.docker, session, "sleep 4711");
-      await untilStepSaved(database.store, session.id, 1);
-      await worker.kill();
-      await first.stop("kill");
-      await host(session, "second");
-      await running(second, session, "[ ! -e go ]");
+    it(
+      "the sandbox's host dies during a command: its outcome is unknown, the files are restored on the other, and the first one's reaper removes what is left there",
+      { tags: ["A22", "A21"] },
+      async () => {
+        const session = await start(
+          scriptedModel()
+            .calls("write_file", { path: "kept.txt", content: "kept\n" })
+            .answers(bash("echo line >> n.txt; sleep 4711"))
+            .answers(bash("cat kept.txt; ls; while [ ! -e go ]; do sleep 0.2; done"))
+            .says("Done."),
+        );
+        const worker = await host(session, "first");
+        await running(first.docker, session, "sleep 4711");
+        await untilStepSaved(database.store, session.id, 1);
+        await worker.kill();
+        await first.stop("kill");
+        await host(session, "second");
+        await running(second, session, "[ ! -e go ]");
 
-      expect(await session.dataOf("sandbox:lost")).toHaveLength(1);
-      const [notice, ...more] = await noticesOf(database.store, session.id);
-      expect(more).toEqual([]);
-      expect(notice).toContain("its Docker host first does not answer");
-      expect(notice).toContain("as saved after step 1.");
+        expect(await session.dataOf("sandbox:lost")).toHaveLength(1);
+        const [notice, ...more] = await noticesOf(database.store, session.id);
+        expect(more).toEqual([]);
+        expect(notice).toContain("its Docker host first does not answer");
+        expect(notice).toContain("as saved after step 1.");
 
-      // The first host comes back while the session continues on the other.
-      await first.start();
-      expect(await resourcesOn(first.docker, session)).toBe(2);
-      await host(session, "first");
-      await eventually(
-        "its sandbox is reaped",
-        async () => (await resourcesOn(first.docker, session)) === 0,
-        BUSY_MS,
-      );
-      expect(await resourcesOn(second, session)).toBe(2);
-      await touch(second.getContainer(`longhaul-${session.id}`), "/workspace/go");
-      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
-      const [, slept, looked] = await resultTexts(database.store, session.id);
-      expect(slept).toMatch(/not known how this command ended[^]*It was not run again/);
-      expect(looked).toMatch(/^kept\nkept.txt\b/);
-      const calls = await callRows(database.store, session.id);
-      expect(calls.map((row) => row.status)).toEqual(["completed", "unknown", "completed"]);
-    });
+        // The first host comes back while the session continues on the other.
+        await first.start();
+        expect(await resourcesOn(first.docker, session)).toBe(2);
+        await host(session, "first");
+        await eventually(
+          "its sandbox is reaped",
+          async () => (await resourcesOn(first.docker, session)) === 0,
+          BUSY_MS,
+        );
+        expect(await resourcesOn(second, session)).toBe(2);
+        await touch(second.getContainer(`longhaul-${session.id}`), "/workspace/go");
+        expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
+        const [, slept, looked] = await resultTexts(database.store, session.id);
+        expect(slept).toMatch(/not known how this command ended[^]*It was not run again/);
+        expect(looked).toMatch(/^kept\nkept.txt\b/);
+        const calls = await callRows(database.store, session.id);
+        expect(calls.map((row) => row.status)).toEqual(["completed", "unknown", "completed"]);
+      },
+    );
 
-    it("the sandbox's host dies between two calls: the next call has not begun, and runs on the other [A22]", async () => {
-      const session = await start(
-        scriptedModel()
-          .calls("write_file", { path: "kept.txt", content: "kept\n" })
-          .answers({ type: "hang" })
-          .answers(bash("echo ran >> ran.txt; cat kept.txt ran.txt"), bash("cat kept.txt"))
-          .says("Done."),
-      );
-      const worker = await host(session, "first");
-      await untilStepSaved(database.store, session.id, 1);
-      await eventually("the model is asked", () => session.model.log.length === 2, BUSY_MS);
-      await worker.kill();
-      await first.stop("kill");
-      await host(session, "second");
-      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
-      const [, ran, kept] = await resultTexts(database.store, session.id);
-      expect(ran).toBe("kept\nran");
-      expect(kept).toBe("kept");
-      const calls = await callRows(database.store, session.id);
-      expect(calls.map((row) => [row.status, row.fence])).toEqual([
-        ["completed", 1],
-        ["completed", 1],
-        ["completed", 1],
-      ]);
-      expect(await noticesOf(database.store, session.id)).toHaveLength(1);
-      await first.start();
-    });
+    it(
+      "the sandbox's host dies between two calls: the next call has not begun, and runs on the other",
+      { tags: ["A22"] },
+      async () => {
+        const session = await start(
+          scriptedModel()
+            .calls("write_file", { path: "kept.txt", content: "kept\n" })
+            .answers({ type: "hang" })
+            .answers(bash("echo ran >> ran.txt; cat kept.txt ran.txt"), bash("cat kept.txt"))
+            .says("Done."),
+        );
+        const worker = await host(session, "first");
+        await untilStepSaved(database.store, session.id, 1);
+        await eventually("the model is asked", () => session.model.log.length === 2, BUSY_MS);
+        await worker.kill();
+        await first.stop("kill");
+        await host(session, "second");
+        expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
+        const [, ran, kept] = await resultTexts(database.store, session.id);
+        expect(ran).toBe("kept\nran");
+        expect(kept).toBe("kept");
+        const calls = await callRows(database.store, session.id);
+        expect(calls.map((row) => [row.status, row.fence])).toEqual([
+          ["completed", 1],
+          ["completed", 1],
+          ["completed", 1],
+        ]);
+        expect(await noticesOf(database.store, session.id)).toHaveLength(1);
+        await first.start();
+      },
+    );
   },
 );

@@ -18,38 +18,42 @@ const database = useDatabase(20);
 describe("a worker that is stopped past its heartbeat, and resumes when another has finished the step", () => {
   const quick = { LONGHAUL_HEARTBEAT_TIMEOUT_MS: "3000" };
 
-  it("has its answer refused: the transcript has one, and watchers see no text of the late one [R20]", async () => {
-    const late = Promise.withResolvers<void>();
-    const script = scriptedModel()
-      .replies(async () => {
-        await late.promise;
-        return { parts: [text("The late answer.")] };
-      })
-      .says("The answer that counts.");
-    const { session, workers } = await startWithTwo(database, script, quick);
-    await eventually("the model is asked", () => session.model.log.length === 1, 60_000);
-    // Stopped while it opens the sandbox, it would keep the session's row locked until Postgres ends its transaction.
-    await session.until("sandbox:created");
-    const first = await busyWith(session, workers, "modelStep");
-    first.stop();
-    await session.handle.result();
-    late.resolve();
-    const before = await transcriptOf(database.store, session.id);
-    first.resume();
-    await eventually(
-      "the late worker is alive again",
-      async () => (await first.terminate()) !== undefined,
-      60_000,
-    );
-    expect(await transcriptOf(database.store, session.id)).toEqual(before);
-    const answers = await answersOf(database.store, session.id);
-    expect(JSON.stringify(answers.map((row) => row.content))).toContain("The answer that counts.");
-    expect(answers).toHaveLength(1);
-    expect(JSON.stringify(await session.events())).not.toContain("The late answer.");
-    await checkSession(session.place, session, { kills: 1 });
-  });
+  it(
+    "has its answer refused: the transcript has one, and watchers see no text of the late one",
+    { tags: ["R20"] },
+    async () => {
+      const late = Promise.withResolvers<void>();
+      const script = scriptedModel()
+        .replies(async () => {
+          await late.promise;
+          return { parts: [text("The late answer.")] };
+        })
+        .says("The answer that counts.");
+      const { session, workers } = await startWithTwo(database, script, quick);
+      await eventually("the model is asked", () => session.model.log.length === 1, 60_000);
+      // Stopped while it opens the sandbox, it would keep the session's row locked until Postgres ends its transaction.
+      await session.until("sandbox:created");
+      const first = await busyWith(session, workers, "modelStep");
+      first.stop();
+      await session.handle.result();
+      late.resolve();
+      const before = await transcriptOf(database.store, session.id);
+      first.resume();
+      await eventually(
+        "the late worker is alive again",
+        async () => (await first.terminate()) !== undefined,
+        60_000,
+      );
+      expect(await transcriptOf(database.store, session.id)).toEqual(before);
+      const answers = await answersOf(database.store, session.id);
+      expect(JSON.stringify(answers.map((row) => row.content))).toContain("The answer that counts.");
+      expect(answers).toHaveLength(1);
+      expect(JSON.stringify(await session.events())).not.toContain("The late answer.");
+      await checkSession(session.place, session, { kills: 1 });
+    },
+  );
 
-  it("runs no command again and stores no second result [R20]", async () => {
+  it("runs no command again and stores no second result", { tags: ["R20"] }, async () => {
     const script = scriptedModel()
       .calls("bash", { command: "echo line >> n.txt; until [ -e go ]; do sleep 0.2; done; echo done" })
       .calls("bash", { command: "cat n.txt" })

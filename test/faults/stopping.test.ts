@@ -29,16 +29,20 @@ async function cancel(session: RunningSession): Promise<number> {
 
 describe("a cancel", () => {
   it.each([
-    ["no headers come [R32]", scriptedModel().answers().with({ beforeHeaders: "hang" })],
-    ["no token comes [R33]", scriptedModel().answers({ type: "hang" })],
-  ])("ends a call in which %s, at once and without an empty answer [case 23]", async (_name, script) => {
-    const session = await agent.start(script);
-    await asked(session);
-    expect(await cancel(session)).toBeLessThan(SOON_MS);
-    await expect.poll(() => session.model.aborts.length).toBe(1);
-    expect(await answersOf(agent.database.store, session.id)).toEqual([]);
-    await checkSession(agent, session);
-  });
+    ["no headers come", scriptedModel().answers().with({ beforeHeaders: "hang" })],
+    ["no token comes", scriptedModel().answers({ type: "hang" })],
+  ])(
+    "ends a call in which %s, at once and without an empty answer",
+    { tags: ["case-23", "R32", "R33"] },
+    async (_name, script) => {
+      const session = await agent.start(script);
+      await asked(session);
+      expect(await cancel(session)).toBeLessThan(SOON_MS);
+      await expect.poll(() => session.model.aborts.length).toBe(1);
+      expect(await answersOf(agent.database.store, session.id)).toEqual([]);
+      await checkSession(agent, session);
+    },
+  );
 
   it("ends the wait for a provider that asked for minutes", async () => {
     const script = scriptedModel().fails(503, "Down for maintenance.", { headers: { "retry-after": "500" } });
@@ -49,7 +53,7 @@ describe("a cancel", () => {
     await checkSession(agent, session);
   });
 
-  it("gives calls that were never started their results [invariant 4]", async () => {
+  it("gives calls that were never started their results", { tags: ["invariant-4"] }, async () => {
     const script = scriptedModel().answers(
       call("bash", { command: "echo one" }),
       call("bash", { command: "echo two" }),
@@ -73,51 +77,63 @@ describe("a cancel", () => {
 });
 
 describe("an interrupt", () => {
-  it("twice at once, before the first token, costs no answer and no turn of the queue [case 23]", async () => {
-    const script = scriptedModel().forever(({ items }) =>
-      JSON.stringify(items).includes("second thoughts")
-        ? { parts: [text("Both heard.")] }
-        : { parts: [{ type: "hang" }] },
-    );
-    const session = await agent.start(script);
-    await asked(session);
-    await session.handle.signal("guidance", { id: "queued", text: "this waited" });
-    await Promise.all([
-      session.handle.signal("interrupt", { id: "one", text: "first thoughts" }),
-      session.handle.signal("interrupt", { id: "two", text: "second thoughts" }),
-    ]);
-    expect(await session.result()).toMatchObject({ status: "completed", result: "Both heard." });
-    const texts = ["this waited", "first thoughts", "second thoughts"];
-    expect(timesAsked(session.model, texts)).toEqual([1, 1, 1]);
+  it(
+    "twice at once, before the first token, costs no answer and no turn of the queue",
+    { tags: ["case-23"] },
+    async () => {
+      const script = scriptedModel().forever(({ items }) =>
+        JSON.stringify(items).includes("second thoughts")
+          ? { parts: [text("Both heard.")] }
+          : { parts: [{ type: "hang" }] },
+      );
+      const session = await agent.start(script);
+      await asked(session);
+      await session.handle.signal("guidance", { id: "queued", text: "this waited" });
+      await Promise.all([
+        session.handle.signal("interrupt", { id: "one", text: "first thoughts" }),
+        session.handle.signal("interrupt", { id: "two", text: "second thoughts" }),
+      ]);
+      expect(await session.result()).toMatchObject({ status: "completed", result: "Both heard." });
+      const texts = ["this waited", "first thoughts", "second thoughts"];
+      expect(timesAsked(session.model, texts)).toEqual([1, 1, 1]);
+      expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
+      await checkSession(agent, session);
+    },
+  );
+
+  it(
+    "ends a command that ignores TERM, informs the model, and continues",
+    { tags: ["case-23"] },
+    async () => {
+      const command = "trap '' TERM; echo begun; sleep 300 & wait; sleep 300";
+      const script = scriptedModel().calls("bash", { command }).says("Something else then.");
+      const session = await agent.start(script);
+      await untilCalls(agent.database.store, session.id, "running");
+      await session.handle.signal("interrupt", "do something else");
+      expect(await session.result()).toMatchObject({ status: "completed" });
+      const [row] = await callRows(agent.database.store, session.id);
+      expect(row?.status).toBe("interrupted");
+      expect((await resultTexts(agent.database.store, session.id))[0]).toMatch(/stopped|interrupted/i);
+      await checkSession(agent, session);
+    },
+  );
+});
+
+it(
+  "a provider that stops sending is asked again after its timeout, with the reason in the Web UI and one answer kept",
+  { tags: ["R34", "A17"] },
+  async () => {
+    const script = scriptedModel().answers(text("Half an ans"), { type: "hang" }).says("A whole answer.");
+    const session = await agent.start(script, { config: { limits: { silenceTimeout: 1_000 } } });
+    const error = await session.until("llm:error");
+    expect(error.data).toMatchObject({ class: "silent", final: false });
+    expect(await session.result()).toMatchObject({ status: "completed", result: "A whole answer." });
+    const again = await secondAttempt(session.handle);
+    expect(again?.lastFailure?.message).toContain("fell silent");
     expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
     await checkSession(agent, session);
-  });
-
-  it("ends a command that ignores TERM, informs the model, and continues [case 23]", async () => {
-    const command = "trap '' TERM; echo begun; sleep 300 & wait; sleep 300";
-    const script = scriptedModel().calls("bash", { command }).says("Something else then.");
-    const session = await agent.start(script);
-    await untilCalls(agent.database.store, session.id, "running");
-    await session.handle.signal("interrupt", "do something else");
-    expect(await session.result()).toMatchObject({ status: "completed" });
-    const [row] = await callRows(agent.database.store, session.id);
-    expect(row?.status).toBe("interrupted");
-    expect((await resultTexts(agent.database.store, session.id))[0]).toMatch(/stopped|interrupted/i);
-    await checkSession(agent, session);
-  });
-});
-
-it("a provider that stops sending is asked again after its timeout, with the reason in the Web UI and one answer kept [R34] [A17]", async () => {
-  const script = scriptedModel().answers(text("Half an ans"), { type: "hang" }).says("A whole answer.");
-  const session = await agent.start(script, { config: { limits: { silenceTimeout: 1_000 } } });
-  const error = await session.until("llm:error");
-  expect(error.data).toMatchObject({ class: "silent", final: false });
-  expect(await session.result()).toMatchObject({ status: "completed", result: "A whole answer." });
-  const again = await secondAttempt(session.handle);
-  expect(again?.lastFailure?.message).toContain("fell silent");
-  expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
-  await checkSession(agent, session);
-});
+  },
+);
 
 describe("a deploy", () => {
   const start = async (script: ModelScript, graceMs: number): Promise<KillableSession> => {
@@ -136,39 +152,51 @@ describe("a deploy", () => {
       120_000,
     );
 
-  it("lets an answer finish within the grace period: it is requested once [R8] [A16]", async () => {
-    const script = scriptedModel().answers(text("It takes"), { type: "wait", ms: 2_000 }, text(" its time."));
-    const session = await start(script, 20_000);
-    const worker = await session.startWorker();
-    await firstWords(session);
-    const ended = worker.terminate();
-    await session.startWorker();
-    expect(await ended, worker.log()).toBe(0);
-    expect(await session.handle.result()).toMatchObject({ result: "It takes its time." });
-    expect(session.model.log).toHaveLength(1);
-    await checkSession(session.place, session);
-  });
+  it(
+    "lets an answer finish within the grace period: it is requested once",
+    { tags: ["R8", "A16"] },
+    async () => {
+      const script = scriptedModel().answers(
+        text("It takes"),
+        { type: "wait", ms: 2_000 },
+        text(" its time."),
+      );
+      const session = await start(script, 20_000);
+      const worker = await session.startWorker();
+      await firstWords(session);
+      const ended = worker.terminate();
+      await session.startWorker();
+      expect(await ended, worker.log()).toBe(0);
+      expect(await session.handle.result()).toMatchObject({ result: "It takes its time." });
+      expect(session.model.log).toHaveLength(1);
+      await checkSession(session.place, session);
+    },
+  );
 
-  it("hands over an answer that takes longer, without a failure or a cancel [R8] [A16]", async () => {
-    const script = scriptedModel()
-      .answers(text("Never finished"), { type: "hang" })
-      .says("By the second worker.");
-    const session = await start(script, 500);
-    const worker = await session.startWorker();
-    await firstWords(session);
-    const begun = Date.now();
-    await session.startWorker();
-    expect(await worker.terminate(), worker.log()).toBe(0);
-    console.log(
-      `deploy: the worker ended ${Date.now() - begun} ms after the signal, the other one's start included`,
-    );
-    expect(await session.handle.result()).toMatchObject({
-      status: "completed",
-      result: "By the second worker.",
-    });
-    const rows = await transcriptOf(agent.database.store, session.id);
-    expect(rows.map((row) => row.role)).toEqual(["user", "assistant"]);
-    expect(JSON.stringify(rows)).not.toContain("interrupted");
-    await checkSession(session.place, session, { kills: 1 });
-  });
+  it(
+    "hands over an answer that takes longer, without a failure or a cancel",
+    { tags: ["R8", "A16"] },
+    async () => {
+      const script = scriptedModel()
+        .answers(text("Never finished"), { type: "hang" })
+        .says("By the second worker.");
+      const session = await start(script, 500);
+      const worker = await session.startWorker();
+      await firstWords(session);
+      const begun = Date.now();
+      await session.startWorker();
+      expect(await worker.terminate(), worker.log()).toBe(0);
+      console.log(
+        `deploy: the worker ended ${Date.now() - begun} ms after the signal, the other one's start included`,
+      );
+      expect(await session.handle.result()).toMatchObject({
+        status: "completed",
+        result: "By the second worker.",
+      });
+      const rows = await transcriptOf(agent.database.store, session.id);
+      expect(rows.map((row) => row.role)).toEqual(["user", "assistant"]);
+      expect(JSON.stringify(rows)).not.toContain("interrupted");
+      await checkSession(session.place, session, { kills: 1 });
+    },
+  );
 });

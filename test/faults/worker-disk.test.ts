@@ -20,28 +20,36 @@ describe.skipIf(noSmallDisk !== undefined)(
     });
     afterEach(() => disk.remove());
 
-    it("starts, works and drains: lines of its log are lost, and written again when there is room [R24] [invariant 13]", async () => {
-      const session = await startKillableSession(database, markerSteps(4));
-      const logFile = join(disk.folder, "worker.log");
-      const files = { logFile, readyFile: join(disk.folder, "ready") };
-      const worker = await session.startWorker({ LONGHAUL_LOG_LEVEL: "debug" }, files);
-      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 6 });
-      await expectMarkerSteps(database.store, session.id, 4);
-      expect(worker.alive).toBe(true);
-      expect(readFileSync(logFile, "utf8")).toBe("");
-      disk.empty();
-      expect(await worker.terminate()).toBe(0);
-      expect(readFileSync(logFile, "utf8")).toContain("worker ended");
-      await checkSession(session.place, session);
-    });
+    it(
+      "starts, works and drains: lines of its log are lost, and written again when there is room",
+      { tags: ["R24", "invariant-13"] },
+      async () => {
+        const session = await startKillableSession(database, markerSteps(4));
+        const logFile = join(disk.folder, "worker.log");
+        const files = { logFile, readyFile: join(disk.folder, "ready") };
+        const worker = await session.startWorker({ LONGHAUL_LOG_LEVEL: "debug" }, files);
+        expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 6 });
+        await expectMarkerSteps(database.store, session.id, 4);
+        expect(worker.alive).toBe(true);
+        expect(readFileSync(logFile, "utf8")).toBe("");
+        disk.empty();
+        expect(await worker.terminate()).toBe(0);
+        expect(readFileSync(logFile, "utf8")).toContain("worker ended");
+        await checkSession(session.place, session);
+      },
+    );
 
-    it("keeps the workflow code in memory, says why, and leaves no partial file [R24]", async () => {
-      const bundle = await loadWorkflowBundle(disk.folder);
-      expect(bundle).toMatchObject({
-        code: expect.stringContaining("codingAgent"),
-        notKept: expect.stringContaining("ENOSPC"),
-      });
-      expect(readdirSync(disk.folder)).toEqual(["ballast"]);
-    });
+    it(
+      "keeps the workflow code in memory, says why, and leaves no partial file",
+      { tags: ["R24"] },
+      async () => {
+        const bundle = await loadWorkflowBundle(disk.folder);
+        expect(bundle).toMatchObject({
+          code: expect.stringContaining("codingAgent"),
+          notKept: expect.stringContaining("ENOSPC"),
+        });
+        expect(readdirSync(disk.folder)).toEqual(["ballast"]);
+      },
+    );
   },
 );

@@ -32,30 +32,37 @@ const read = (...paths: readonly string[]): Reply => ({
 });
 
 describe("a burst of messages", () => {
-  it("enters a share of the window at a time, in order, each once, and no request overflows [R44]", async () => {
-    const COUNT = 10_000;
-    const agent = await startDirectAgent(database, answers(says("Understood.")), {
-      keepRequests: false,
-      config: { contextWindow: 128_000 },
-    });
-    const items = Array.from({ length: COUNT }, (_, place) =>
-      guidance(`Remark ${place} about the quay.`, `burst-${place}`),
-    );
-    for (let from = 0; from < COUNT; from += 1_000)
-      await agent.perform("parkGuidance", { items: items.slice(from, from + 1_000) });
-    const last = guidance("And this came last of all.", "burst-last");
+  it(
+    "enters a share of the window at a time, in order, each once, and no request overflows",
+    { tags: ["R44"], timeout: 120_000 },
+    async () => {
+      const COUNT = 10_000;
+      const agent = await startDirectAgent(database, answers(says("Understood.")), {
+        keepRequests: false,
+        config: { contextWindow: 128_000 },
+      });
+      const items = Array.from({ length: COUNT }, (_, place) =>
+        guidance(`Remark ${place} about the quay.`, `burst-${place}`),
+      );
+      for (let from = 0; from < COUNT; from += 1_000)
+        await agent.perform("parkGuidance", { items: items.slice(from, from + 1_000) });
+      const last = guidance("And this came last of all.", "burst-last");
 
-    const end = await playLoop(agent, { guidanceAt: (step) => (step === 1 ? [last] : []) });
+      const end = await playLoop(agent, { guidanceAt: (step) => (step === 1 ? [last] : []) });
 
-    expect(end.status).toBe("completed");
-    expect(refused(agent)).toEqual([]);
-    const rows = (await transcriptOf(database.store, agent.id)).filter((row) => row.kind === "guidance");
-    const ids = rows.flatMap((row) => (row.meta as { ids: string[] }).ids);
-    expect(ids).toEqual([...items.map((item) => item.id), "burst-last"]);
-    expect(Math.max(...rows.map((row) => row.tokenCount))).toBeLessThanOrEqual(20_000);
-    const open = await database.store.db.select().from(parkedRows).where(eq(parkedRows.sessionId, agent.id));
-    expect(open.every((row) => row.deliveredSequence !== null)).toBe(true);
-  }, 120_000);
+      expect(end.status).toBe("completed");
+      expect(refused(agent)).toEqual([]);
+      const rows = (await transcriptOf(database.store, agent.id)).filter((row) => row.kind === "guidance");
+      const ids = rows.flatMap((row) => (row.meta as { ids: string[] }).ids);
+      expect(ids).toEqual([...items.map((item) => item.id), "burst-last"]);
+      expect(Math.max(...rows.map((row) => row.tokenCount))).toBeLessThanOrEqual(20_000);
+      const open = await database.store.db
+        .select()
+        .from(parkedRows)
+        .where(eq(parkedRows.sessionId, agent.id));
+      expect(open.every((row) => row.deliveredSequence !== null)).toBe(true);
+    },
+  );
 
   it("brings no more to a step that is taken again than the first attempt did", async () => {
     const agent = await startDirectAgent(database, answers(says("Read.")));
@@ -72,61 +79,73 @@ describe("a burst of messages", () => {
     expect(agent.model.log).toHaveLength(1);
   });
 
-  it("takes a message that came as a blob for the words it is, and reads it with a handle if no window holds it [case 10]", async () => {
-    const said = `Mind the beginning. ${mixedText(7, 1_500)} Mind the end.`;
-    const agent = await startDirectAgent(
-      database,
-      answers((request) => {
-        const handle = /read_output handle=..(m\d+)/.exec(wordsOf(request))?.[1];
-        return { parts: [call("read_output", { handle, offset: said.length - 40 })] };
-      }, says("Read to its end.")),
-    );
-    const { saveBlob } = await import("../../activities/store/blobs.ts");
-    const blob = await saveBlob(database.store.db, Buffer.from(said), "text/plain", "message.txt");
-    const end = await playLoop(agent, {
-      guidanceAt: (step) => (step === 1 ? [{ ...guidance("", "blob"), parts: [blob] }] : []),
-    });
-    expect(countTokens(said)).toBeGreaterThan(32_000);
-    expect(end.status).toBe("completed");
-    expect(refused(agent)).toEqual([]);
-    const asked = wordsOf(agent.model.requests.at(-1) as ParsedRequest);
-    expect(asked).toContain("Mind the beginning.");
-    expect(asked.match(/Mind the end\./g)?.length).toBeGreaterThanOrEqual(2);
-  });
+  it(
+    "takes a message that came as a blob for the words it is, and reads it with a handle if no window holds it",
+    { tags: ["case-10"] },
+    async () => {
+      const said = `Mind the beginning. ${mixedText(7, 1_500)} Mind the end.`;
+      const agent = await startDirectAgent(
+        database,
+        answers((request) => {
+          const handle = /read_output handle=..(m\d+)/.exec(wordsOf(request))?.[1];
+          return { parts: [call("read_output", { handle, offset: said.length - 40 })] };
+        }, says("Read to its end.")),
+      );
+      const { saveBlob } = await import("../../activities/store/blobs.ts");
+      const blob = await saveBlob(database.store.db, Buffer.from(said), "text/plain", "message.txt");
+      const end = await playLoop(agent, {
+        guidanceAt: (step) => (step === 1 ? [{ ...guidance("", "blob"), parts: [blob] }] : []),
+      });
+      expect(countTokens(said)).toBeGreaterThan(32_000);
+      expect(end.status).toBe("completed");
+      expect(refused(agent)).toEqual([]);
+      const asked = wordsOf(agent.model.requests.at(-1) as ParsedRequest);
+      expect(asked).toContain("Mind the beginning.");
+      expect(asked.match(/Mind the end\./g)?.length).toBeGreaterThanOrEqual(2);
+    },
+  );
 });
 
 describe("results of one step that are larger than the window together", () => {
-  it("are hidden behind their handles as far as it takes, and the agent continues [case 10]", async () => {
-    const names = ["a", "b", "c", "d", "e", "f"].map((name) => `${name}.txt`);
-    const agent = await startDirectAgent(database, answers(read(...names), says("Looked at.")));
-    for (const [place, name] of names.entries())
-      await agent.sandbox.files.write(name, Buffer.from(mixedText(place, 900)));
-    const end = await playLoop(agent);
-    expect(end.status).toBe("completed");
-    expect(refused(agent)).toEqual([]);
-    const asked = wordsOf(agent.model.requests.at(-1) as ParsedRequest);
-    expect(asked).toMatch(/Old tool result content cleared\] read_output handle=..s1c\d/);
-    expect(await agent.events()).toContain("context:pruned");
-  });
+  it(
+    "are hidden behind their handles as far as it takes, and the agent continues",
+    { tags: ["case-10"] },
+    async () => {
+      const names = ["a", "b", "c", "d", "e", "f"].map((name) => `${name}.txt`);
+      const agent = await startDirectAgent(database, answers(read(...names), says("Looked at.")));
+      for (const [place, name] of names.entries())
+        await agent.sandbox.files.write(name, Buffer.from(mixedText(place, 900)));
+      const end = await playLoop(agent);
+      expect(end.status).toBe("completed");
+      expect(refused(agent)).toEqual([]);
+      const asked = wordsOf(agent.model.requests.at(-1) as ParsedRequest);
+      expect(asked).toMatch(/Old tool result content cleared\] read_output handle=..s1c\d/);
+      expect(await agent.events()).toContain("context:pruned");
+    },
+  );
 
-  it("end the run if even that does not help, and the session resumes with a larger window [case 10]", async () => {
-    const agent = await startDirectAgent(database, answers(says("Done.")), {
-      served: { "gpt-4o": { window: 8_000, maxOutput: 1_000 }, large: { window: 128_000 } },
-      instructions: mixedText(5, 400),
-      task: mixedText(3, 400),
-      config: { contextWindow: 8_000, maxOutput: 1_000 },
-    });
-    expect((await playLoop(agent)).status).toBe("ContextOverflow");
-    expect(agent.model.log).toEqual([]);
-    await switchModel(database.store, agent.id, {
-      ...directConfig(),
-      model: "openai/large",
-      contextWindow: 128_000,
-    });
-    agent.runId = "run-2";
-    expect((await playLoop(agent)).status).toBe("completed");
-    expect(refused(agent)).toEqual([]);
-  });
+  it(
+    "end the run if even that does not help, and the session resumes with a larger window",
+    { tags: ["case-10"] },
+    async () => {
+      const agent = await startDirectAgent(database, answers(says("Done.")), {
+        served: { "gpt-4o": { window: 8_000, maxOutput: 1_000 }, large: { window: 128_000 } },
+        instructions: mixedText(5, 400),
+        task: mixedText(3, 400),
+        config: { contextWindow: 8_000, maxOutput: 1_000 },
+      });
+      expect((await playLoop(agent)).status).toBe("ContextOverflow");
+      expect(agent.model.log).toEqual([]);
+      await switchModel(database.store, agent.id, {
+        ...directConfig(),
+        model: "openai/large",
+        contextWindow: 128_000,
+      });
+      agent.runId = "run-2";
+      expect((await playLoop(agent)).status).toBe("completed");
+      expect(refused(agent)).toEqual([]);
+    },
+  );
 });
 
 describe("another model in mid-run", () => {
@@ -211,16 +230,20 @@ it("a summariser of its own gets no more than its own window holds, on its own w
   );
 });
 
-it("compaction switched off ends typed if a request does not fit, and writes no round [case 13]", async () => {
-  const agent = await startDirectAgent(database, answers(says("Done.")), {
-    instructions: mixedText(9, 400),
-    config: {
-      contextWindow: 8_000,
-      maxOutput: 1_000,
-      context: { strategy: "reactive-overflow", options: { auto: false } },
-    },
-  });
-  expect((await playLoop(agent)).status).toBe("ContextOverflow");
-  expect(await roundsOf(database.store, agent.id)).toEqual([]);
-  expect(agent.model.log).toEqual([]);
-});
+it(
+  "compaction switched off ends typed if a request does not fit, and writes no round",
+  { tags: ["case-13"] },
+  async () => {
+    const agent = await startDirectAgent(database, answers(says("Done.")), {
+      instructions: mixedText(9, 400),
+      config: {
+        contextWindow: 8_000,
+        maxOutput: 1_000,
+        context: { strategy: "reactive-overflow", options: { auto: false } },
+      },
+    });
+    expect((await playLoop(agent)).status).toBe("ContextOverflow");
+    expect(await roundsOf(database.store, agent.id)).toEqual([]);
+    expect(agent.model.log).toEqual([]);
+  },
+);

@@ -111,7 +111,8 @@ it("that names its server's window is compacted to it: the window counts from th
 
 describe.each(["responses", "chat"] as const)("on the %s wire, a provider's overflow", (api) => {
   it.each(spellings)(
-    "as %s is followed by a compaction and the same step again, and leaves no half answer [case 11] [case 12] [R40]",
+    "as %s is followed by a compaction and the same step again, and leaves no half answer",
+    { tags: ["case-11", "case-12", "R40"] },
     async (_spelling, stumble) => {
       const agent = await start(stumbling(8, [stumble], 10), { config: { api } });
       const end = await playLoop(agent);
@@ -127,64 +128,82 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
     },
   );
 
-  it("that comes twice is followed by a stronger round without a model: each request is smaller than the one before [case 11] [A18]", async () => {
-    const tooLong = http(400, "It does not fit.", "context_length_exceeded");
-    const agent = await start(stumbling(8, [tooLong, tooLong], 10), { config: { api } });
-    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 10 } });
-    const stumbled = agent.model.log.findIndex((served) => served.status === 400);
-    const sizes = agent.model.log
-      .slice(stumbled)
-      .flatMap(({ request }) =>
-        request === undefined || isSummaryRequest(request) ? [] : [request.inputTokens],
-      )
-      .slice(0, 3);
-    expect(sizes).toHaveLength(3);
-    expect(sizes).toEqual(sizes.toSorted((one, other) => other - one));
-    expect(new Set(sizes).size).toBe(3);
-    expect(agent.model.requests.filter(isSummaryRequest)).toHaveLength(1);
-  });
+  it(
+    "that comes twice is followed by a stronger round without a model: each request is smaller than the one before",
+    { tags: ["case-11", "A18"] },
+    async () => {
+      const tooLong = http(400, "It does not fit.", "context_length_exceeded");
+      const agent = await start(stumbling(8, [tooLong, tooLong], 10), { config: { api } });
+      expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 10 } });
+      const stumbled = agent.model.log.findIndex((served) => served.status === 400);
+      const sizes = agent.model.log
+        .slice(stumbled)
+        .flatMap(({ request }) =>
+          request === undefined || isSummaryRequest(request) ? [] : [request.inputTokens],
+        )
+        .slice(0, 3);
+      expect(sizes).toHaveLength(3);
+      expect(sizes).toEqual(sizes.toSorted((one, other) => other - one));
+      expect(new Set(sizes).size).toBe(3);
+      expect(agent.model.requests.filter(isSummaryRequest)).toHaveLength(1);
+    },
+  );
 
-  it("that never ends is a typed end after three requests, and the session can be resumed [case 10] [case 11]", async () => {
-    const tooLong = http(400, "It does not fit.", "context_length_exceeded");
-    const agent = await start(stumbling(8, [tooLong, tooLong, tooLong], 10), { config: { api } });
-    expect((await playLoop(agent)).status).toBe("ContextOverflow");
-    const ofStep = (await stepsAsked(agent)).filter((row) => row.step === 8);
-    expect(ofStep.map((row) => row.status)).toEqual(["wasted", "wasted", "wasted"]);
-    expect((await answersOf(database.store, agent.id)).map((row) => row.step)).toEqual([1, 2, 3, 4, 5, 6, 7]);
-    agent.runId = "run-2";
-    const again = await playLoop(agent, {
-      guidanceAt: (step) => (step === 8 ? [guidance("Try again.")] : []),
-    });
-    expect(again).toMatchObject({ status: "completed", state: { step: 10 } });
-  });
+  it(
+    "that never ends is a typed end after three requests, and the session can be resumed",
+    { tags: ["case-10", "case-11"] },
+    async () => {
+      const tooLong = http(400, "It does not fit.", "context_length_exceeded");
+      const agent = await start(stumbling(8, [tooLong, tooLong, tooLong], 10), { config: { api } });
+      expect((await playLoop(agent)).status).toBe("ContextOverflow");
+      const ofStep = (await stepsAsked(agent)).filter((row) => row.step === 8);
+      expect(ofStep.map((row) => row.status)).toEqual(["wasted", "wasted", "wasted"]);
+      expect((await answersOf(database.store, agent.id)).map((row) => row.step)).toEqual([
+        1, 2, 3, 4, 5, 6, 7,
+      ]);
+      agent.runId = "run-2";
+      const again = await playLoop(agent, {
+        guidanceAt: (step) => (step === 8 ? [guidance("Try again.")] : []),
+      });
+      expect(again).toMatchObject({ status: "completed", state: { step: 10 } });
+    },
+  );
 });
 
 describe("what does not fit by itself", () => {
-  it("as one message is shown cut, with a handle to the whole, and its row stays as it was [case 10]", async () => {
-    const task = mixedText(1, 900);
-    const agent = await start(() => says("I have read its ends."), {
-      task,
-      config: { contextWindow: 8_000, maxOutput: 500 },
-    });
-    expect((await playLoop(agent)).status).toBe("completed");
-    expect(agent.model.log.map((served) => served.status)).toEqual([200]);
-    const [asked] = agent.model.requests;
-    const words = asked === undefined ? "" : wordsOf(asked);
-    expect(words).toContain("read_output handle=");
-    for (const end of [task.slice(0, 200), task.slice(-200)])
-      expect(words).toContain(stringify(end).slice(1, -1));
-    const [row] = await transcriptOf(database.store, agent.id);
-    expect(row?.content).toEqual([{ type: "text", text: task }]);
-  });
+  it(
+    "as one message is shown cut, with a handle to the whole, and its row stays as it was",
+    { tags: ["case-10"] },
+    async () => {
+      const task = mixedText(1, 900);
+      const agent = await start(() => says("I have read its ends."), {
+        task,
+        config: { contextWindow: 8_000, maxOutput: 500 },
+      });
+      expect((await playLoop(agent)).status).toBe("completed");
+      expect(agent.model.log.map((served) => served.status)).toEqual([200]);
+      const [asked] = agent.model.requests;
+      const words = asked === undefined ? "" : wordsOf(asked);
+      expect(words).toContain("read_output handle=");
+      for (const end of [task.slice(0, 200), task.slice(-200)])
+        expect(words).toContain(stringify(end).slice(1, -1));
+      const [row] = await transcriptOf(database.store, agent.id);
+      expect(row?.content).toEqual([{ type: "text", text: task }]);
+    },
+  );
 
-  it("as the tools alone is a typed end after three looks, without a request and without a round [case 10]", async () => {
-    const agent = await start(() => says("No one asks."), {
-      config: { contextWindow: 2_000, maxOutput: 200 },
-    });
-    expect((await playLoop(agent)).status).toBe("ContextOverflow");
-    expect(agent.model.log).toEqual([]);
-    expect(await roundsOf(database.store, agent.id)).toEqual([]);
-  });
+  it(
+    "as the tools alone is a typed end after three looks, without a request and without a round",
+    { tags: ["case-10"] },
+    async () => {
+      const agent = await start(() => says("No one asks."), {
+        config: { contextWindow: 2_000, maxOutput: 200 },
+      });
+      expect((await playLoop(agent)).status).toBe("ContextOverflow");
+      expect(agent.model.log).toEqual([]);
+      expect(await roundsOf(database.store, agent.id)).toEqual([]);
+    },
+  );
 });
 
 describe("a model that counts more than we do", () => {
@@ -243,33 +262,41 @@ it("bills of ten times the requests start no compaction, and are reported as dou
   expect(doubtful).toEqual(answers.map((_, index) => index === 3));
 });
 
-it("bills of a server that cuts requests to its own window are reported once, and neither learned from nor in the way of a compaction [S11]", async () => {
-  let step = 0;
-  const agent = await start((request) => {
-    if (isSummaryRequest(request)) return goodSummary(request);
-    step += 1;
-    const input = Math.min(request.inputTokens, 8_000);
-    return { ...(step < 40 ? read(step, 30) : says("It is done.")), usage: { input, cached: 0 } };
-  }, SUMMARIES_ONLY);
-  expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 40 } });
-  expect((await roundsOf(database.store, agent.id)).length).toBeGreaterThan(0);
-  const events = await readEvents(database.store.db, agent.id, 0, 10_000);
-  const reports = events.filter(
-    ({ type, data }) => type === "llm:response" && (data as { usageDoubtful?: true }).usageDoubtful,
-  );
-  expect(reports).toHaveLength(1);
-});
+it(
+  "bills of a server that cuts requests to its own window are reported once, and neither learned from nor in the way of a compaction",
+  { tags: ["S11"] },
+  async () => {
+    let step = 0;
+    const agent = await start((request) => {
+      if (isSummaryRequest(request)) return goodSummary(request);
+      step += 1;
+      const input = Math.min(request.inputTokens, 8_000);
+      return { ...(step < 40 ? read(step, 30) : says("It is done.")), usage: { input, cached: 0 } };
+    }, SUMMARIES_ONLY);
+    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 40 } });
+    expect((await roundsOf(database.store, agent.id)).length).toBeGreaterThan(0);
+    const events = await readEvents(database.store.db, agent.id, 0, 10_000);
+    const reports = events.filter(
+      ({ type, data }) => type === "llm:response" && (data as { usageDoubtful?: true }).usageDoubtful,
+    );
+    expect(reports).toHaveLength(1);
+  },
+);
 
-it("an answer whose bill is larger than the window is kept, and the next step begins with a compaction [case 31]", async () => {
-  let step = 0;
-  const agent = await start((request) => {
-    if (isSummaryRequest(request)) return goodSummary(request);
-    step += 1;
-    if (step === 6) return { ...read(step, 50), usage: { input: 40_000 } };
-    return step < 9 ? read(step, 50) : says("It is done.");
-  });
-  expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 9, round: 1 } });
-  expect(await roundsOf(database.store, agent.id)).toMatchObject([
-    { status: "compacted", trigger: "threshold", step: 7 },
-  ]);
-});
+it(
+  "an answer whose bill is larger than the window is kept, and the next step begins with a compaction",
+  { tags: ["case-31"] },
+  async () => {
+    let step = 0;
+    const agent = await start((request) => {
+      if (isSummaryRequest(request)) return goodSummary(request);
+      step += 1;
+      if (step === 6) return { ...read(step, 50), usage: { input: 40_000 } };
+      return step < 9 ? read(step, 50) : says("It is done.");
+    });
+    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 9, round: 1 } });
+    expect(await roundsOf(database.store, agent.id)).toMatchObject([
+      { status: "compacted", trigger: "threshold", step: 7 },
+    ]);
+  },
+);

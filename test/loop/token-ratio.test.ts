@@ -35,22 +35,26 @@ async function firstError({ store }: TestDatabase, { id }: DirectAgent): Promise
   return Math.abs((first?.estimatedInput ?? 0) / (first?.inputTokens ?? 0) - 1);
 }
 
-it("a model's ratio is learned in one session and predicts the first request of the next, after a restart [case 18]", async () => {
-  const before = await start(database);
-  await playLoop(before);
-  await before.close();
-  const untaught = await firstError(database, before);
-  expect(untaught).toBeGreaterThan(0.05);
+it(
+  "a model's ratio is learned in one session and predicts the first request of the next, after a restart",
+  { tags: ["case-18"] },
+  async () => {
+    const before = await start(database);
+    await playLoop(before);
+    await before.close();
+    const untaught = await firstError(database, before);
+    expect(untaught).toBeGreaterThan(0.05);
 
-  // Another worker's connections: nothing is left in memory.
-  const store = openStore({ url: database.url, maxConnections: 4 });
-  const restarted = { ...database, store };
-  try {
-    const after = await start(restarted);
-    await playLoop(after);
-    await after.close();
-    expect(await firstError(restarted, after)).toBeLessThan(untaught / 2);
-  } finally {
-    await store.close();
-  }
-});
+    // Another worker's connections: nothing is left in memory.
+    const store = openStore({ url: database.url, maxConnections: 4 });
+    const restarted = { ...database, store };
+    try {
+      const after = await start(restarted);
+      await playLoop(after);
+      await after.close();
+      expect(await firstError(restarted, after)).toBeLessThan(untaught / 2);
+    } finally {
+      await store.close();
+    }
+  },
+);

@@ -20,8 +20,8 @@ const replayed =
   process.env["LONGHAUL_RESETS"] === undefined ? resets.filter((_, at) => at % 4 === 0) : resets;
 
 it(
-  "recorded histories that are reset to their workflow tasks replay on today's code [A11]",
-  { timeout: 240_000 },
+  "recorded histories that are reset to their workflow tasks replay on today's code",
+  { tags: ["A11"], timeout: 240_000 },
   async () => {
     const { codePath } = await ensureWorkflowBundle();
     const results = Worker.runReplayHistories(

@@ -29,31 +29,41 @@ describe("the loss with a sandbox", () => {
     expect(noticeOf({ now: { ...now, container: "c2", boot: "b2" } })).toContain("outside /workspace");
   });
 
-  it("is the changes after the last save, and what is never saved, on another volume [R14]", () => {
-    const other = { ...now, volume: "v2" };
-    expect(noticeOf({ now: other })).toContain("as saved after step 4.");
-    expect(noticeOf({ now: other })).not.toContain("What steps");
-    expect(noticeOf({ now: other, lastChangingStep: 5 })).toContain("What steps 5 to 5 changed");
-    expect(noticeOf({ now: other, lastChangingStep: 6, before: { ...before, savedStep: 5 } })).toMatch(
-      /step 5\. What the calls of step 6 had done/,
-    );
-    expect(noticeOf({ now: { ...other, host: "beta" } })).toContain("its Docker host alpha does not answer");
-    const leftOut = Array.from({ length: 12 }, (_, at) => ({ path: `f${at}`, bytes: 70 * 2 ** 20 }));
-    expect(noticeOf({ now: other, before: { ...before, leftOut } })).toMatch(/"f9" \(70 MiB\) and 2 more/);
-  });
+  it(
+    "is the changes after the last save, and what is never saved, on another volume",
+    { tags: ["R14"] },
+    () => {
+      const other = { ...now, volume: "v2" };
+      expect(noticeOf({ now: other })).toContain("as saved after step 4.");
+      expect(noticeOf({ now: other })).not.toContain("What steps");
+      expect(noticeOf({ now: other, lastChangingStep: 5 })).toContain("What steps 5 to 5 changed");
+      expect(noticeOf({ now: other, lastChangingStep: 6, before: { ...before, savedStep: 5 } })).toMatch(
+        /step 5\. What the calls of step 6 had done/,
+      );
+      expect(noticeOf({ now: { ...other, host: "beta" } })).toContain(
+        "its Docker host alpha does not answer",
+      );
+      const leftOut = Array.from({ length: 12 }, (_, at) => ({ path: `f${at}`, bytes: 70 * 2 ** 20 }));
+      expect(noticeOf({ now: other, before: { ...before, leftOut } })).toMatch(/"f9" \(70 MiB\) and 2 more/);
+    },
+  );
 
-  it("is everything if steps wrote files and none was ever saved, but not if there was nothing to save [R14]", () => {
-    const lost = { now: { ...now, volume: "v2" }, hasCheckpoint: false };
-    const never = { ...before, savedStep: 0 };
-    expect(lossOf(change({ ...lost, before: never }))).toMatchObject({ kind: "everything" });
-    expect(lossOf(change({ ...lost, before: never, lastChangingStep: undefined }))).toMatchObject({
-      kind: "files",
-    });
-    expect(lossOf(change({ ...lost }))).toMatchObject({ kind: "files" });
-    expect(lossOf(change({ ...lost, before: never, step: 1, lastChangingStep: 1 }))).toMatchObject({
-      kind: "files",
-    });
-  });
+  it(
+    "is everything if steps wrote files and none was ever saved, but not if there was nothing to save",
+    { tags: ["R14"] },
+    () => {
+      const lost = { now: { ...now, volume: "v2" }, hasCheckpoint: false };
+      const never = { ...before, savedStep: 0 };
+      expect(lossOf(change({ ...lost, before: never }))).toMatchObject({ kind: "everything" });
+      expect(lossOf(change({ ...lost, before: never, lastChangingStep: undefined }))).toMatchObject({
+        kind: "files",
+      });
+      expect(lossOf(change({ ...lost }))).toMatchObject({ kind: "files" });
+      expect(lossOf(change({ ...lost, before: never, step: 1, lastChangingStep: 1 }))).toMatchObject({
+        kind: "files",
+      });
+    },
+  );
 });
 
 it("after a reset before the newest files were saved, lists the missing files", () => {

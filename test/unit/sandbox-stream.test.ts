@@ -79,18 +79,22 @@ test("invalid output ends the stream", async () => {
 describe("a clock that jumps", () => {
   afterEach(() => vi.useRealTimers());
 
-  test.each([3_600_000, -3_600_000])("by %i ms ends no stream and no request [R46]", async (jumpMs) => {
-    vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval"] });
-    const { stream, fromSandbox, requests } = connect();
-    const answer = stream.request("wait", {});
-    vi.setSystemTime(Date.now() + jumpMs);
-    // The next check of whether the other side is alive.
-    vi.advanceTimersByTime(16_000);
-    expect(stream.ended).toBe(false);
-    expect(requests().map(({ op }) => op)).toEqual(["wait", "ping"]);
-    fromSandbox.write(piece(1, '{"q":1,"ok":{"is":"here"}}\n'));
-    expect(await answer).toEqual({ is: "here" });
-  });
+  test.each([3_600_000, -3_600_000])(
+    "by %i ms ends no stream and no request",
+    { tags: ["R46"] },
+    async (jumpMs) => {
+      vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval"] });
+      const { stream, fromSandbox, requests } = connect();
+      const answer = stream.request("wait", {});
+      vi.setSystemTime(Date.now() + jumpMs);
+      // The next check of whether the other side is alive.
+      vi.advanceTimersByTime(16_000);
+      expect(stream.ended).toBe(false);
+      expect(requests().map(({ op }) => op)).toEqual(["wait", "ping"]);
+      fromSandbox.write(piece(1, '{"q":1,"ok":{"is":"here"}}\n'));
+      expect(await answer).toEqual({ is: "here" });
+    },
+  );
 });
 
 test("a line without an end ends the stream before it fills the worker's memory", async () => {

@@ -53,7 +53,7 @@ it("uses the first of the configured instruction files, cut to its bound between
   expect(projectFiles([], settings).instructions).toBeUndefined();
 });
 
-it("lists as many skills as 2 % of the window holds, and the number of the others [I5]", () => {
+it("lists as many skills as 2 % of the window holds, and the number of the others", { tags: ["I5"] }, () => {
   const skills = Array.from({ length: 300 }, (_, place): Skill => {
     const name = `skill-${place}`;
     return { name, description: "d ".repeat(100), path: `.agents/skills/${name}/SKILL.md` };

@@ -14,12 +14,12 @@ const lines = (count: number): string =>
   Array.from({ length: count }, (_value, index) => `line ${index + 1}`).join("\n");
 
 describe("truncateText", () => {
-  it("leaves a text of exactly the limit unchanged [case 16]", () => {
+  it("leaves a text of exactly the limit unchanged", { tags: ["case-16"] }, () => {
     const text = "x".repeat(1_000);
     expect(truncateText(text, { maxChars: 1_000 })).toEqual({ text, truncated: false });
   });
 
-  it("keeps head and tail, and says what is missing and how to read it [case 16]", () => {
+  it("keeps head and tail, and says what is missing and how to read it", { tags: ["case-16"] }, () => {
     const text = `START${"m".repeat(50_000)}END`;
     const cut = truncateText(text, { maxChars: 2_000, handle: "s12c0" });
     expect(cut.text.startsWith("START")).toBe(true);
@@ -31,20 +31,20 @@ describe("truncateText", () => {
     expect(cut.text.length).toBeLessThanOrEqual(2_000);
   });
 
-  it("says how many lines are missing [case 16]", () => {
+  it("says how many lines are missing", { tags: ["case-16"] }, () => {
     const { text } = truncateText(lines(1_000), { maxChars: 1_000 });
     const [, left] = / \((\d+) lines\) left out/.exec(text) ?? [];
     // A line of which a part is left is not missing.
     expect(Number(left)).toBe(1_000 - (text.split("\n").length - 1));
   });
 
-  it("cuts one line of 3 MB by characters [case 16]", () => {
+  it("cuts one line of 3 MB by characters", { tags: ["case-16"] }, () => {
     const cut = truncateText("y".repeat(3_000_000), { maxChars: 30_000 });
     expect(cut.text.length).toBeLessThanOrEqual(30_000);
     expect(cut.text).not.toContain("lines");
   });
 
-  it("never cuts inside an emoji, wherever the limit falls [R27]", () => {
+  it("never cuts inside an emoji, wherever the limit falls", { tags: ["R27"] }, () => {
     const text = "😀".repeat(20_000);
     for (const maxChars of [29_998, 29_999, 30_000, 30_001]) {
       const cut = truncateText(text, { maxChars });

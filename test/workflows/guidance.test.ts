@@ -44,26 +44,38 @@ async function race(
 }
 
 describe("a message that meets the end of a run", () => {
-  it("completed in that moment is heard in one more step, or refused to its sender: never taken and lost [R45]", async () => {
-    const { accepted, fake } = await race(answered(), REPEATS.completed);
-    expect(accepted.length).toBeGreaterThan(0);
-    expect(fake.heard().toSorted()).toEqual(accepted.toSorted());
-  }, 240_000);
+  it(
+    "completed in that moment is heard in one more step, or refused to its sender: never taken and lost",
+    { tags: ["R45"], timeout: 240_000 },
+    async () => {
+      const { accepted, fake } = await race(answered(), REPEATS.completed);
+      expect(accepted.length).toBeGreaterThan(0);
+      expect(fake.heard().toSorted()).toEqual(accepted.toSorted());
+    },
+  );
 
-  it("failed in that moment is kept for the next run, or refused to its sender [R45]", async () => {
-    const { accepted, fake } = await race(answered([], { finish: "content-filter" }), REPEATS.failed);
-    expect(accepted.length).toBeGreaterThan(0);
-    const kept = new Set(fake.taken().map(({ id }) => id));
-    expect(accepted.filter((id) => !kept.has(id))).toEqual([]);
-  }, 240_000);
+  it(
+    "failed in that moment is kept for the next run, or refused to its sender",
+    { tags: ["R45"], timeout: 240_000 },
+    async () => {
+      const { accepted, fake } = await race(answered([], { finish: "content-filter" }), REPEATS.failed);
+      expect(accepted.length).toBeGreaterThan(0);
+      const kept = new Set(fake.taken().map(({ id }) => id));
+      expect(accepted.filter((id) => !kept.has(id))).toEqual([]);
+    },
+  );
 
-  it("is kept for the next run also if the run has failed and is being closed [invariant 6]", async () => {
-    const { fake } = await play({
-      steps: [answered([], { finish: "content-filter" })],
-      whileClosing: (handle) => handle.signal("guidance", { id: "late", text: "late" }),
-    });
-    expect(fake.parked()).toEqual(["late"]);
-  });
+  it(
+    "is kept for the next run also if the run has failed and is being closed",
+    { tags: ["invariant-6"] },
+    async () => {
+      const { fake } = await play({
+        steps: [answered([], { finish: "content-filter" })],
+        whileClosing: (handle) => handle.signal("guidance", { id: "late", text: "late" }),
+      });
+      expect(fake.parked()).toEqual(["late"]);
+    },
+  );
 
   it("is kept also while the notice of the end is being sent, however the run ends, and however many there are", async () => {
     const ends = [

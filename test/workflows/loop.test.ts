@@ -79,13 +79,13 @@ describe("the loop", () => {
     expect(twice.fake.steps()).toEqual([1, 2]);
   });
 
-  it("tries an empty answer once more, then ends with a typed failure [R37]", async () => {
+  it("tries an empty answer once more, then ends with a typed failure", { tags: ["R37"] }, async () => {
     const { fake, failure } = await play({ steps: [empty] });
     expect(failure?.cause?.type).toBe("EmptyAnswer");
     expect(fake.steps()).toEqual([1, 1]);
   });
 
-  it("ends with a typed failure at a content filter [R41]", async () => {
+  it("ends with a typed failure at a content filter", { tags: ["R41"] }, async () => {
     const { failure } = await play({ steps: [answered([], { finish: "content-filter" })] });
     expect(failure?.cause?.type).toBe("ContentFilter");
   });
@@ -97,16 +97,20 @@ describe("the loop", () => {
     expect(fake.inputsOf("runTool")).toHaveLength(3);
   });
 
-  it("warns once when the same call gives the same result four times, then stops [case 28]", async () => {
-    const { fake, failure } = await play({
-      steps: [answered([bashCall])],
-      hashes: Array.from({ length: 20 }, () => "same"),
-    });
-    expect(failure?.cause?.type).toBe("Stuck");
-    const notes = fake.inputsOf("modelStep").filter((input) => input.note?.kind === "nudge");
-    expect(notes).toHaveLength(1);
-    expect(fake.inputsOf("runTool").length).toBe(8);
-  });
+  it(
+    "warns once when the same call gives the same result four times, then stops",
+    { tags: ["case-28"] },
+    async () => {
+      const { fake, failure } = await play({
+        steps: [answered([bashCall])],
+        hashes: Array.from({ length: 20 }, () => "same"),
+      });
+      expect(failure?.cause?.type).toBe("Stuck");
+      const notes = fake.inputsOf("modelStep").filter((input) => input.note?.kind === "nudge");
+      expect(notes).toHaveLength(1);
+      expect(fake.inputsOf("runTool").length).toBe(8);
+    },
+  );
 
   it("forgets the warning once the model has moved on", async () => {
     const work = Array.from({ length: 8 }, (_each, index) => `work${index}`);
@@ -154,40 +158,48 @@ describe("compaction", () => {
     ]);
   });
 
-  it("is undone at the next boundary when a person asks for it, and not repeated before a step [case 30]", async () => {
-    const { step, begun, end } = heldStep(answered([bashCall]));
-    const { fake } = await play({ steps: [step, answered()] }, async (handle) => {
-      await begun;
-      await handle.signal("undoCompaction");
-      end();
-    });
-    expect(sequence(fake)).toBe(
-      "openSession modelStep runTool undoCompaction modelStep closeSandbox closeSession",
-    );
-  });
+  it(
+    "is undone at the next boundary when a person asks for it, and not repeated before a step",
+    { tags: ["case-30"] },
+    async () => {
+      const { step, begun, end } = heldStep(answered([bashCall]));
+      const { fake } = await play({ steps: [step, answered()] }, async (handle) => {
+        await begun;
+        await handle.signal("undoCompaction");
+        end();
+      });
+      expect(sequence(fake)).toBe(
+        "openSession modelStep runTool undoCompaction modelStep closeSandbox closeSession",
+      );
+    },
+  );
 });
 
 describe("guidance", () => {
-  it("parks what is too much to carry, in order, and loses nothing of a burst [A7]", async () => {
-    const count = 400;
-    const { step, begun, end } = heldStep(answered());
-    const { fake, value } = await play({ steps: [step, answered()] }, async (handle) => {
-      await begun;
-      for (let start = 0; start < count; start += 50) {
-        await Promise.all(
-          Array.from({ length: 50 }, (_value, index) =>
-            handle.signal("guidance", { id: `g${start + index}`, text: "x".repeat(200) }),
-          ),
-        );
-      }
-      end();
-    });
-    expect(value?.status).toBe("completed");
-    const taken = fake.taken().map(({ id }) => id);
-    expect(new Set(taken).size).toBe(count);
-    expect(taken.length).toBe(count);
-    expect(fake.inputsOf("modelStep").some((input) => input.parked)).toBe(true);
-  });
+  it(
+    "parks what is too much to carry, in order, and loses nothing of a burst",
+    { tags: ["A7"] },
+    async () => {
+      const count = 400;
+      const { step, begun, end } = heldStep(answered());
+      const { fake, value } = await play({ steps: [step, answered()] }, async (handle) => {
+        await begun;
+        for (let start = 0; start < count; start += 50) {
+          await Promise.all(
+            Array.from({ length: 50 }, (_value, index) =>
+              handle.signal("guidance", { id: `g${start + index}`, text: "x".repeat(200) }),
+            ),
+          );
+        }
+        end();
+      });
+      expect(value?.status).toBe("completed");
+      const taken = fake.taken().map(({ id }) => id);
+      expect(new Set(taken).size).toBe(count);
+      expect(taken.length).toBe(count);
+      expect(fake.inputsOf("modelStep").some((input) => input.parked)).toBe(true);
+    },
+  );
 
   it("that comes while the session is being closed starts it again, in a new run", async () => {
     let said = false;

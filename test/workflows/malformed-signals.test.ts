@@ -104,7 +104,7 @@ it.each([
 });
 
 describe("a signal from elsewhere", () => {
-  it("that is not a message is shown as ignored, and harms nothing [R49]", async () => {
+  it("that is not a message is shown as ignored, and harms nothing", { tags: ["R49"] }, async () => {
     const nonsense: unknown[] = [
       7,
       null,
@@ -171,7 +171,7 @@ describe("a signal from elsewhere", () => {
     ["1.5 MB of words", "word ".repeat(300_000)],
     ["1.5 MB of Chinese", "汉".repeat(500_000)],
     ["control characters", "\u0001".repeat(200_000)],
-  ])("of %s loses nothing and ends no run [R44] [R49]", async (_name, text) => {
+  ])("of %s loses nothing and ends no run", { tags: ["R44", "R49"] }, async (_name, text) => {
     const { fake, value, failure } = await afterSending(async (signal) => {
       await signal("guidance", { id: "long", text });
       await signal("guidance", { id: "after", text: "after it" });

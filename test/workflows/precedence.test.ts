@@ -152,8 +152,8 @@ async function stepsBefore(others: Precedence, own: Precedence) {
 const TIMEOUT_MS = 240_000;
 
 it(
-  "a session of priority 1 is the next at a model after fifty of priority 5 [T3]",
-  { timeout: TIMEOUT_MS },
+  "a session of priority 1 is the next at a model after fifty of priority 5",
+  { tags: ["T3"], timeout: TIMEOUT_MS },
   async () => {
     // The one slot may have its next task already.
     const { sinceQueued } = await stepsBefore({ priority: 5 }, { priority: 1 });
@@ -162,8 +162,8 @@ it(
 );
 
 it(
-  "a tenant's one session is among the next three after fifty of another tenant [T2]",
-  { timeout: TIMEOUT_MS },
+  "a tenant's one session is among the next three after fifty of another tenant",
+  { tags: ["T2"], timeout: TIMEOUT_MS },
   async () => {
     const { sinceQueued, sinceStarted } = await stepsBefore({ tenant: "a" }, { tenant: "b" });
     expect(sinceQueued).toBeLessThan(3);

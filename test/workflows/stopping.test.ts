@@ -25,7 +25,7 @@ const steps = [untilStopped(interrupted), answered()];
 const interrupt = (handle: Handle, id: string) => handle.signal("interrupt", { id, text: id });
 
 describe("an interrupt", () => {
-  it("keeps what waited before it, in order, and continues [case 23]", async () => {
+  it("keeps what waited before it, in order, and continues", { tags: ["case-23"] }, async () => {
     const { fake, value } = await play({ steps }, async (handle, fake) => {
       await fake.untilAsked(1);
       await handle.signal("guidance", { id: "before", text: "before" });
@@ -36,29 +36,37 @@ describe("an interrupt", () => {
     expect(fake.heard()).toEqual(["before", "stop", "after"]);
   });
 
-  it("that comes twice at once ends one step, and both messages are heard [case 23]", async () => {
-    const { fake, value } = await play({ steps }, async (handle, fake) => {
-      await fake.untilAsked(1);
-      await Promise.all([interrupt(handle, "one"), interrupt(handle, "two")]);
-    });
-    expect(value?.status).toBe("completed");
-    expect(fake.heard().toSorted()).toEqual(["one", "two"]);
-    expect(fake.inputsOf("modelStep").length).toBeLessThanOrEqual(3);
-  });
+  it(
+    "that comes twice at once ends one step, and both messages are heard",
+    { tags: ["case-23"] },
+    async () => {
+      const { fake, value } = await play({ steps }, async (handle, fake) => {
+        await fake.untilAsked(1);
+        await Promise.all([interrupt(handle, "one"), interrupt(handle, "two")]);
+      });
+      expect(value?.status).toBe("completed");
+      expect(fake.heard().toSorted()).toEqual(["one", "two"]);
+      expect(fake.inputsOf("modelStep").length).toBeLessThanOrEqual(3);
+    },
+  );
 
-  it("ends the wait for a provider that is away, and what the step was to bring is brought [case 23]", async () => {
-    const { fake, value } = await play(
-      { steps: [answered([bashCall]), unreachable, answered()] },
-      async (handle, fake) => {
-        await handle.signal("guidance", { id: "early", text: "early" });
-        await fake.untilAsked(2);
-        await interrupt(handle, "now");
-      },
-    );
-    expect(value?.status).toBe("completed");
-    expect(heard(fake).at(-1)).toContain("now");
-    expect(fake.heard()).toContain("early");
-  });
+  it(
+    "ends the wait for a provider that is away, and what the step was to bring is brought",
+    { tags: ["case-23"] },
+    async () => {
+      const { fake, value } = await play(
+        { steps: [answered([bashCall]), unreachable, answered()] },
+        async (handle, fake) => {
+          await handle.signal("guidance", { id: "early", text: "early" });
+          await fake.untilAsked(2);
+          await interrupt(handle, "now");
+        },
+      );
+      expect(value?.status).toBe("completed");
+      expect(heard(fake).at(-1)).toContain("now");
+      expect(fake.heard()).toContain("early");
+    },
+  );
 
   it("that meets a failing database is still an interrupt: the run continues", async () => {
     const { fake, value } = await play(
@@ -232,17 +240,21 @@ it("a run that could not open its session says so to the activities that close i
   expect(fake.inputsOf("closeSession")).toEqual([expect.objectContaining({ neverOpened: {} })]);
 });
 
-it("a sandbox that cannot be closed does not keep the run from ending, and the session reports why [invariant 14]", async () => {
-  const { fake, value } = await play({
-    steps: [answered()],
-    activities: {
-      closeSandbox: async () => {
-        throw ApplicationFailure.nonRetryable("The engine is away.", "SandboxUnavailable");
+it(
+  "a sandbox that cannot be closed does not keep the run from ending, and the session reports why",
+  { tags: ["invariant-14"] },
+  async () => {
+    const { fake, value } = await play({
+      steps: [answered()],
+      activities: {
+        closeSandbox: async () => {
+          throw ApplicationFailure.nonRetryable("The engine is away.", "SandboxUnavailable");
+        },
       },
-    },
-  });
-  expect(value?.status).toBe("completed");
-  expect(fake.inputsOf("closeSession")).toEqual([
-    expect.objectContaining({ status: "completed", notClosed: "The engine is away." }),
-  ]);
-});
+    });
+    expect(value?.status).toBe("completed");
+    expect(fake.inputsOf("closeSession")).toEqual([
+      expect.objectContaining({ status: "completed", notClosed: "The engine is away." }),
+    ]);
+  },
+);

@@ -8,8 +8,8 @@ export interface CrashPoint {
   readonly hold: Hold;
   /** Requests to the model beyond those of the undisturbed run, at most. */
   readonly extraCalls: 0 | 1;
-  /** Cases of the surveys. */
-  readonly cases: string;
+  /** Labels of docs/requirements.md. */
+  readonly tags: string[];
 }
 
 export type Hold =
@@ -40,15 +40,14 @@ function around(
   what: string,
   script: ScriptName,
   held: ReturnType<typeof table>,
-  cases: string,
-  extraCalls: { readonly lost: 0 | 1; readonly kept: 0 | 1 } = { lost: 0, kept: 0 },
+  { tags, ...extraCalls }: { readonly tags: string[]; readonly lost?: 0 | 1; readonly kept?: 0 | 1 },
 ): CrashPoint[] {
   const point = (name: string, fate: "kept" | "lost"): CrashPoint => ({
     name,
     script,
     hold: { ...held, fate },
-    extraCalls: extraCalls[fate],
-    cases,
+    extraCalls: extraCalls[fate] ?? 0,
+    tags,
   });
   return [
     point(`before ${what} is committed`, "lost"),
@@ -63,64 +62,69 @@ const BESIDE = { lost: 1, kept: 1 } as const;
 const IF_LOST = { lost: 1, kept: 0 } as const;
 
 export const CRASH_POINTS: readonly CrashPoint[] = [
-  ...around("the run's taking over", "plain", table("runs", {}), "[A4]"),
-  ...around("the sandbox's entry", "plain", table("events", { type: "sandbox:created" }), "[A4]"),
-  ...around("a person's message", "plain", table("stored_messages", { kind: "guidance" }), "[A4]"),
+  ...around("the run's taking over", "plain", table("runs", {}), { tags: ["A4"] }),
+  ...around("the sandbox's entry", "plain", table("events", { type: "sandbox:created" }), { tags: ["A4"] }),
+  ...around("a person's message", "plain", table("stored_messages", { kind: "guidance" }), { tags: ["A4"] }),
   {
     name: "when the model has a request and says nothing yet",
     script: "plain",
     hold: asked(2),
     extraCalls: 1,
-    cases: "[A4]",
+    tags: ["A4"],
   },
   {
     name: "in the middle of an answer",
     script: "plain",
     hold: asked(2, true),
     extraCalls: 1,
-    cases: "[A4] [R2]",
+    tags: ["A4", "R2"],
   },
-  ...around(
-    "an answer",
-    "plain",
-    table("stored_messages", { slot: "assistant", step: 2 }),
-    "[A3] [A4] [R3]",
-    IF_LOST,
-  ),
-  ...around("a command's claim", "plain", table("tool_calls", { status: "running", step: 5 }), "[A4]"),
-  ...around("an edit's claim", "plain", table("tool_calls", { status: "running", step: 3 }), "[A4]"),
+  ...around("an answer", "plain", table("stored_messages", { slot: "assistant", step: 2 }), {
+    tags: ["A3", "A4", "R3"],
+    ...IF_LOST,
+  }),
+  ...around("a command's claim", "plain", table("tool_calls", { status: "running", step: 5 }), {
+    tags: ["A4"],
+  }),
+  ...around("an edit's claim", "plain", table("tool_calls", { status: "running", step: 3 }), {
+    tags: ["A4"],
+  }),
   {
     name: "in the middle of a command",
     script: "waiting",
     hold: { at: "command" },
     extraCalls: 0,
-    cases: "[A1] [A4]",
+    tags: ["A1", "A4"],
   },
-  ...around(
-    "one of three results",
-    "plain",
-    table("stored_messages", { slot: "tool:0", step: 2 }),
-    "[A4] [A24]",
-  ),
-  ...around(
-    "a written file's result",
-    "plain",
-    table("stored_messages", { slot: "tool:1", step: 2 }),
-    "[A4]",
-  ),
-  ...around("an edit's result", "plain", table("stored_messages", { slot: "tool:0", step: 3 }), "[A4]"),
-  ...around("what a file says", "plain", table("stored_messages", { slot: "tool:0", step: 4 }), "[A4]"),
-  ...around("a save of the workspace", "plain", table("checkpoints", { step: 2 }), "[A4]", BESIDE),
+  ...around("one of three results", "plain", table("stored_messages", { slot: "tool:0", step: 2 }), {
+    tags: ["A4", "A24"],
+  }),
+  ...around("a written file's result", "plain", table("stored_messages", { slot: "tool:1", step: 2 }), {
+    tags: ["A4"],
+  }),
+  ...around("an edit's result", "plain", table("stored_messages", { slot: "tool:0", step: 3 }), {
+    tags: ["A4"],
+  }),
+  ...around("what a file says", "plain", table("stored_messages", { slot: "tool:0", step: 4 }), {
+    tags: ["A4"],
+  }),
+  ...around("a save of the workspace", "plain", table("checkpoints", { step: 2 }), {
+    tags: ["A4"],
+    ...BESIDE,
+  }),
   {
     name: "when the model is asked for a summary",
     script: "compacting",
     hold: { at: "model", purpose: "summary" },
     extraCalls: 1,
-    cases: "[A4] [R6]",
+    tags: ["A4", "R6"],
   },
-  ...around("a round of compaction", "compacting", table("compaction_events", {}), "[A4] [R6]", IF_LOST),
-  ...around("a prune", "pruning", table("events", { type: "context:pruned" }), "[A4]"),
-  ...around("the last save", "plain", table("checkpoints", { step: 5 }), "[R7]", BESIDE),
-  ...around("the sandbox's removal", "plain", table("events", { type: "sandbox:removed" }), "[R7]"),
-  ...around("the outcome", "plain", table("events", { type: "session:ended" }), "[R7]"),
+  ...around("a round of compaction", "compacting", table("compaction_events", {}), {
+    tags: ["A4", "R6"],
+    ...IF_LOST,
+  }),
+  ...around("a prune", "pruning", table("events", { type: "context:pruned" }), { tags: ["A4"] }),
+  ...around("the last save", "plain", table("checkpoints", { step: 5 }), { tags: ["R7"], ...BESIDE }),
+  ...around("the sandbox's removal", "plain", table("events", { type: "sandbox:removed" }), { tags: ["R7"] }),
+  ...around("the outcome", "plain", table("events", { type: "session:ended" }), { tags: ["R7"] }),
 ];

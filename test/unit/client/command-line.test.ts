@@ -87,40 +87,48 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(err).not.toMatch(/[\u0007\u001b\u009b]/);
   });
 
-  it("exits with 2 for a wrong configuration, with file, line and the nearest key [U20]", async () => {
-    writeFileSync(join(folder, "wrong.yaml"), "model: openai/gpt-5.4\nlimts: {}\n");
-    const outcome = await longhaul(["run", "--config", "wrong.yaml", "task"]);
-    expect(outcome).toMatchObject({ code: 2, out: "" });
-    expect(outcome.err).toContain("wrong.yaml:2:1: unknown key limts: did you mean limits?");
-  });
+  it(
+    "exits with 2 for a wrong configuration, with file, line and the nearest key",
+    { tags: ["U20"] },
+    async () => {
+      writeFileSync(join(folder, "wrong.yaml"), "model: openai/gpt-5.4\nlimts: {}\n");
+      const outcome = await longhaul(["run", "--config", "wrong.yaml", "task"]);
+      expect(outcome).toMatchObject({ code: 2, out: "" });
+      expect(outcome.err).toContain("wrong.yaml:2:1: unknown key limts: did you mean limits?");
+    },
+  );
 
-  it("exits with 2 for an unknown provider, with the lines to add [U21]", async () => {
+  it("exits with 2 for an unknown provider, with the lines to add", { tags: ["U21"] }, async () => {
     const outcome = await longhaul(["start", "--model", "acme/gpt-99", "task"]);
     expect(outcome).toMatchObject({ code: 2, out: "" });
     expect(outcome.err).toContain("baseUrl:");
   });
 
-  it("exits with 4 within 10 s if a service is missing: which, where, a fix, no stack, no password [U7]", async () => {
-    const timed = async (...words: string[]) => {
-      const began = performance.now();
-      await longhaul(words);
-      return performance.now() - began;
-    };
-    // A busy machine takes longer to start any program: only the time on top of that counts.
-    const [statusMs, helpMs] = await Promise.all([timed("status", "some-session"), timed("--help")]);
-    expect(statusMs - helpMs).toBeLessThan(10_000);
-    const [status, list, start] = await Promise.all([
-      longhaul(["status", "some-session", "--json"]),
-      longhaul(["list"]),
-      longhaul(["start", "task"]),
-    ]);
-    for (const outcome of [status, list, start]) {
-      expect(outcome).toMatchObject({ code: 4, out: "" });
-      expect(outcome.err).toContain("Postgres does not answer at postgres://127.0.0.1:1/x");
-      expect(outcome.err).toContain("DATABASE_URL");
-      expect(outcome.err).not.toMatch(/hunter2|\n\s+at /);
-    }
-  });
+  it(
+    "exits with 4 within 10 s if a service is missing: which, where, a fix, no stack, no password",
+    { tags: ["U7"] },
+    async () => {
+      const timed = async (...words: string[]) => {
+        const began = performance.now();
+        await longhaul(words);
+        return performance.now() - began;
+      };
+      // A busy machine takes longer to start any program: only the time on top of that counts.
+      const [statusMs, helpMs] = await Promise.all([timed("status", "some-session"), timed("--help")]);
+      expect(statusMs - helpMs).toBeLessThan(10_000);
+      const [status, list, start] = await Promise.all([
+        longhaul(["status", "some-session", "--json"]),
+        longhaul(["list"]),
+        longhaul(["start", "task"]),
+      ]);
+      for (const outcome of [status, list, start]) {
+        expect(outcome).toMatchObject({ code: 4, out: "" });
+        expect(outcome.err).toContain("Postgres does not answer at postgres://127.0.0.1:1/x");
+        expect(outcome.err).toContain("DATABASE_URL");
+        expect(outcome.err).not.toMatch(/hunter2|\n\s+at /);
+      }
+    },
+  );
 
   it("explains a removed current folder and a full standard output, without a stack", async () => {
     const [program, ...words] = [process.execPath, ...clientArgs(["--help"])].map((word) => `'${word}'`);
@@ -157,7 +165,7 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(outcome.err).toContain("OPENAI_API_KEY");
   });
 
-  it("writes no escape sequence into a pipe, and its help to stdout [U19]", async () => {
+  it("writes no escape sequence into a pipe, and its help to stdout", { tags: ["U19"] }, async () => {
     const outcome = await longhaul(["--help"]);
     expect(outcome.code).toBe(0);
     expect(outcome.out).toContain("Exit codes: 0 completed");

@@ -10,7 +10,7 @@ import { createSessionId, parseSessionId } from "../../../client/sessions/sessio
 const facts = { id: "s", model: "m", maxSteps: 5, contextWindow: 8_000, workspace: undefined };
 
 describe("the Web UI's text of a task", () => {
-  it("is one line of at most 180 bytes, cut between characters [U25]", () => {
+  it("is one line of at most 180 bytes, cut between characters", { tags: ["U25"] }, () => {
     const summary = taskSummary(`🎉🎉\n\n${"ä".repeat(500)}`);
     expect(summary).not.toContain("\n");
     expect(Buffer.byteLength(summary)).toBeLessThanOrEqual(180);
@@ -18,7 +18,7 @@ describe("the Web UI's text of a task", () => {
     expect(cutToBytes("🎉🎉", 7)).toBe("🎉…");
   });
 
-  it("appears as typed in the summary, and fits there with its escapes [U25]", () => {
+  it("appears as typed in the summary, and fits there with its escapes", { tags: ["U25"] }, () => {
     expect(staticSummary("Fix [x](http://y) in __init__.py")).toBe(
       String.raw`Fix \[x\]\(http:\//y\) in \_\_init\_\_.py`,
     );
@@ -29,7 +29,7 @@ describe("the Web UI's text of a task", () => {
     }
   });
 
-  it("contains no image, link, code or HTML [U25]", () => {
+  it("contains no image, link, code or HTML", { tags: ["U25"] }, () => {
     const details = taskDetails({ ...facts, task: "![x](http://y/z.png) `code` <img src=x>\n# big [l](u)" });
     const task = details.slice(details.indexOf(">"));
     expect(task).not.toMatch(/(?<!\\)[`[\]()!#<]|:\/\//);

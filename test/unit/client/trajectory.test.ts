@@ -4,7 +4,7 @@ import { sessionRow, wholeSession } from "../../support/stored-whole.ts";
 
 const document = trajectoryDocument(sessionRow, wholeSession, "1.2.3");
 
-describe("a session as a public trajectory [U18]", () => {
+describe("a session as a public trajectory", { tags: ["U18"] }, () => {
   it("numbers its steps from 1 without gaps, and omits abandoned lines", () => {
     expect(document.steps.map((step) => step.step_id)).toEqual([1, 2, 3, 4]);
     expect(document.steps.map((step) => step.source)).toEqual(["user", "agent", "system", "agent"]);

@@ -11,18 +11,18 @@ const sequences = (rows: readonly { sequence: number }[]) => rows.map((row) => r
 const step = (id: string): Message[] => [calls(`about ${id}`, id), result(id)];
 
 describe("budgetFor", () => {
-  it("starts at 80 % of the window less the reserves [case 1]", () => {
+  it("starts at 80 % of the window less the reserves", { tags: ["case-1"] }, () => {
     expect(budgetFor(128_000, { triggerRatio: 0.8 }).triggerTokens).toBe(93_600);
     expect(budgetFor(200_000, { triggerRatio: 0.8 }).triggerTokens).toBe(151_200);
   });
 
-  it("counts measured system and tools if they are larger than the reserve [case 2]", () => {
+  it("counts measured system and tools if they are larger than the reserve", { tags: ["case-2"] }, () => {
     const lean = budgetFor(128_000, { triggerRatio: 0.9, prefixTokens: 1_000 });
     const heavy = budgetFor(128_000, { triggerRatio: 0.9, prefixTokens: 9_000 });
     expect(lean.triggerTokens - heavy.triggerTokens).toBe(6_300);
   });
 
-  it("keeps reserves to a fifth of a small window, so that a 16k window works [case 1]", () => {
+  it("keeps reserves to a fifth of a small window, so that a 16k window works", { tags: ["case-1"] }, () => {
     const budget = budgetFor(16_000, { triggerRatio: 0.8, prefixTokens: 6_000 });
     expect(budget.triggerTokens).toBe(10_240);
     expect(budget.tailTokens + budget.userTokens + budget.summaryTokens).toBeLessThan(budget.triggerTokens);
@@ -30,7 +30,7 @@ describe("budgetFor", () => {
 });
 
 describe("cutView", () => {
-  it("keeps a batch whole if the boundary falls between its results [case 3]", () => {
+  it("keeps a batch whole if the boundary falls between its results", { tags: ["case-3"] }, () => {
     const rows = rowsOf([
       user("task"),
       ...step("a"),
@@ -45,16 +45,24 @@ describe("cutView", () => {
     expect(sequences(cut.kept)).toEqual([1, 4, 5, 6, 7, 8, 9]);
   });
 
-  it("replaces nothing in an empty view, in a view of one message, and if the tail covers everything [case 4]", () => {
-    expect(cutView([], options).replaced).toEqual([]);
-    expect(cutView(rowsOf([user("task")]), options).replaced).toEqual([]);
-    expect(cutView(rowsOf([user("task"), ...step("a")]), options).replaced).toEqual([]);
-  });
+  it(
+    "replaces nothing in an empty view, in a view of one message, and if the tail covers everything",
+    { tags: ["case-4"] },
+    () => {
+      expect(cutView([], options).replaced).toEqual([]);
+      expect(cutView(rowsOf([user("task")]), options).replaced).toEqual([]);
+      expect(cutView(rowsOf([user("task"), ...step("a")]), options).replaced).toEqual([]);
+    },
+  );
 
-  it("keeps the newest calls with the message that led to them if they are the last [case 4]", () => {
-    const rows = rowsOf([user("task"), ...step("a"), ...step("b"), calls("", "c")]);
-    expect(sequences(cutView(rows, { ...options, tailMessages: 1 }).kept)).toContain(6);
-  });
+  it(
+    "keeps the newest calls with the message that led to them if they are the last",
+    { tags: ["case-4"] },
+    () => {
+      const rows = rowsOf([user("task"), ...step("a"), ...step("b"), calls("", "c")]);
+      expect(sequences(cutView(rows, { ...options, tailMessages: 1 }).kept)).toContain(6);
+    },
+  );
 
   it("ends the tail at its tokens, but never inside the live turn", () => {
     const long = "words ".repeat(2_000);
@@ -113,7 +121,7 @@ describe("cutView", () => {
     expect(cutView(rows, { ...options, tailMessages: 50 }).replaced).toEqual([]);
   });
 
-  it("splits no batch and loses no row, wherever it cuts [case 3]", () => {
+  it("splits no batch and loses no row, wherever it cuts", { tags: ["case-3"] }, () => {
     const block = fc.oneof(
       fc.constant([user("say")]),
       fc.constant([says("hm")]),

@@ -8,11 +8,11 @@ const image: UserPart = { type: "file", mediaType: "image/png", data: "@blob:1" 
 const queued = (id: string, ...parts: UserPart[]) => ({ id, parts, queuedAt: `2026-01-01T00:00:0${id}Z` });
 
 describe("coalesce", () => {
-  it("gives nothing for an empty queue [case 19]", () => {
+  it("gives nothing for an empty queue", { tags: ["case-19"] }, () => {
     expect(coalesce([])).toBeUndefined();
   });
 
-  it("leaves one message unchanged [case 19]", () => {
+  it("leaves one message unchanged", { tags: ["case-19"] }, () => {
     expect(coalesce([queued("1", text("go"), image)])).toEqual({
       parts: [text("go"), image],
       ids: ["1"],
@@ -22,7 +22,7 @@ describe("coalesce", () => {
     });
   });
 
-  it("joins two as First and Also, with ids and both times [case 19]", () => {
+  it("joins two as First and Also, with ids and both times", { tags: ["case-19"] }, () => {
     expect(coalesce([queued("1", text("one")), queued("2", text("two"))])).toEqual({
       parts: [text("First: one\n\nAlso: two")],
       ids: ["1", "2"],
@@ -32,12 +32,12 @@ describe("coalesce", () => {
     });
   });
 
-  it("numbers three and more [case 19]", () => {
+  it("numbers three and more", { tags: ["case-19"] }, () => {
     const three = ["1", "2", "3"].map((id) => queued(id, text(`m${id}`)));
     expect(coalesce(three)?.parts).toEqual([text("[1]: m1\n\n[2]: m2\n\n[3]: m3")]);
   });
 
-  it("keeps media between texts in order [case 19]", () => {
+  it("keeps media between texts in order", { tags: ["case-19"] }, () => {
     const parts = coalesce([
       queued("1", text("see"), image, text("there")),
       queued("2", image),
@@ -46,7 +46,7 @@ describe("coalesce", () => {
     expect(parts).toEqual([text("[1]: see"), image, text("there\n\n[2]:"), image, text("[3]: x")]);
   });
 
-  it("refuses empty text with a reason, but not a file alone [case 19]", () => {
+  it("refuses empty text with a reason, but not a file alone", { tags: ["case-19"] }, () => {
     expect(partsRefusal([])).toMatch(/empty/);
     expect(partsRefusal([text(" \n")])).toMatch(/empty/);
     expect(partsRefusal([image])).toBeUndefined();

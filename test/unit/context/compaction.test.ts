@@ -68,32 +68,40 @@ describe("threshold-rounds", () => {
     expect(messages.map(({ role }) => role).slice(0, 3)).toEqual(["user", "assistant", "assistant"]);
   });
 
-  it("carries facts over three compactions, and sends only new messages each time [case 5]", async () => {
-    let rows = built();
-    const histories: string[] = [];
-    const prompts: string[] = [];
-    for (const number of [1, 2, 3]) {
-      const news = [...writes(`src/part-${number}.ts`), ...work(1, `FACT-${number} ${filler}`), ...work(24)];
-      const facts = Array.from({ length: number }, (_, index) => `- FACT-${index + 1}`).join("\n");
-      const { view, prompt } = await round(grown(rows, ...news), number, { decisions: facts });
-      rows = view;
-      prompts.push(prompt);
-      histories.push(prompt.slice(prompt.indexOf("<history>")));
-    }
-    const [summary, ...more] = rows.filter((row) => row.kind === "summary");
-    expect(more).toEqual([]);
-    for (const number of [1, 2, 3]) {
-      expect(messageText(summary!)).toContain(`FACT-${number}`);
-      expect(messageText(summary!)).toContain(`| src/part-${number}.ts | written |`);
-    }
-    expect(prompts[1]).toContain("(Compaction Round 1)");
-    expect(prompts[2]).toContain("(Compaction Round 2)");
-    expect(histories[1]).toContain("FACT-2");
-    expect(histories[1]).not.toContain("FACT-1");
-    expect(histories[2]).not.toContain("FACT-2 ");
-  });
+  it(
+    "carries facts over three compactions, and sends only new messages each time",
+    { tags: ["case-5"] },
+    async () => {
+      let rows = built();
+      const histories: string[] = [];
+      const prompts: string[] = [];
+      for (const number of [1, 2, 3]) {
+        const news = [
+          ...writes(`src/part-${number}.ts`),
+          ...work(1, `FACT-${number} ${filler}`),
+          ...work(24),
+        ];
+        const facts = Array.from({ length: number }, (_, index) => `- FACT-${index + 1}`).join("\n");
+        const { view, prompt } = await round(grown(rows, ...news), number, { decisions: facts });
+        rows = view;
+        prompts.push(prompt);
+        histories.push(prompt.slice(prompt.indexOf("<history>")));
+      }
+      const [summary, ...more] = rows.filter((row) => row.kind === "summary");
+      expect(more).toEqual([]);
+      for (const number of [1, 2, 3]) {
+        expect(messageText(summary!)).toContain(`FACT-${number}`);
+        expect(messageText(summary!)).toContain(`| src/part-${number}.ts | written |`);
+      }
+      expect(prompts[1]).toContain("(Compaction Round 1)");
+      expect(prompts[2]).toContain("(Compaction Round 2)");
+      expect(histories[1]).toContain("FACT-2");
+      expect(histories[1]).not.toContain("FACT-1");
+      expect(histories[2]).not.toContain("FACT-2 ");
+    },
+  );
 
-  it("leaves each message in the view or in exactly one replaced range [case 6]", async () => {
+  it("leaves each message in the view or in exactly one replaced range", { tags: ["case-6"] }, async () => {
     let rows = built(...work(30));
     const replaced: number[] = [];
     const all = new Set(rows.map((row) => row.sequence));
@@ -108,27 +116,40 @@ describe("threshold-rounds", () => {
     expect(new Set(places)).toEqual(all);
   });
 
-  it("puts the person's focus into the prompt, and reports where there is nothing to do [case 29]", async () => {
-    const focused = await round(built(...work(30)), 1, {}, { trigger: "manual", focus: "the SM-2 formula" });
-    expect(focused.prompt).toContain("the SM-2 formula");
-    const none = scriptedSummariser();
-    expect(await compact("threshold-rounds", roundOf(built()), none.summarise)).toMatchObject({
-      kind: "nothing",
-    });
-    expect(none.requests).toHaveLength(0);
-  });
+  it(
+    "puts the person's focus into the prompt, and reports where there is nothing to do",
+    { tags: ["case-29"] },
+    async () => {
+      const focused = await round(
+        built(...work(30)),
+        1,
+        {},
+        { trigger: "manual", focus: "the SM-2 formula" },
+      );
+      expect(focused.prompt).toContain("the SM-2 formula");
+      const none = scriptedSummariser();
+      expect(await compact("threshold-rounds", roundOf(built()), none.summarise)).toMatchObject({
+        kind: "nothing",
+      });
+      expect(none.requests).toHaveLength(0);
+    },
+  );
 
-  it("keeps less after an overflow, and only the live turn after the second [case 11]", async () => {
-    const rows = built(...work(30));
-    const left = async (extra: Partial<CompactionInput>) =>
-      rows.length - (await round(rows, 1, {}, extra)).replaced.length;
-    const narrow = { ...budget, tailTokens: 2_400 };
-    expect(await left({ budget: narrow })).toBe(11);
-    expect(await left({ budget: narrow, trigger: "overflow" })).toBeLessThan(11);
-    expect(await left({ trigger: "overflow", deterministic: true })).toBe(3);
-  });
+  it(
+    "keeps less after an overflow, and only the live turn after the second",
+    { tags: ["case-11"] },
+    async () => {
+      const rows = built(...work(30));
+      const left = async (extra: Partial<CompactionInput>) =>
+        rows.length - (await round(rows, 1, {}, extra)).replaced.length;
+      const narrow = { ...budget, tailTokens: 2_400 };
+      expect(await left({ budget: narrow })).toBe(11);
+      expect(await left({ budget: narrow, trigger: "overflow" })).toBeLessThan(11);
+      expect(await left({ trigger: "overflow", deterministic: true })).toBe(3);
+    },
+  );
 
-  it("has nothing to replace if one message is larger than the window [case 10]", async () => {
+  it("has nothing to replace if one message is larger than the window", { tags: ["case-10"] }, async () => {
     const small = roundOf(rowsOf([user("word ".repeat(5_000))]), 1, {
       budget: budgetFor(4_000, { triggerRatio: 0.8 }),
     });

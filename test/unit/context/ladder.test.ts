@@ -19,27 +19,35 @@ const outcomes = (done: Compaction) =>
 describe("the fallback chain", () => {
   const rows = rowsOf([user("Build the app."), ...writes("src/a.ts"), ...work(30)]);
 
-  it("stops asking after a summary longer than its input, and continues without a model [case 7]", async () => {
-    const { summarise, requests } = scriptedSummariser(summaryText({ state: "long ".repeat(40_000) }));
-    const done = await compact("threshold-rounds", roundOf(rows), summarise);
-    expect(requests).toHaveLength(1);
-    expect(outcomes(done)).toEqual(["full: inflated", "deterministic: accepted"]);
-  });
+  it(
+    "stops asking after a summary longer than its input, and continues without a model",
+    { tags: ["case-7"] },
+    async () => {
+      const { summarise, requests } = scriptedSummariser(summaryText({ state: "long ".repeat(40_000) }));
+      const done = await compact("threshold-rounds", roundOf(rows), summarise);
+      expect(requests).toHaveLength(1);
+      expect(outcomes(done)).toEqual(["full: inflated", "deterministic: accepted"]);
+    },
+  );
 
-  it("fails and changes nothing if even the summary without a model saves too little [case 7] [R42]", async () => {
-    const short = rowsOf([user("Build the app."), ...work(6, "ok")]);
-    const before = JSON.stringify(short);
-    const done = await compact(
-      "threshold-rounds",
-      roundOf(short, 1, { deterministic: true }),
-      scriptedSummariser().summarise,
-    );
-    expect(done).toMatchObject({
-      kind: "failed",
-      reason: expect.stringMatching(/inflated|too-little-saved/),
-    });
-    expect(JSON.stringify(short)).toBe(before);
-  });
+  it(
+    "fails and changes nothing if even the summary without a model saves too little",
+    { tags: ["case-7", "R42"] },
+    async () => {
+      const short = rowsOf([user("Build the app."), ...work(6, "ok")]);
+      const before = JSON.stringify(short);
+      const done = await compact(
+        "threshold-rounds",
+        roundOf(short, 1, { deterministic: true }),
+        scriptedSummariser().summarise,
+      );
+      expect(done).toMatchObject({
+        kind: "failed",
+        reason: expect.stringMatching(/inflated|too-little-saved/),
+      });
+      expect(JSON.stringify(short)).toBe(before);
+    },
+  );
 
   it.each([
     ["empty", { text: "" }, "empty"],
@@ -50,7 +58,8 @@ describe("the fallback chain", () => {
     ["without a heading", { text: summaryText().replace("## Pending Work", "Pending") }, "missing-section"],
     ["over its target", summaryText({ state: "word ".repeat(4_000) }), "over-target"],
   ])(
-    "refuses a summary that is %s, and asks once more with what was wrong [case 8]",
+    "refuses a summary that is %s, and asks once more with what was wrong",
+    { tags: ["case-8"] },
     async (_what, bad, reason) => {
       const { summarise, requests } = scriptedSummariser(bad, summaryText({ state: "Good now." }));
       const done = compacted(await compact("threshold-rounds", roundOf(rows), summarise));
@@ -60,7 +69,7 @@ describe("the fallback chain", () => {
     },
   );
 
-  it("ends without a model after bad answers, with at most four requests [case 8]", async () => {
+  it("ends without a model after bad answers, with at most four requests", { tags: ["case-8"] }, async () => {
     const { summarise, requests } = scriptedSummariser("no", "no", "no", "no");
     const done = compacted(await compact("threshold-rounds", roundOf(rows), summarise));
     expect(requests).toHaveLength(4);
@@ -68,7 +77,7 @@ describe("the fallback chain", () => {
     expect(done.summary).toContain("| src/a.ts | written | 2 lines |");
   });
 
-  it("sends less each time the summariser overflows [case 9]", async () => {
+  it("sends less each time the summariser overflows", { tags: ["case-9"] }, async () => {
     const { summarise, requests } = scriptedSummariser(
       new SummariserOverflow("too long"),
       new SummariserOverflow("too long"),
@@ -81,33 +90,37 @@ describe("the fallback chain", () => {
     expect(new Set(sizes).size).toBe(3);
   });
 
-  it("skips a step that would send no less, such as when there are no tool results [case 9]", async () => {
-    const talk = rowsOf([
-      user("Build."),
-      ...Array.from({ length: 40 }, (_, index) => says(`note ${index} `.repeat(40))),
-    ]);
-    const { summarise, requests } = scriptedSummariser(
-      new SummariserOverflow("no"),
-      new SummariserOverflow("no"),
-      new SummariserOverflow("no"),
-    );
-    const done = await compact(
-      "threshold-rounds",
-      roundOf(talk, 1, { budget: { ...budget, userTokens: 0, tailTokens: 200 } }),
-      summarise,
-    );
-    expect(requests.length).toBeLessThan(3);
-    expect(outcomes(done).at(-1)).toMatch(/^deterministic/);
-  });
+  it(
+    "skips a step that would send no less, such as when there are no tool results",
+    { tags: ["case-9"] },
+    async () => {
+      const talk = rowsOf([
+        user("Build."),
+        ...Array.from({ length: 40 }, (_, index) => says(`note ${index} `.repeat(40))),
+      ]);
+      const { summarise, requests } = scriptedSummariser(
+        new SummariserOverflow("no"),
+        new SummariserOverflow("no"),
+        new SummariserOverflow("no"),
+      );
+      const done = await compact(
+        "threshold-rounds",
+        roundOf(talk, 1, { budget: { ...budget, userTokens: 0, tailTokens: 200 } }),
+        summarise,
+      );
+      expect(requests.length).toBeLessThan(3);
+      expect(outcomes(done).at(-1)).toMatch(/^deterministic/);
+    },
+  );
 
-  it("never sends more than the summariser's own window [case 9]", async () => {
+  it("never sends more than the summariser's own window", { tags: ["case-9"] }, async () => {
     const { summarise, requests } = scriptedSummariser(summaryText());
     await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 12_000 }), summarise);
     expect(requests[0]?.tokens).toBeLessThan(12_000);
     expect(requests[0]?.text).toMatch(/older entries left out/);
   });
 
-  it("sends no request if not one entry fits the summariser's window [case 9]", async () => {
+  it("sends no request if not one entry fits the summariser's window", { tags: ["case-9"] }, async () => {
     const { summarise, requests } = scriptedSummariser();
     const done = compacted(
       await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 450 }), summarise),
@@ -116,14 +129,18 @@ describe("the fallback chain", () => {
     expect(outcomes(done)).toEqual(["deterministic: accepted"]);
   });
 
-  it("requests at most the summariser's longest answer, and a quarter of its window [case 9]", async () => {
-    const { summarise, requests } = scriptedSummariser(summaryText(), summaryText());
-    await compact("threshold-rounds", roundOf(rows, 1, { summariserMaxOutput: 1_000 }), summarise);
-    await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 8_000 }), summarise);
-    expect(requests.map((request) => request.maxOutputTokens)).toEqual([1_000, 2_000]);
-  });
+  it(
+    "requests at most the summariser's longest answer, and a quarter of its window",
+    { tags: ["case-9"] },
+    async () => {
+      const { summarise, requests } = scriptedSummariser(summaryText(), summaryText());
+      await compact("threshold-rounds", roundOf(rows, 1, { summariserMaxOutput: 1_000 }), summarise);
+      await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 8_000 }), summarise);
+      expect(requests.map((request) => request.maxOutputTokens)).toEqual([1_000, 2_000]);
+    },
+  );
 
-  it("falls back to nothing when it is cancelled [case 14]", async () => {
+  it("falls back to nothing when it is cancelled", { tags: ["case-14"] }, async () => {
     const cancelled = new Error("cancelled");
     const { summarise, requests } = scriptedSummariser(cancelled);
     await expect(compact("threshold-rounds", roundOf(rows), summarise)).rejects.toBe(cancelled);

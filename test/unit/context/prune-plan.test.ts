@@ -20,7 +20,7 @@ const step = (tokens: number, extra: RowExtra = {}, tool = "bash"): [Message, Ro
 const turn = (text: string): [Message, RowExtra] => [user(text), {}];
 
 describe("planPrune", () => {
-  it("marks a result of 50,000 tokens that is older than two user turns [case 15]", () => {
+  it("marks a result of 50,000 tokens that is older than two user turns", { tags: ["case-15"] }, () => {
     const rows = rowsOf([
       turn("task"),
       ...step(50_000),
@@ -34,7 +34,7 @@ describe("planPrune", () => {
     expect(plan.savedTokens).toBeGreaterThan(49_900);
   });
 
-  it("does nothing if only 15,000 tokens could be saved [case 15]", () => {
+  it("does nothing if only 15,000 tokens could be saved", { tags: ["case-15"] }, () => {
     const rows = rowsOf([
       turn("task"),
       ...step(15_000),
@@ -46,20 +46,24 @@ describe("planPrune", () => {
     expect(planPrune(rows, budget)).toEqual({ sequences: [], savedTokens: 0 });
   });
 
-  it("spares protected tools, and skips results that are already marked or shorter than a placeholder [case 15]", () => {
-    const old = [
-      ...step(30_000, {}, "todo"),
-      ...step(60_000, { prunedStep: 2 }),
-      ...step(20),
-      ...step(30_000),
-    ];
-    const rows = rowsOf([turn("task"), ...old, turn("two"), turn("three"), ...step(39_000)]);
-    const plan = planPrune(rows, budget);
-    expect(plan.sequences).toEqual([9]);
-    expect(plan.savedTokens).toBeLessThan(30_000);
-  });
+  it(
+    "spares protected tools, and skips results that are already marked or shorter than a placeholder",
+    { tags: ["case-15"] },
+    () => {
+      const old = [
+        ...step(30_000, {}, "todo"),
+        ...step(60_000, { prunedStep: 2 }),
+        ...step(20),
+        ...step(30_000),
+      ];
+      const rows = rowsOf([turn("task"), ...old, turn("two"), turn("three"), ...step(39_000)]);
+      const plan = planPrune(rows, budget);
+      expect(plan.sequences).toEqual([9]);
+      expect(plan.savedTokens).toBeLessThan(30_000);
+    },
+  );
 
-  it("stops at a summary [case 15]", () => {
+  it("stops at a summary", { tags: ["case-15"] }, () => {
     const rows = rowsOf([
       turn("task"),
       ...step(90_000),
@@ -93,7 +97,7 @@ describe("planPrune", () => {
   });
 });
 
-describe("prune after each step, the asked rule [case 15]", () => {
+describe("prune after each step, the asked rule", { tags: ["case-15"] }, () => {
   // The document's own numbers: the newest 40,000 tokens of results are protected, at least 20,000 must be saved.
   it.each([16_000, 64_000, 128_000, 200_000, 1_000_000])(
     "protects 40,000 tokens and hides 20,000 or more, in a window of %i tokens and however empty it is",

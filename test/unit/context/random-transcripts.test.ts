@@ -219,26 +219,30 @@ function check({ rows, rounds, all }: Transcript): void {
   expect(rows.filter((row) => row.kind === "summary").length).toBeLessThanOrEqual(1);
 }
 
-it("a transcript under random events is well-formed on both wires at every moment, with task, newest guidance and results; each message is in view or in one compaction [case 3] [case 6] [case 17] [invariant 4]", async () => {
-  let rounds = 0;
-  await fc.assert(
-    fc.asyncProperty(fc.array(event, { minLength: 5, maxLength: 40 }), async (events) => {
-      const task: Message = { role: "user", content: [{ type: "text", text: "Build it." }] };
-      const transcript: Transcript = {
-        rows: rowsOf([task]).map((row) => ({ ...row, step: 0, tokens: estimateMessage(task) })),
-        rounds: [],
-        step: 0,
-        next: 2,
-        round: 0,
-        all: new Set([1]),
-      };
-      for (const what of events) {
-        await happen(transcript, what);
-        check(transcript);
-      }
-      rounds += transcript.round;
-    }),
-    { numRuns: 150, seed: 20261121 },
-  );
-  expect(rounds).toBeGreaterThan(50);
-}, 300_000);
+it(
+  "a transcript under random events is well-formed on both wires at every moment, with task, newest guidance and results; each message is in view or in one compaction",
+  { tags: ["case-3", "case-6", "case-17", "invariant-4"], timeout: 300_000 },
+  async () => {
+    let rounds = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { minLength: 5, maxLength: 40 }), async (events) => {
+        const task: Message = { role: "user", content: [{ type: "text", text: "Build it." }] };
+        const transcript: Transcript = {
+          rows: rowsOf([task]).map((row) => ({ ...row, step: 0, tokens: estimateMessage(task) })),
+          rounds: [],
+          step: 0,
+          next: 2,
+          round: 0,
+          all: new Set([1]),
+        };
+        for (const what of events) {
+          await happen(transcript, what);
+          check(transcript);
+        }
+        rounds += transcript.round;
+      }),
+      { numRuns: 150, seed: 20261121 },
+    );
+    expect(rounds).toBeGreaterThan(50);
+  },
+);

@@ -13,7 +13,7 @@ const shape = (messages: readonly Message[]) =>
   });
 
 describe("repair", () => {
-  it("returns a sound sequence unchanged [case 17]", () => {
+  it("returns a sound sequence unchanged", { tags: ["case-17"] }, () => {
     const sound = [user("go"), calls("", "a", "b"), result("a"), result("b"), says("done")];
     expect(repair(sound)).toEqual({ messages: sound, repairs: [] });
     expect(repair(sound).messages).toBe(sound);
@@ -74,14 +74,14 @@ describe("repair", () => {
       [calls("", "a"), first, again, calls("", "a")],
       ["assistant a", "result a: R", "assistant a_2", missing("a_2")],
     ],
-  ])("%s [case 17]", (_, messages, expected, kinds) => {
+  ])("%s", { tags: ["case-17"] }, (_, messages, expected, kinds) => {
     const repaired = repair(messages);
     expect(shape(repaired.messages)).toEqual(expected);
     const found = repaired.repairs.map(({ kind, toolCallId }) => `${kind} ${toolCallId}`);
     if (kinds !== undefined) expect(found.toSorted()).toEqual(kinds);
   });
 
-  it("marks a result that it fills in as interrupted [case 17]", () => {
+  it("marks a result that it fills in as interrupted", { tags: ["case-17"] }, () => {
     const filled = { outcome: "interrupted", toolName: "bash" };
     expect(repair([calls("", "a")]).messages[1]).toMatchObject({ content: [filled] });
   });
@@ -122,7 +122,7 @@ describe("repair", () => {
     fc.tuple(id, text).map(([toolCallId, value]) => result(toolCallId, value)),
   );
 
-  it("makes every sequence well-formed, changes no input, and is idempotent [case 17]", () => {
+  it("makes every sequence well-formed, changes no input, and is idempotent", { tags: ["case-17"] }, () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 14 }), (messages) => {
         const before = JSON.stringify(messages);

@@ -23,7 +23,7 @@ async function after(rows: readonly StoredMessage[]): Promise<{ done: Compaction
   return { done, view: done.kind === "compacted" ? afterRound(marked, done, 1) : marked };
 }
 
-describe("a live turn larger than the window [case 10]", () => {
+describe("a live turn larger than the window", { tags: ["case-10"] }, () => {
   it("hides the largest results of the newest calls behind their handles, and no more than necessary", async () => {
     const newest: Message[] = [
       calls("", "a", "b", "c"),

@@ -26,7 +26,7 @@ const bounds: Record<keyof typeof samples, number> = {
 
 describe("estimateText", () => {
   for (const [kind, bound] of Object.entries(bounds)) {
-    it(`stays within ${bound * 100} % of a real tokenizer on ${kind} [case 18]`, () => {
+    it(`stays within ${bound * 100} % of a real tokenizer on ${kind}`, { tags: ["case-18"] }, () => {
       const text = samples[kind as keyof typeof samples];
       expect(Math.abs(estimateText(text) / encode(text).length - 1)).toBeLessThanOrEqual(bound);
     });
@@ -90,19 +90,19 @@ describe("estimatedNextInput", () => {
   const bill = { input: 5_000, output: 200 };
   const pureTokens = 5_400;
 
-  it("is last input + last output if nothing is new [case 18]", () => {
+  it("is last input + last output if nothing is new", { tags: ["case-18"] }, () => {
     expect(estimatedNextInput({ bill, newTokens: 0, pureTokens })).toEqual({
       tokens: 5_200,
       estimated: false,
     });
   });
 
-  it("adds later messages, and accumulates those of cancelled calls [case 18]", () => {
+  it("adds later messages, and accumulates those of cancelled calls", { tags: ["case-18"] }, () => {
     expect(estimatedNextInput({ bill, newTokens: 100, pureTokens }).tokens).toBe(5_300);
     expect(estimatedNextInput({ bill, newTokens: 250, pureTokens }).tokens).toBe(5_450);
   });
 
-  it("is the pure estimate, labelled as such, if there is no bill [case 18]", () => {
+  it("is the pure estimate, labelled as such, if there is no bill", { tags: ["case-18"] }, () => {
     expect(estimatedNextInput({ newTokens: 100, pureTokens })).toEqual({ tokens: 5_400, estimated: true });
   });
 
@@ -115,20 +115,24 @@ describe("estimatedNextInput", () => {
     ["a tenth of the request", { input: 300, output: 20 }],
     ["less than a quarter of the request", { input: 1_300, output: 20 }],
     ["ten times the request", { input: 54_000, output: 200 }],
-  ])("ignores a bill that is %s [case 18]", (_what, strange) => {
+  ])("ignores a bill that is %s", { tags: ["case-18"] }, (_what, strange) => {
     const next = { bill: strange, newTokens: 100, pureTokens, windowTokens: 128_000 };
     expect(estimatedNextInput(next)).toEqual({ tokens: 5_400, estimated: true });
   });
 
-  it("keeps a bill that is larger than the window, because it must start a compaction [case 31]", () => {
-    const next = {
-      bill: { input: 140_000, output: 10 },
-      newTokens: 0,
-      pureTokens: 120_000,
-      windowTokens: 128_000,
-    };
-    expect(estimatedNextInput(next)).toEqual({ tokens: 140_010, estimated: false });
-  });
+  it(
+    "keeps a bill that is larger than the window, because it must start a compaction",
+    { tags: ["case-31"] },
+    () => {
+      const next = {
+        bill: { input: 140_000, output: 10 },
+        newTokens: 0,
+        pureTokens: 120_000,
+        windowTokens: 128_000,
+      };
+      expect(estimatedNextInput(next)).toEqual({ tokens: 140_010, estimated: false });
+    },
+  );
 
   it("applies the calibration factor to estimates and never to the bill", () => {
     expect(estimatedNextInput({ bill, newTokens: 100, pureTokens, ratio: 1.2 }).tokens).toBe(5_320);
@@ -159,19 +163,23 @@ describe("learnRatio", () => {
     expect(learnRatio(before, 5_000, 400)).toEqual(before);
   });
 
-  it("learns nothing from a server that cuts requests silently, so that compaction still starts [S11]", () => {
-    const [window, kept] = [32_000, 4_096];
-    let tokenRatio = { ratio: 1, samples: 0 };
-    let due = false;
-    for (let counted = 1_000; counted < 1.5 * window && !due; counted += 500) {
-      const bill = { input: Math.min(counted, kept), output: 100 };
-      tokenRatio = learnRatio(tokenRatio, counted, bill.input);
-      const next = { bill, newTokens: 400, pureTokens: counted + 500, ratio: tokenRatio.ratio };
-      due = estimatedNextInput(next).tokens > 0.8 * window;
-    }
-    expect(tokenRatio.ratio).toBeGreaterThan(0.7);
-    expect(due).toBe(true);
-  });
+  it(
+    "learns nothing from a server that cuts requests silently, so that compaction still starts",
+    { tags: ["S11"] },
+    () => {
+      const [window, kept] = [32_000, 4_096];
+      let tokenRatio = { ratio: 1, samples: 0 };
+      let due = false;
+      for (let counted = 1_000; counted < 1.5 * window && !due; counted += 500) {
+        const bill = { input: Math.min(counted, kept), output: 100 };
+        tokenRatio = learnRatio(tokenRatio, counted, bill.input);
+        const next = { bill, newTokens: 400, pureTokens: counted + 500, ratio: tokenRatio.ratio };
+        due = estimatedNextInput(next).tokens > 0.8 * window;
+      }
+      expect(tokenRatio.ratio).toBeGreaterThan(0.7);
+      expect(due).toBe(true);
+    },
+  );
 
   it("always stays within 0.5 and 2", () => {
     fc.assert(

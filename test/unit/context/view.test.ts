@@ -29,21 +29,25 @@ describe("buildView", () => {
     expect(view.repairs).toEqual([]);
   });
 
-  it("shows a pruned result as a placeholder with its handle, and does not change the row [case 15]", () => {
-    const rows = rowsOf([
-      user("task"),
-      calls("", "a", "b"),
-      result("a", long),
-      [result("b", long), { prunedStep: 3 }],
-    ]);
-    const view = buildView(rows);
-    expect(view.messages[2]).toEqual(result("a", long));
-    expect(view.messages[3]).toEqual(result("b", `${PRUNED_TEXT} read_output handle="s1c1"`));
-    expect(view.sizes[3]).toBe(estimateMessage(view.messages[3]!));
-    expect(rows[3]).toMatchObject({ content: [{ text: long }] });
-  });
+  it(
+    "shows a pruned result as a placeholder with its handle, and does not change the row",
+    { tags: ["case-15"] },
+    () => {
+      const rows = rowsOf([
+        user("task"),
+        calls("", "a", "b"),
+        result("a", long),
+        [result("b", long), { prunedStep: 3 }],
+      ]);
+      const view = buildView(rows);
+      expect(view.messages[2]).toEqual(result("a", long));
+      expect(view.messages[3]).toEqual(result("b", `${PRUNED_TEXT} read_output handle="s1c1"`));
+      expect(view.sizes[3]).toBe(estimateMessage(view.messages[3]!));
+      expect(rows[3]).toMatchObject({ content: [{ text: long }] });
+    },
+  );
 
-  it("is well-formed if a result is missing, and marks repairs [case 17]", () => {
+  it("is well-formed if a result is missing, and marks repairs", { tags: ["case-17"] }, () => {
     const view = buildView(rowsOf([user("task"), calls("", "a", "b"), result("b")]));
     expect(view.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "tool"]);
     expect(view.sizes).toHaveLength(4);
@@ -73,14 +77,14 @@ describe("viewSize", () => {
   const usage = { input: 5_000, output: 200 };
   const options = { prefixTokens: 3_000, ratio: 1, windowTokens: 128_000, pruneProtectTokens: 40_000 };
 
-  it("starts from the newest bill and adds later rows [case 18]", () => {
+  it("starts from the newest bill and adds later rows", { tags: ["case-18"] }, () => {
     const rows = rowsOf([user(long), [calls("", "a"), { usage }], [result("a", long), { tokens: 400 }]]);
     expect(viewSize({ rows, ...options })).toMatchObject({
       next: { tokens: 5_600, estimated: false },
     });
   });
 
-  it("is a labelled pure estimate before the first bill [case 18]", () => {
+  it("is a labelled pure estimate before the first bill", { tags: ["case-18"] }, () => {
     const rows = rowsOf([user(long)]);
     const pureTokens = 3_000 + rows[0]!.tokens;
     expect(viewSize({ rows, ...options })).toEqual({
@@ -93,7 +97,7 @@ describe("viewSize", () => {
     });
   });
 
-  it("never uses a bill from before a compaction [case 18]", () => {
+  it("never uses a bill from before a compaction", { tags: ["case-18"] }, () => {
     const summary = says("Session Summary");
     const rows = rowsOf([
       user("task"),

@@ -78,23 +78,27 @@ describe("a session's tools", () => {
     ]);
   });
 
-  it("are behind a search if they take more than a tenth of the window, and are found in order [M6]", () => {
-    const many = Array.from({ length: 80 }, (_, place) => entry(`tool_${place}`, "words ".repeat(250)));
-    const servers = { big: { url }, small: { url } };
-    const both = [catalogue("big", many), catalogue("small", tools)];
-    expect(added(withMcpTools(toolRegistry, session(servers, both)))).toEqual([
-      "small__get_one",
-      "small__drop",
-      "search_tools",
-    ]);
-    const found = [catalogue("big", many, ["big__tool_7", "big__tool_3"]), catalogue("small", tools)];
-    const registry = withMcpTools(toolRegistry, session(servers, found));
-    expect(added(registry).slice(3)).toEqual(["big__tool_7", "big__tool_3"]);
-    // A tool that the model knows from before can be called.
-    expect(registry.get("big__tool_9")).toMatchObject({ isHidden: true });
-    const always = session({ ...servers, big: { url, expose: "always" } }, both);
-    expect(added(withMcpTools(toolRegistry, always))).toHaveLength(82);
-  });
+  it(
+    "are behind a search if they take more than a tenth of the window, and are found in order",
+    { tags: ["M6"] },
+    () => {
+      const many = Array.from({ length: 80 }, (_, place) => entry(`tool_${place}`, "words ".repeat(250)));
+      const servers = { big: { url }, small: { url } };
+      const both = [catalogue("big", many), catalogue("small", tools)];
+      expect(added(withMcpTools(toolRegistry, session(servers, both)))).toEqual([
+        "small__get_one",
+        "small__drop",
+        "search_tools",
+      ]);
+      const found = [catalogue("big", many, ["big__tool_7", "big__tool_3"]), catalogue("small", tools)];
+      const registry = withMcpTools(toolRegistry, session(servers, found));
+      expect(added(registry).slice(3)).toEqual(["big__tool_7", "big__tool_3"]);
+      // A tool that the model knows from before can be called.
+      expect(registry.get("big__tool_9")).toMatchObject({ isHidden: true });
+      const always = session({ ...servers, big: { url, expose: "always" } }, both);
+      expect(added(withMcpTools(toolRegistry, always))).toHaveLength(82);
+    },
+  );
 });
 
 it("a search matches names before descriptions", () => {

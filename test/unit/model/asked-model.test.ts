@@ -48,7 +48,7 @@ describe("the fallback in force", () => {
   });
 });
 
-describe("how long a provider caches a request's prefix [S19]", () => {
+describe("how long a provider caches a request's prefix", { tags: ["S19"] }, () => {
   it.each([
     ["openai/gpt-4o", 600],
     ["openai/gpt-6.1-sol", 1_800],

@@ -18,7 +18,7 @@ const usage = (input: number, cached = 0, output = 0, cacheWrite = 0) => ({
 });
 const cents = (usd: number | null) => (usd === null ? null : Math.round(usd * 10_000) / 10_000);
 
-describe("the cost of a call [S17] [R17]", () => {
+describe("the cost of a call", { tags: ["S17", "R17"] }, () => {
   it.each([
     ["input, cache and output at their own prices", usage(100_000, 60_000, 1_000), 0.16 + 0.024 + 0.02],
     ["the whole request at the higher price above the threshold", usage(400_000), 3.2],

@@ -9,7 +9,7 @@ import { type Environment, fullModelName, missingVariables } from "../../../acti
 const resolveModel = (name: string, models: Record<string, ModelConfig>, environment?: Environment) =>
   resolve(name, { models, providers: {} }, environment);
 
-describe("resolving a model [U21]", () => {
+describe("resolving a model", { tags: ["U21"] }, () => {
   it("treats a bare name as OpenAI's", () => {
     expect(fullModelName("gpt-4o")).toBe("openai/gpt-4o");
     const resolved = resolveModel("gpt-4o", {});

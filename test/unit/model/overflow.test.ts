@@ -6,7 +6,7 @@ import {
   rateLimitPatterns,
 } from "../../../activities/model/overflow.ts";
 
-describe("overflow texts [R40] [case 12]", () => {
+describe("overflow texts", { tags: ["R40", "case-12"] }, () => {
   it.each(overflowPatterns)("reads as an overflow: $example", ({ pattern, example }) => {
     expect(pattern.test(example)).toBe(true);
     expect(isOverflowText(example)).toBe(true);

@@ -47,26 +47,30 @@ async function startSilentServer() {
   };
 }
 
-it("waits an hour for headers and for the first bytes, where undici's own limits would have ended it [S6]", async () => {
-  const server = await startSilentServer();
-  const usual = new Agent();
-  onTestFinished(() => usual.destroy());
-  const other = request(server.url, { dispatcher: usual }).catch((error: { code?: string }) => error.code);
-  await server.next();
+it(
+  "waits an hour for headers and for the first bytes, where undici's own limits would have ended it",
+  { tags: ["S6"] },
+  async () => {
+    const server = await startSilentServer();
+    const usual = new Agent();
+    onTestFinished(() => usual.destroy());
+    const other = request(server.url, { dispatcher: usual }).catch((error: { code?: string }) => error.code);
+    await server.next();
 
-  const provider = { name: "acme", baseUrl: `${server.url}/v1` };
-  const model = createAiSdkModel({ environment: {}, mask: (text) => text });
-  const deadlines = { connectMs: LONG_MS, firstTokenMs: LONG_MS, silenceMs: LONG_MS, answerMs: LONG_MS };
-  const asked = model.ask(
-    modelRequest({ api: "chat", model: "acme/m", modelName: "m", provider, deadlines }),
-    () => undefined,
-    new AbortController().signal,
-  );
-  const response = await server.next();
-  pass(LONG_MS);
-  expect(await other).toBe("UND_ERR_HEADERS_TIMEOUT");
-  response.writeHead(200, { "content-type": "text/event-stream" }).write(": reading the prompt\n\n");
-  pass(LONG_MS);
-  response.end(`${answer.join("")}data: [DONE]\n\n`);
-  expect((await asked).content).toMatchObject([{ type: "text", text: "Read." }]);
-});
+    const provider = { name: "acme", baseUrl: `${server.url}/v1` };
+    const model = createAiSdkModel({ environment: {}, mask: (text) => text });
+    const deadlines = { connectMs: LONG_MS, firstTokenMs: LONG_MS, silenceMs: LONG_MS, answerMs: LONG_MS };
+    const asked = model.ask(
+      modelRequest({ api: "chat", model: "acme/m", modelName: "m", provider, deadlines }),
+      () => undefined,
+      new AbortController().signal,
+    );
+    const response = await server.next();
+    pass(LONG_MS);
+    expect(await other).toBe("UND_ERR_HEADERS_TIMEOUT");
+    response.writeHead(200, { "content-type": "text/event-stream" }).write(": reading the prompt\n\n");
+    pass(LONG_MS);
+    response.end(`${answer.join("")}data: [DONE]\n\n`);
+    expect((await asked).content).toMatchObject([{ type: "text", text: "Read." }]);
+  },
+);

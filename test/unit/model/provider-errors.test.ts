@@ -22,7 +22,7 @@ const error = (message: string, more: object = {}) => ({ error: { message, ...mo
 /** An event of Anthropic's. */
 const inStream = (type: string, message: string) => ({ type: "error", ...error(message, { type }) });
 
-describe("errors as services really send them [S15]", () => {
+describe("errors as services really send them", { tags: ["S15"] }, () => {
   it("treats Google's free tier as a rate limit with the stated wait", () => {
     const body = {
       error: {
@@ -93,7 +93,8 @@ describe("errors as services really send them [S15]", () => {
   });
 
   it.each([404, 405, 501])(
-    "says at %i on /responses that the server may speak chat completions only [S22]",
+    "says at %i on /responses that the server may speak chat completions only",
+    { tags: ["S22"] },
     (status) => {
       const words = expect.stringContaining("api: chat") as string;
       const found = toModelError(withBody(status, { detail: "Not Found" }), context);
@@ -116,7 +117,7 @@ describe("errors as services really send them [S15]", () => {
     expect(toModelError(sent, context).class).toBe(kind);
   });
 
-  it("reads the underlying provider's error from a router [S12]", () => {
+  it("reads the underlying provider's error from a router", { tags: ["S12"] }, () => {
     const raw = JSON.stringify(error("prompt is too long: 213462 tokens > 200000 maximum"));
     const body = error("Provider returned error", { code: 400, metadata: { raw, provider_name: "x" } });
     expect(toModelError(withBody(400, body), chat)).toMatchObject({

@@ -3,7 +3,7 @@ import { MAX_LIMIT_MS, MAX_RETRY_AFTER_MS, retryAfterMs } from "../../../activit
 
 const now = Date.parse("2026-11-21T12:00:00Z");
 
-describe("retry-after [R30]", () => {
+describe("retry-after", { tags: ["R30"] }, () => {
   it.each([
     [{ "retry-after": "7" }, 7_000],
     [{ "retry-after": "0.5" }, 500],
@@ -37,7 +37,7 @@ describe("retry-after [R30]", () => {
   );
 });
 
-describe("rate limit waits without the header [S16]", () => {
+describe("rate limit waits without the header", { tags: ["S16"] }, () => {
   it.each([
     ["Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000. Please try again in 4s.", 4_000],
     ["Please try again in 1m2.5s. Visit the documentation.", 62_500],

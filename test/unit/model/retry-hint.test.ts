@@ -9,7 +9,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-describe("the words in which providers say when a limit ends [S16]", () => {
+describe("the words in which providers say when a limit ends", { tags: ["S16"] }, () => {
   it.each([
     // Lengths of time.
     ["Please try again in 1m2.5s. Visit the documentation.", 62.5 * SECOND],

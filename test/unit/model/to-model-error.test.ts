@@ -22,7 +22,7 @@ it.each([401, 402, 404, 503])("%i: the provider's sentence ends once before ours
   expect(message).toMatch(/: It does not exist\. [A-Z]/);
 });
 
-describe("provider errors by class [case 12] [A19] [R31]", () => {
+describe("provider errors by class", { tags: ["case-12", "A19", "R31"] }, () => {
   it.each([
     [400, "Invalid value", "rejected"],
     [401, "Incorrect API key", "credentials"],
@@ -117,7 +117,7 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
     expect(error.retryAfterMs).toBe(7_000);
   });
 
-  it("suggests that a server may support chat completions only [X11]", () => {
+  it("suggests that a server may support chat completions only", { tags: ["X11"] }, () => {
     expect(toModelError(apiError(404, "Not Found"), context).message).toContain("api: chat");
     expect(toModelError(apiError(404, "Not Found"), { ...context, api: "chat" }).message).not.toContain(
       "api: chat",

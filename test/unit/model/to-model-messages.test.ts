@@ -126,7 +126,7 @@ describe("messages for the AI SDK", () => {
     expect(toModelMessages([assistant(encrypted("rs_1"))], responses)).toEqual([]);
   });
 
-  it("contain only names and arguments that every provider accepts [R35] [R36]", () => {
+  it("contain only names and arguments that every provider accepts", { tags: ["R35", "R36"] }, () => {
     const bad: AssistantPart = {
       type: "tool-call",
       toolCallId: "a",

@@ -18,7 +18,7 @@ const reported = ({ input, output, cacheRead, cacheWrite, reasoning }: Figures) 
   totalTokens: undefined,
 });
 
-describe("usage [R43]", () => {
+describe("usage", { tags: ["R43"] }, () => {
   it("keeps a plausible bill, cached within input and reasoning within output", () => {
     const figures = { input: 2_000, output: 50, cacheRead: 1_024, reasoning: 10 };
     const usage = { input: 2_000, output: 50, cached: 1_024, reasoning: 10 };
@@ -66,7 +66,7 @@ const chat = (raw: Record<string, unknown>) => ({
   raw: raw as Record<string, number>,
 });
 
-describe("forms of usage [S18] [R9]", () => {
+describe("forms of usage", { tags: ["S18", "R9"] }, () => {
   const prompt = { prompt_tokens: 900, completion_tokens: 7 };
   const hits = { prompt_cache_hit_tokens: 640, prompt_cache_miss_tokens: 260 };
   const anthropic = { cache_read_input_tokens: 50, cache_creation_input_tokens: 300 };

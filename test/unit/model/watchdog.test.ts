@@ -29,7 +29,7 @@ function watch(thinkingMs?: number) {
   return { barks, watchdog, hidden, barksAfter };
 }
 
-describe("the watchdog [R32] [R33] [R34]", () => {
+describe("the watchdog", { tags: ["R32", "R33", "R34"] }, () => {
   it("waits for headers as long as connectMs", () => {
     const { barks, barksAfter } = watch();
     expect(barksAfter(100)).toContain("0.1 s (limits.connectTimeout)");

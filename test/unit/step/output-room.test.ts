@@ -6,7 +6,7 @@ import { afterUsedUp, answerRoom } from "../../../activities/step/failed-request
 const budget = budgetFor(32_000, { triggerRatio: 0.8 });
 const limits = { maxOutput: 2_000, moreOutput: 8_000 };
 
-describe("an answer whose limit thinking used up [S13]", () => {
+describe("an answer whose limit thinking used up", { tags: ["S13"] }, () => {
   it.each([
     ["is asked again with the model's own limit", limits, 5_000, false, "again"],
     ["ends if that was not enough either", limits, 5_000, true, "end"],

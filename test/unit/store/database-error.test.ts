@@ -23,7 +23,7 @@ describe("an error of the database", () => {
     new Error("Connection terminated unexpectedly"),
     new Error("timeout exceeded when trying to connect"),
     new Error("Client has encountered a connection error and is not queryable"),
-  ])("may pass: %s [R16] [R17] [R24]", (error) => {
+  ])("may pass: %s", { tags: ["R16", "R17", "R24"] }, (error) => {
     expect(databaseErrorOf(error)).toMatchObject({ final: false });
     expect(databaseErrorOf(error)?.message).toContain(error.message);
   });
@@ -38,7 +38,7 @@ describe("an error of the database", () => {
     expect(databaseErrorOf(fromServer("22P02", "invalid input syntax"))?.unknownToSchema).toBe(false);
   });
 
-  it("is reported without its query and its parameters [invariant 12]", () => {
+  it("is reported without its query and its parameters", { tags: ["invariant-12"] }, () => {
     const error = new DrizzleQueryError("insert … $1", ["the transcript"], fromServer("53100", "disk full"));
     expect(databaseErrorOf(error)).toEqual({
       message: "disk full (53100)",

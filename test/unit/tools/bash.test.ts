@@ -62,7 +62,7 @@ describe("bash", () => {
     expect(sandbox.started[0]?.timeoutMs).toBe(1_500);
   });
 
-  it("ends the command when it is interrupted and keeps its output [case 23]", async () => {
+  it("ends the command when it is interrupted and keeps its output", { tags: ["case-23"] }, async () => {
     const signal = abortOnceStarted(new Error("interrupt"));
     const result = await run({ command: "echo begun; exec sleep 60" }, { signal, callKey: "s1c0" });
     expect(result.outcome).toBe("interrupted");
@@ -97,17 +97,21 @@ describe("bash", () => {
     expect(sandbox.started).toEqual([]);
   });
 
-  it("runs a command that was claimed and never begun: its own sandbox has no record of it [A4]", async () => {
-    const input = { command: "echo now" };
-    const { container } = sandbox.identity;
-    expect(await run(input, { resumed: true, claimedIn: container, callKey: "s1c0" })).toMatchObject({
-      outcome: "completed",
-      text: "now",
-    });
-    const elsewhere = { resumed: true, claimedIn: "another sandbox", callKey: "s1c1" };
-    expect(await run(input, elsewhere)).toMatchObject({ outcome: "unknown" });
-    expect(sandbox.started.map(({ id }) => id)).toEqual(["s1c0"]);
-  });
+  it(
+    "runs a command that was claimed and never begun: its own sandbox has no record of it",
+    { tags: ["A4"] },
+    async () => {
+      const input = { command: "echo now" };
+      const { container } = sandbox.identity;
+      expect(await run(input, { resumed: true, claimedIn: container, callKey: "s1c0" })).toMatchObject({
+        outcome: "completed",
+        text: "now",
+      });
+      const elsewhere = { resumed: true, claimedIn: "another sandbox", callKey: "s1c1" };
+      expect(await run(input, elsewhere)).toMatchObject({ outcome: "unknown" });
+      expect(sandbox.started.map(({ id }) => id)).toEqual(["s1c0"]);
+    },
+  );
 
   it("returns the result of an earlier attempt that ended meanwhile", async () => {
     await run({ command: "echo once; exit 3" }, { callKey: "s1c0" });
@@ -118,22 +122,26 @@ describe("bash", () => {
     expect(sandbox.started).toHaveLength(1);
   });
 
-  it("shows head and tail of a long output and stores the whole in pieces [case 16] [R26]", async () => {
-    const result = await run({
-      command: "echo HEAD; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo TAIL; exit 1",
-    });
-    expect(result.text.length).toBeLessThanOrEqual(30_000);
-    expect(result.text.startsWith("HEAD\n")).toBe(true);
-    expect(result.text.endsWith("TAIL\n[exit code 1]")).toBe(true);
-    expect(result.text).toContain("[Output truncated - exceeded maximum length]");
-    expect(result.text).toContain("of 5,000,011 characters");
-    let length = 0;
-    for await (const piece of result.whole?.pieces() ?? []) {
-      expect(piece.length).toBeLessThanOrEqual(262_144);
-      length += piece.length;
-    }
-    expect(length).toBe(5_000_011);
-  });
+  it(
+    "shows head and tail of a long output and stores the whole in pieces",
+    { tags: ["case-16", "R26"] },
+    async () => {
+      const result = await run({
+        command: "echo HEAD; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo TAIL; exit 1",
+      });
+      expect(result.text.length).toBeLessThanOrEqual(30_000);
+      expect(result.text.startsWith("HEAD\n")).toBe(true);
+      expect(result.text.endsWith("TAIL\n[exit code 1]")).toBe(true);
+      expect(result.text).toContain("[Output truncated - exceeded maximum length]");
+      expect(result.text).toContain("of 5,000,011 characters");
+      let length = 0;
+      for await (const piece of result.whole?.pieces() ?? []) {
+        expect(piece.length).toBeLessThanOrEqual(262_144);
+        length += piece.length;
+      }
+      expect(length).toBe(5_000_011);
+    },
+  );
 
   it("shows no seam where head and tail meet, unless cleaning leaves room for it", async () => {
     const plain = await run({ command: "yes plain | head -c 3000000" });
@@ -159,7 +167,7 @@ describe("bash", () => {
     expect(whole).toBe("😀é".repeat(200_000));
   });
 
-  it("starts background work at once, polls it by offset and ends it [case 25]", async () => {
+  it("starts background work at once, polls it by offset and ends it", { tags: ["case-25"] }, async () => {
     const input = { command: "for i in 1 2 3; do echo é$i; done; exec sleep 60", background: true };
     const started = await run(input, { callKey: "s9c1" });
     expect(started.text).toContain('bash_output id="s9c1"');

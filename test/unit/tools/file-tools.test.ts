@@ -30,11 +30,15 @@ describe("read_file", () => {
     expect(await shown("read_file", { path: "a.txt", limit: 2 })).toContain("offset=3");
   });
 
-  it("cuts a line of more than 2,000 characters on a code point and states its length [R28]", async () => {
-    await put("a.txt", `${"x".repeat(1_999)}😀${"y".repeat(60_000)}\nnext\n`);
-    const { text } = await callTool(sandbox, "read_file", { path: "a.txt" });
-    expect(text).toMatch(/^1\tx{1999}… \[line cut: 62,001 characters\]\n2\tnext$/);
-  });
+  it(
+    "cuts a line of more than 2,000 characters on a code point and states its length",
+    { tags: ["R28"] },
+    async () => {
+      await put("a.txt", `${"x".repeat(1_999)}😀${"y".repeat(60_000)}\nnext\n`);
+      const { text } = await callTool(sandbox, "read_file", { path: "a.txt" });
+      expect(text).toMatch(/^1\tx{1999}… \[line cut: 62,001 characters\]\n2\tnext$/);
+    },
+  );
 
   it("stops at whole lines below the character limit, so that paging misses nothing", async () => {
     await put("a.txt", `${"z".repeat(1_500)}\n`.repeat(300));
@@ -60,7 +64,7 @@ describe("read_file", () => {
     expect(await shown("read_file", { path: "b.txt", offset: 200_001 })).toContain("line 200001 continues");
   });
 
-  it("stops reading an endless line [R28]", async () => {
+  it("stops reading an endless line", { tags: ["R28"] }, async () => {
     await put("a.txt", "x".repeat(12_000_000));
     expect(await shown("read_file", { path: "a.txt" })).toContain("line 1 continues");
   });

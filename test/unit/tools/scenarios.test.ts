@@ -7,6 +7,8 @@ import { callTool, putFile, useFakeSandbox } from "../../support/tool-context.ts
 
 interface Scenario {
   readonly name: string;
+  /** Labels of docs/requirements.md. */
+  readonly tags?: string[];
   readonly files?: Readonly<Record<string, string | null>>;
   readonly call: unknown;
   readonly resumed?: boolean;
@@ -32,17 +34,18 @@ async function filesIn(root: string): Promise<Record<string, string>> {
 describe.each(["edit_file", "apply_patch"])("%s", (tool) => {
   const scenarios = parse(readFileSync(path.join(folder, `${tool}.yaml`), "utf8")) as Scenario[];
 
-  it.each(scenarios)("$name", async (scenario) => {
-    for (const [name, content] of Object.entries(scenario.files ?? {})) {
-      if (content === null) await mkdir(path.join(sandbox.root, name), { recursive: true });
-      else await putFile(sandbox, name, content);
-    }
-    const before = await filesIn(sandbox.root);
+  for (const scenario of scenarios)
+    it(scenario.name, { tags: scenario.tags ?? [] }, async () => {
+      for (const [name, content] of Object.entries(scenario.files ?? {})) {
+        if (content === null) await mkdir(path.join(sandbox.root, name), { recursive: true });
+        else await putFile(sandbox, name, content);
+      }
+      const before = await filesIn(sandbox.root);
 
-    const result = await callTool(sandbox, tool, scenario.call, { resumed: scenario.resumed === true });
+      const result = await callTool(sandbox, tool, scenario.call, { resumed: scenario.resumed === true });
 
-    expect(result, result.text).toMatchObject({ outcome: scenario.outcome ?? "completed" });
-    for (const words of scenario.says ?? []) expect(result.text).toContain(words);
-    expect(await filesIn(sandbox.root)).toEqual(scenario.expected ?? before);
-  });
+      expect(result, result.text).toMatchObject({ outcome: scenario.outcome ?? "completed" });
+      for (const words of scenario.says ?? []) expect(result.text).toContain(words);
+      expect(await filesIn(sandbox.root)).toEqual(scenario.expected ?? before);
+    });
 });

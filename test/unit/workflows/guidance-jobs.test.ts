@@ -21,23 +21,27 @@ function routed(jobs: readonly object[]): unknown[] {
 }
 
 describe("the jobs of a workflow task", () => {
-  it("are taken in order: messages one by one, all others in lists between them [invariant 6]", () => {
-    const jobs = [
-      signal("guidance", { id: "a", text: "one" }),
-      signal("guidance", "two"),
-      signal("interrupt", "stop"),
-      other("resolveActivity"),
-      signal("guidance", { text: "three" }),
-      other("doUpdate"),
-    ];
-    expect(routed(jobs)).toEqual([
-      { id: "a", text: "one" },
-      "two",
-      ["signalWorkflow", "resolveActivity"],
-      { text: "three" },
-      ["doUpdate"],
-    ]);
-  });
+  it(
+    "are taken in order: messages one by one, all others in lists between them",
+    { tags: ["invariant-6"] },
+    () => {
+      const jobs = [
+        signal("guidance", { id: "a", text: "one" }),
+        signal("guidance", "two"),
+        signal("interrupt", "stop"),
+        other("resolveActivity"),
+        signal("guidance", { text: "three" }),
+        other("doUpdate"),
+      ];
+      expect(routed(jobs)).toEqual([
+        { id: "a", text: "one" },
+        "two",
+        ["signalWorkflow", "resolveActivity"],
+        { text: "three" },
+        ["doUpdate"],
+      ]);
+    },
+  );
 
   it("are left to the SDK if there is no message", () => {
     expect(routed([other("cancelWorkflow")])).toEqual([["cancelWorkflow"]]);
@@ -83,7 +87,7 @@ describe("messages before the run's start", () => {
     expect(begunWith(99)).toEqual({ own: [], left: 99 });
   });
 
-  it("are all taken, in order, as soon as it has begun if they are a flood [R44]", () => {
+  it("are all taken, in order, as soon as it has begun if they are a flood", { tags: ["R44"] }, () => {
     expect(begunWith(10_000)).toEqual({
       own: Array.from({ length: 10_000 }, (_, place) => place),
       left: 0,

@@ -78,16 +78,20 @@ describe("old results", () => {
 });
 
 describe("a compaction", () => {
-  it("is due when the full request, system and tools included, reaches the trigger, and not one token below [case 2]", () => {
-    // Messages take 60 % of the usable tokens; system and tools decide.
-    const messages = Math.floor(budget.triggerTokens * (0.6 / 0.9));
-    const prefix = budget.triggerTokens - messages;
-    const full = (prefixTokens: number) =>
-      estimatedNextInput({ newTokens: 0, pureTokens: prefixTokens + messages }).tokens;
-    expect(compactionDue(using(full(prefix)), policy)).toEqual({ trigger: "threshold" });
-    expect(compactionDue(using(full(prefix - 1)), policy)).toBeUndefined();
-    expect(compactionDue(using(messages), policy)).toBeUndefined();
-  });
+  it(
+    "is due when the full request, system and tools included, reaches the trigger, and not one token below",
+    { tags: ["case-2"] },
+    () => {
+      // Messages take 60 % of the usable tokens; system and tools decide.
+      const messages = Math.floor(budget.triggerTokens * (0.6 / 0.9));
+      const prefix = budget.triggerTokens - messages;
+      const full = (prefixTokens: number) =>
+        estimatedNextInput({ newTokens: 0, pureTokens: prefixTokens + messages }).tokens;
+      expect(compactionDue(using(full(prefix)), policy)).toEqual({ trigger: "threshold" });
+      expect(compactionDue(using(full(prefix - 1)), policy)).toBeUndefined();
+      expect(compactionDue(using(messages), policy)).toBeUndefined();
+    },
+  );
 
   // Reserves of 11,000 tokens, trigger at 80 % of the rest. A model's input limit is configured as its window.
   it.each([
@@ -98,7 +102,8 @@ describe("a compaction", () => {
     [272_000, 128_000, 200_000, false],
     [200_000, 32_000, 198_000, true],
   ])(
-    "in a window of %i tokens with %i of output, %i used: due is %s [case 1]",
+    "in a window of %i tokens with %i of output, %i used: due is %s",
+    { tags: ["case-1"] },
     (window, output, used, due) => {
       const figures = budgetFor(window, { triggerRatio: 0.8, maxOutputTokens: output });
       expect(compactionDue(using(used), { budget: figures } as RunPolicy) !== undefined).toBe(due);
@@ -128,7 +133,7 @@ describe("a compaction", () => {
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
-  it("never follows another without a step between, however full the window [case 10]", () => {
+  it("never follows another without a step between, however full the window", { tags: ["case-10"] }, () => {
     const state = using(budget.triggerTokens * 2);
     applyCompaction(state, { kind: "failed", reason: "inflated", context: state.context });
     expect(compactionDue(state, policy)).toBeUndefined();
@@ -136,7 +141,7 @@ describe("a compaction", () => {
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
-  it("sends no model request after three failures, until one succeeds [case 7]", () => {
+  it("sends no model request after three failures, until one succeeds", { tags: ["case-7"] }, () => {
     const state = using(budget.triggerTokens);
     const failure: CompactionFacts = { kind: "failed", reason: "inflated", context: state.context };
     for (let time = 0; time < 3; time++) {
@@ -178,7 +183,7 @@ describe("a compaction", () => {
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
-  it("requested twice before a boundary is one, with the newest focus [case 29]", () => {
+  it("requested twice before a boundary is one, with the newest focus", { tags: ["case-29"] }, () => {
     const state = using(0);
     state.compaction.request = { focus: "the ports" };
     state.compaction.request = { focus: "the dates" };
@@ -187,23 +192,31 @@ describe("a compaction", () => {
     expect(compactionDue(state, policy)).toBeUndefined();
   });
 
-  it("after one overflow is ordinary, after two a stronger one, after three none [case 11]", () => {
-    expect([1, 2, 3].map((overflows) => afterOverflow(overflows, policy))).toEqual([
-      { trigger: "overflow" },
-      { trigger: "overflow", deterministic: true },
-      undefined,
-    ]);
-  });
+  it(
+    "after one overflow is ordinary, after two a stronger one, after three none",
+    { tags: ["case-11"] },
+    () => {
+      expect([1, 2, 3].map((overflows) => afterOverflow(overflows, policy))).toEqual([
+        { trigger: "overflow" },
+        { trigger: "overflow", deterministic: true },
+        undefined,
+      ]);
+    },
+  );
 });
 
-it("compaction switched off allows only a person's request to start one [case 1] [case 13]", () => {
-  const off = { ...policy, autoCompaction: false };
-  const state = using(budget.triggerTokens * 2);
-  expect(compactionDue(state, off)).toBeUndefined();
-  expect(afterOverflow(1, off)).toBeUndefined();
-  state.compaction.request = {};
-  expect(compactionDue(state, off)).toEqual({ trigger: "manual" });
-});
+it(
+  "compaction switched off allows only a person's request to start one",
+  { tags: ["case-1", "case-13"] },
+  () => {
+    const off = { ...policy, autoCompaction: false };
+    const state = using(budget.triggerTokens * 2);
+    expect(compactionDue(state, off)).toBeUndefined();
+    expect(afterOverflow(1, off)).toBeUndefined();
+    state.compaction.request = {};
+    expect(compactionDue(state, off)).toEqual({ trigger: "manual" });
+  },
+);
 
 describe("an answer", () => {
   it.each([
@@ -216,11 +229,11 @@ describe("an answer", () => {
     ["error", 0, "unfinished"],
     ["length", 0, "again"],
     ["content-filter", 0, "failed"],
-  ])("that ends with %s and %i calls means: %s [case 32]", (finish, calls, kind) => {
+  ])("that ends with %s and %i calls means: %s", { tags: ["case-32"] }, (finish, calls, kind) => {
     expect(afterAnswer(createState({}), answer(finish, calls), {}).kind).toBe(kind);
   });
 
-  it("is not the last while a message waits [case 22] [case 32]", () => {
+  it("is not the last while a message waits", { tags: ["case-22", "case-32"] }, () => {
     const state = createState({});
     state.inbox.queue.push({ id: "a", parts: [{ type: "text", text: "one more" }], queuedAt: "" });
     expect(afterAnswer(state, answer("stop"), {}).kind).toBe("again");

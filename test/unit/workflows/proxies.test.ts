@@ -9,7 +9,8 @@ const options = { openSession: OPEN_SESSION_OPTIONS, ...activityOptions(policy, 
 
 describe("each activity", () => {
   it.each(Object.entries(options))(
-    "%s has its cancellation type, heartbeat, timeout and bounded attempts said [A25]",
+    "%s has its cancellation type, heartbeat, timeout and bounded attempts said",
+    { tags: ["A25"] },
     (name, given) => {
       expect(given.cancellationType).toBe("WAIT_CANCELLATION_COMPLETED");
       expect(given.heartbeatTimeout).toBe(30_000);
@@ -23,7 +24,7 @@ describe("each activity", () => {
     },
   );
 
-  it("of the contract has options, and is sent to the queue of its role [A25]", () => {
+  it("of the contract has options, and is sent to the queue of its role", { tags: ["A25"] }, () => {
     const contract = readFileSync(
       new URL("../../../activities/contract/activities.ts", import.meta.url),
       "utf8",
@@ -72,14 +73,14 @@ describe("each activity", () => {
   });
 });
 
-it("no other file of the workflow makes a proxy of activities [A25]", () => {
+it("no other file of the workflow makes a proxy of activities", { tags: ["A25"] }, () => {
   const makers = sources(/^workflows\//).filter(({ text }) =>
     /proxy(Local)?Activities|scheduleActivity/.test(text),
   );
   expect(makers.map(({ path }) => path)).toEqual(["workflows/proxies.ts"]);
 });
 
-it("a summary has at most 300 bytes, and no split character [A25]", () => {
+it("a summary has at most 300 bytes, and no split character", { tags: ["A25"] }, () => {
   expect(boundedSummary("step 1 · bash: ls")).toBe("step 1 · bash: ls");
   for (const char of ["a", "ü", "字", "🚀"]) {
     const cut = boundedSummary(`step 1 · bash: ${char.repeat(400)}`);

@@ -42,11 +42,11 @@ describe("stuckVerdict", () => {
     ["four calls round and round", times(3, "a", "b", "c", "d"), "warn"],
     ["three calls in changing order", "abcbacabccba".split(""), "warn"],
     ["five files read three times", times(3, "a", "b", "c", "d", "e"), undefined],
-  ])("judges %s [case 28]", (_what, calls, verdict) => {
+  ])("judges %s", { tags: ["case-28"] }, (_what, calls, verdict) => {
     expect(stuckVerdict(calls, false)).toBe(verdict);
   });
 
-  it("stops if the warning did not help [case 28]", () => {
+  it("stops if the warning did not help", { tags: ["case-28"] }, () => {
     expect(stuckVerdict(["a", "a", "a", "a"], true)).toBe("stop");
   });
 
