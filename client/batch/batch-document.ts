@@ -10,7 +10,7 @@ import {
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { exitCodes, notPossible, type ExitCode, ClientError } from "../console/errors.ts";
-import { table, harmlessLine } from "../console/format.ts";
+import { table, harmlessLine, shellWord } from "../console/format.ts";
 import { dollars } from "../../activities/text/format.ts";
 import type { Style, Output } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
@@ -233,7 +233,7 @@ function itemLine({ id, status, failure, session, task }: BatchItemDocument, { s
   const about = harmlessLine(task, Math.max(20, columns - 60));
   if (status === "completed") return `${style("green", "✓")} ${id}  ${about}`;
   if (status === "waiting")
-    return `${style("yellow", "?")} ${id}  waits for a person: longhaul questions ${session ?? ""}`;
+    return `${style("yellow", "?")} ${id}  waits for a person: longhaul questions ${shellWord(session ?? "")}`;
   if (status === "pending" || status === "running") return undefined;
-  return `${style("red", "✗")} ${id}  ${status}${failure === null ? "" : ` (${failure})`}: longhaul status ${session ?? ""}`;
+  return `${style("red", "✗")} ${id}  ${status}${failure === null ? "" : ` (${failure})`}: longhaul status ${shellWord(session ?? "")}`;
 }

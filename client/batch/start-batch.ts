@@ -20,7 +20,7 @@ import { describedRun } from "../../temporal/runs.ts";
 import { describeRun, unlessGone } from "../connect/describe-run.ts";
 import { settled } from "../connect/missing-service.ts";
 import { notPossible, missing } from "../console/errors.ts";
-import { listNames } from "../console/format.ts";
+import { listNames, shellWord } from "../console/format.ts";
 import { plural } from "../../activities/text/format.ts";
 import { storedStart } from "../sessions/start-session.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
@@ -56,7 +56,7 @@ export async function startBatch(services: Services, order: BatchOrder): Promise
     if (!isSameBatch(items, known))
       throw notPossible(
         `The running batch ${name} has other tasks than the file has now.`,
-        `Wait for its end, end it with: longhaul cancel ${name}, or give this one another --name.`,
+        `Wait for its end, end it with: longhaul cancel ${shellWord(name)}, or give this one another --name.`,
       );
     return { attached: true, begun: 0, completed: completedOf(known) };
   }
@@ -146,7 +146,7 @@ async function startWorkflow(
     // One that began before has ended, or none would have been started.
     find: async () => (await describedRun(client, workflowId))?.status === "RUNNING" || undefined,
     what: `it started the batch ${name}`,
-    again: `Start it again under the same name: what has begun does not begin twice. See it with: longhaul batch status ${name}`,
+    again: `Start it again under the same name: what has begun does not begin twice. See it with: longhaul batch status ${shellWord(name)}`,
   });
 }
 
@@ -172,13 +172,13 @@ export async function cancelBatch(services: Services, name: string): Promise<Bat
   if (asked === undefined)
     throw notPossible(
       `The batch ${name} is not running.`,
-      `See what became of it: longhaul batch status ${name}`,
+      `See what became of it: longhaul batch status ${shellWord(name)}`,
     );
   const isOver = async () => (await readBatch(services, name)).endedAt !== null;
   if (!(await until(isOver, MAX_WAIT_MS, POLL_MS)))
     throw missing(
       `${name} was asked to cancel, and not all of its sessions have ended within ${MAX_WAIT_MS / 1_000} s.`,
-      `The request is kept. Check that a worker runs (longhaul doctor), then: longhaul batch status ${name}`,
+      `The request is kept. Check that a worker runs (longhaul doctor), then: longhaul batch status ${shellWord(name)}`,
     );
   return readBatch(services, name);
 }

@@ -1,4 +1,5 @@
 /** `longhaul batch FILE`: many tasks, some at a time; `batch list` and `batch status NAME` say how they stand. */
+import { shellWord } from "../console/format.ts";
 import { resolve } from "node:path";
 import { InvalidArgumentError, type Command } from "commander";
 import type { BatchDocument } from "../batch/batch-document.ts";
@@ -112,8 +113,8 @@ async function finish(services: Services, name: string, json: boolean, output: O
   if (document === undefined) {
     const lines = [
       `Detached: ${name} continues.`,
-      `  longhaul batch status ${name}`,
-      `  longhaul cancel ${name}`,
+      `  longhaul batch status ${shellWord(name)}`,
+      `  longhaul cancel ${shellWord(name)}`,
     ];
     output.note(`\n${lines.join("\n")}\n`);
     return exitCodes.interrupted;

@@ -1,4 +1,5 @@
 /** `longhaul cancel ID` and `interrupt ID [MESSAGE]`: end a run, a batch or the step in flight, and say what was kept. */
+import { shellWord } from "../console/format.ts";
 import type { Command } from "commander";
 import { figuresText } from "../batch/batch-document.ts";
 import { cancelBatch, isBatch } from "../batch/start-batch.ts";
@@ -35,7 +36,7 @@ export function cancelCommand(command: Command, output: Output) {
       if (flags.json === true) output.json({ id, status: "cancelled", ...cancelled });
       else
         output.note(
-          `${id} is cancelled. ${describeKept(cancelled)}\nResume it with: longhaul say ${id} "go on"\n`,
+          `${id} is cancelled. ${describeKept(cancelled)}\nResume it with: longhaul say ${shellWord(id)} "go on"\n`,
         );
     });
 }
@@ -68,6 +69,6 @@ function nextOf(id: string, isSaid: boolean, waiting: number) {
   if (waiting > 0) return { goesOn: `continues with ${queue}`, hint: "" };
   return {
     goesOn: "continues on its own: no message was waiting",
-    hint: `Say what to do instead: longhaul say ${id} "…". To end it: longhaul cancel ${id}\n`,
+    hint: `Say what to do instead: longhaul say ${shellWord(id)} "…". To end it: longhaul cancel ${shellWord(id)}\n`,
   };
 }

@@ -1,4 +1,5 @@
 /** `longhaul compact` and `undo-compaction`: old messages are replaced by a summary, or are in view again. */
+import { shellWord } from "../console/format.ts";
 import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
 import { compactionFocus, compactSession, undoCompaction } from "../sessions/compact-session.ts";
@@ -18,7 +19,7 @@ export function compactCommand(command: Command, output: Output) {
       await compactSession(services, row, focus);
       if (flags.json === true) output.json({ id, requested: true });
       output.note(
-        `${id} compacts its context at the next step boundary; longhaul watch ${id} shows the result.\n`,
+        `${id} compacts its context at the next step boundary; longhaul watch ${shellWord(id)} shows the result.\n`,
       );
     });
   };
@@ -34,7 +35,7 @@ export function undoCompactionCommand(command: Command, output: Output) {
       if (flags.json === true) output.json({ id, ...undone });
       if ("requested" in undone) {
         output.note(
-          `${id} undoes round ${undone.round} at the next step boundary; longhaul watch ${id} shows it.\n`,
+          `${id} undoes round ${undone.round} at the next step boundary; longhaul watch ${shellWord(id)} shows it.\n`,
         );
         return;
       }

@@ -4,6 +4,7 @@ import { listSessions } from "../../activities/store/reading.ts";
 import type { CommandEntry } from "../console/program.ts";
 import type { Output } from "../console/output.ts";
 import {
+  completedIds,
   completionScript,
   shells,
   type CompletedCommand,
@@ -27,7 +28,7 @@ export const completionCommand =
       }
       await withServices(async ({ store }) => {
         const rows = (await unlessTableMissing(() => listSessions(store.db, { limit: COMPLETED_IDS }))) ?? [];
-        output.result(rows.map(({ id }) => `${id}\n`).join(""));
+        output.result(completedIds(rows.map(({ id }) => id)));
       });
     };
   };

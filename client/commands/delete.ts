@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { usageError, missing, notPossible } from "../console/errors.ts";
-import { harmlessLine, present } from "../console/format.ts";
+import { harmlessLine, present, shellWord } from "../console/format.ts";
 import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
@@ -103,7 +103,7 @@ function purgedLines(id: string, { rows, files, saves }: Purged): string[] {
         `Saved files of ${save.id} still contain it, after step ${save.steps.join(", ")}: delete the session to remove them.`,
     ),
     "It was looked for as it is and as masking knows it: quoted and escaped for shells, JSON and URLs, in hex and decimal, backwards, and in base64 and base32, base64 also twice. A form that is compressed, encrypted or cut in pieces was not, nor the names of saved files.",
-    `Not searched: Temporal's histories (people's messages, first lines of calls, final answers), forks, logs, backups. longhaul delete ${id} removes the histories too.`,
+    `Not searched: Temporal's histories (people's messages, first lines of calls, final answers), forks, logs, backups. longhaul delete ${shellWord(id)} removes the histories too.`,
     "Someone may have seen it already: replace the key or password as well.",
   );
 }
@@ -156,6 +156,6 @@ export function running(id: string, which: string) {
     which === id
       ? `${id} runs: nothing was changed.`
       : `${which}, a delegate of ${id}, runs: nothing was changed.`,
-    `End it first: longhaul cancel ${id}`,
+    `End it first: longhaul cancel ${shellWord(id)}`,
   );
 }

@@ -1,4 +1,5 @@
 /** `longhaul export ID`, `messages ID` and `report ID`: a session as one JSON document, as text, and as one HTML file. */
+import { shellWord } from "../console/format.ts";
 import { Option, type Command } from "commander";
 import { readWhole } from "../../activities/store/reading.ts";
 import type { Output } from "../console/output.ts";
@@ -64,7 +65,7 @@ export function reportCommand(command: Command, output: Output) {
       if (file === "-") return output.result(page);
       const path = resolve(file ?? `${id}.html`);
       await writeFile(path, page).catch((error: unknown) => {
-        throw unwritable(path, error, `Name another file: longhaul report ${id} FILE`);
+        throw unwritable(path, error, `Name another file: longhaul report ${shellWord(id)} FILE`);
       });
       output.result(`${path}\n`);
     });

@@ -5,7 +5,7 @@ import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { recordAction, SESSION, withSession } from "../sessions/with-session.ts";
 import { noFiles, pullNotes, pullWorkspace, sessionDiff } from "../workspace/pull-workspace.ts";
-import { visible } from "../console/format.ts";
+import { quotedWord, shellWord, visible } from "../console/format.ts";
 import { patchFiles } from "../workspace/workspace-diff.ts";
 import { parseBranch } from "../sessions/flag-values.ts";
 import { applyOnBranch, commitMessage } from "../workspace/apply-on-branch.ts";
@@ -32,7 +32,8 @@ export function pullCommand(command: Command, output: Output) {
       const pulled = await pullWorkspace(services.store, id, dir, flags);
       if (pulled === undefined) throw noFiles(row);
       await recordAction(services, row, "pull");
-      for (const line of pullNotes(pulled, dir, `longhaul pull ${id} ${id} --git`)) output.note(`${line}\n`);
+      for (const line of pullNotes(pulled, dir, `longhaul pull ${shellWord(id)} ${shellWord(id)} --git`))
+        output.note(`${line}\n`);
       const { files, skipped, unsafe, untouched } = pulled;
       if (flags.json === true) output.json({ id, folder: resolve(dir), files, skipped, unsafe, untouched });
       output.note(`${plural(pulled.files, "file")} in ${resolve(dir)}\n`);
@@ -85,7 +86,7 @@ export function applyCommand(command: Command, output: Output) {
       output.note(
         applied.committed
           ? `${plural(changed, "file")} changed, on the new branch ${branch}, which is checked out.\n`
-          : `${plural(changed, "file")} changed, staged on the new branch ${branch}. Git did not commit them:\n${visible(applied.why)}\nTo finish: git commit -F '${applied.messageFile}'\n`,
+          : `${plural(changed, "file")} changed, staged on the new branch ${branch}. Git did not commit them:\n${visible(applied.why)}\nTo finish: git commit -F ${quotedWord(applied.messageFile)}\n`,
       );
     });
 }

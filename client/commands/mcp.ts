@@ -4,7 +4,7 @@ import type { McpFinding, LoginTarget } from "../setup/mcp-servers.ts";
 import { withServices } from "../sessions/with-session.ts";
 import { clientSanitizer, readSettings } from "../config/config.ts";
 import { exitCodes, missing, usageError, type ExitCode } from "../console/errors.ts";
-import { harmlessLine } from "../console/format.ts";
+import { harmlessLine, shellWord } from "../console/format.ts";
 import { plural, tokens } from "../../activities/text/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import type { Environment } from "../../activities/config/providers.ts";
@@ -67,7 +67,7 @@ async function login(target: LoginTarget, environment: Environment, output: Outp
     if (!(error instanceof Error) || error.name !== "McpFailure") throw error;
     throw missing(
       `Logging in to ${target.name} failed: ${error.message}.`,
-      `Try it again: longhaul mcp login ${target.name}`,
+      `Try it again: longhaul mcp login ${shellWord(target.name)}`,
       error,
     );
   }

@@ -1,6 +1,6 @@
 /** `longhaul ports` and `forward`: the servers in a session's sandbox. */
 import type { Command } from "commander";
-import { harmlessLine } from "../console/format.ts";
+import { harmlessLine, shellWord } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { once } from "node:events";
@@ -21,7 +21,7 @@ export function portsCommand(command: Command, output: Output) {
         const holder = process === null ? "" : `  ${harmlessLine(process, 40)} (${pid})`;
         output.result(`${String(port).padStart(5)}  ${address}${holder}\n`);
       }
-      output.note(`To reach one from here: longhaul forward ${row.id} ${ports[0]?.port}\n`);
+      output.note(`To reach one from here: longhaul forward ${shellWord(row.id)} ${ports[0]?.port}\n`);
     });
 }
 

@@ -1,6 +1,6 @@
 /** `longhaul queue` and `unsay`: the messages that the agent has not read yet. */
 import type { Command } from "commander";
-import { harmlessLine } from "../console/format.ts";
+import { harmlessLine, shellWord } from "../console/format.ts";
 import { plural } from "../../activities/text/format.ts";
 import type { Output } from "../console/output.ts";
 import { readStatus } from "../sessions/session-status.ts";
@@ -28,7 +28,7 @@ export function queueCommand(command: Command, output: Output) {
       output.note(
         queue.length === 0
           ? `Nothing waits for ${row.id}.\n`
-          : `Take one back: longhaul unsay ${row.id} ${queue.length}\n`,
+          : `Take one back: longhaul unsay ${shellWord(row.id)} ${queue.length}\n`,
       );
     });
 }
@@ -47,7 +47,10 @@ export function unsayCommand(command: Command, output: Output) {
     .option("--json", "one JSON document");
   return (reference: string, named: string | undefined, { all = false, json = false }: UnsayFlags) => {
     if ((named === undefined) !== all)
-      throw usageError("Name one message, or take all back with --all.", `longhaul queue ${reference}`);
+      throw usageError(
+        "Name one message, or take all back with --all.",
+        `longhaul queue ${shellWord(reference)}`,
+      );
     return withWorkingSession(reference, async (services, row) => {
       if (named === undefined) {
         const withdrawn = await withdrawAll(services, row);
@@ -60,7 +63,7 @@ export function unsayCommand(command: Command, output: Output) {
       if (message === undefined) {
         throw notPossible(
           `No message "${named}" waits for ${row.id}: the agent has read it already, or it never existed.`,
-          `See what waits: longhaul queue ${row.id}`,
+          `See what waits: longhaul queue ${shellWord(row.id)}`,
         );
       }
       await withdrawMessage(services, row, message.id);

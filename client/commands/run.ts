@@ -8,7 +8,7 @@ import type { Output } from "../console/output.ts";
 import { prepareStart, REHEARSAL_NOTE } from "../sessions/prepare-start.ts";
 import { EXIT_ON_QUESTION, withRunFlags, type RunFlags } from "../sessions/run-flags.ts";
 import type { FollowEnd } from "../watch/follow.ts";
-import { present } from "../console/format.ts";
+import { present, shellWord } from "../console/format.ts";
 
 /** `longhaul run TASK`: set-up if needed, starts the session, watches it, and pulls its files at the end. */
 export function runCommand(command: Command, output: Output) {
@@ -48,7 +48,7 @@ function announce(id: string, attached: boolean, services: Services, output: Out
   const ui = services.uiUrl(id);
   const lines = [
     `${attached ? "attached to" : "session"} ${output.style("bold", id)}${ui === undefined ? "" : `  ${output.style("dim", ui)}`}`,
-    output.style("dim", `guide it:  longhaul say ${id} "…"`),
+    output.style("dim", `guide it:  longhaul say ${shellWord(id)} "…"`),
     output.style("dim", `Ctrl-C detaches; the task goes on`),
   ];
   output.note(`${lines.join("\n")}\n`);
@@ -79,9 +79,9 @@ async function closingLines(
   const pulled = await pullWorkspace(services.store, id, folder, { ours: true }).catch(asRefusal);
   // The exit code reports the task's outcome, so this is only a line.
   if (pulled instanceof ClientError)
-    return [...lines, `! ${pulled.message}`, `Its files: longhaul pull ${id} DIR`];
+    return [...lines, `! ${pulled.message}`, `Its files: longhaul pull ${shellWord(id)} DIR`];
   if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
-  lines.push(...pullNotes(pulled, folder, `longhaul pull ${id} ${id} --git`));
+  lines.push(...pullNotes(pulled, folder, `longhaul pull ${shellWord(id)} ${shellWord(id)} --git`));
   return [...lines, `Files (${pulled.files}) are in ${folder}`];
 }
 
@@ -106,7 +106,7 @@ export function startCommand(command: Command, output: Output) {
         output.json({ id, workflowId: id, attached, model: start.config.model, ui: ui ?? null });
       else output.result(`${id}\n`);
       if (ui !== undefined) output.note(`Web UI: ${ui}\n`);
-      output.note(`Watch it: longhaul watch ${id}\n`);
+      output.note(`Watch it: longhaul watch ${shellWord(id)}\n`);
     });
   };
 }

@@ -1,4 +1,5 @@
 /** `longhaul say` and `resume`: a message for a session that runs or has ended. */
+import { shellWord } from "../console/format.ts";
 import type { Command } from "commander";
 import { switchModel } from "../../activities/store/session-settings.ts";
 import { usageError, notPossible } from "../console/errors.ts";
@@ -76,7 +77,10 @@ export function resumeCommand(command: Command, output: Output) {
     await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
       if (!sessionHasEnded(row))
-        throw notPossible(`${id} has not ended (${row.status}).`, `Guide it: longhaul say ${id} "…"`);
+        throw notPossible(
+          `${id} has not ended (${row.status}).`,
+          `Guide it: longhaul say ${shellWord(id)} "…"`,
+        );
       const sent = await sendGuidance(services, row, { id: undefined, text, attachments: [] });
       if (flags.json === true) output.json({ id, ...sent });
       for (const line of await sentNotes(services, id, sent)) output.note(`${line}\n`);

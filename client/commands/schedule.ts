@@ -1,7 +1,7 @@
 /** `longhaul schedule`: sessions that begin at fixed times. */
 import { Option, type Command } from "commander";
 import { exitCodes, notPossible, usageError, type ExitCode } from "../console/errors.ts";
-import { harmlessLine, present } from "../console/format.ts";
+import { harmlessLine, present, shellWord } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import type { Overlap, ScheduleDocument } from "../schedules/schedules.ts";
 import { positiveAmount } from "../sessions/flag-values.ts";
@@ -93,7 +93,7 @@ const inZone = (time: Date, timeZone: string): string =>
 function anotherZone(name: string): string {
   const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
   const zone = timeZone === "UTC" ? "Europe/Berlin" : timeZone;
-  return `For another zone, create it again with --time-zone ${zone}, after: longhaul schedule delete ${name}`;
+  return `For another zone, create it again with --time-zone ${zone}, after: longhaul schedule delete ${shellWord(name)}`;
 }
 
 async function list({ json }: ScheduleFlags, output: Output): Promise<ExitCode> {
@@ -136,7 +136,7 @@ async function change(what: string, name: string, output: Output): Promise<ExitC
         );
       if (triggered.kind === "started") {
         output.result(`${triggered.id}\n`);
-        output.note(`Watch it: longhaul watch ${triggered.id}\n`);
+        output.note(`Watch it: longhaul watch ${shellWord(triggered.id)}\n`);
       } else
         output.note(
           `A start of ${name} was requested: the session begins when the schedule's rules allow it.\n`,

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { doubtText } from "../console/doubt-text.ts";
 import type { Output, Style } from "../console/output.ts";
-import { bar, listNames, harmlessLine, present } from "../console/format.ts";
+import { bar, listNames, harmlessLine, present, shellWord } from "../console/format.ts";
 import { dollars, duration, percent, plural, tokens, usageText } from "../../activities/text/format.ts";
 import { isOfWorkflow } from "../connect/describe-run.ts";
 import { missingText } from "../render/lines.ts";
@@ -69,7 +69,7 @@ export function statusText(
     ],
     ...document.questions.map(({ id, kind, text, session }, index): Row => [
       index === 0 ? "asks" : "",
-      `${id} ${kind === "ask" ? "" : `(${kind}) `}${harmlessLine(text, 100)}: longhaul answer ${session} ${id}`,
+      `${id} ${kind === "ask" ? "" : `(${kind}) `}${harmlessLine(text, 100)}: longhaul answer ${shellWord(session)} ${shellWord(id)}`,
     ]),
     ...familyRows(document),
     ["queue", queueText(document)],
@@ -97,7 +97,9 @@ function gitRows({ id, git, delivery }: SessionStatusDocument): Row[] {
   if (git === null) return [];
   const pushed = git.pushed === null ? "not pushed" : `pushed at ${git.pushed.slice(0, 12)}`;
   const refused =
-    delivery === "refused" ? ` · the last delivery was refused: try again with longhaul push ${id}` : "";
+    delivery === "refused"
+      ? ` · the last delivery was refused: try again with longhaul push ${shellWord(id)}`
+      : "";
   return present<Row>(
     ["git", `${git.branch} of ${git.url}, ${pushed}${refused}`],
     git.pullRequest !== null && ["", git.pullRequest],
@@ -117,7 +119,7 @@ function familyRows({ parent, children }: SessionStatusDocument): Row[] {
 function queueText({ id, queue, endedAt }: SessionStatusDocument): string {
   if (queue.length === 0) return "empty";
   const waiting = `${plural(queue.length, "message")} waiting`;
-  return endedAt === null ? waiting : `${waiting} for its next run (longhaul say ${id} "go on")`;
+  return endedAt === null ? waiting : `${waiting} for its next run (longhaul say ${shellWord(id)} "go on")`;
 }
 
 function hintOf(document: SessionStatusDocument): string {
@@ -126,7 +128,7 @@ function hintOf(document: SessionStatusDocument): string {
   if (document.workflowStatus === "GONE")
     return document.runId === null
       ? " (not started yet)"
-      : ` (Temporal no longer has its run; resume it with: longhaul say ${document.id} "go on")`;
+      : ` (Temporal no longer has its run; resume it with: longhaul say ${shellWord(document.id)} "go on")`;
   // A run that was ended from outside could not store its end.
   if (document.workflowStatus !== "RUNNING") return " (its run was ended in Temporal)";
   if (document.live) return "";

@@ -2,6 +2,7 @@
  * Compares Postgres and Temporal, which differ after one of them was lost or restored from a backup. What other connections to Postgres wait
  * for is looked at too. Changes nothing.
  */
+import { shellWord } from "../console/format.ts";
 import type { Client } from "@temporalio/client";
 import { endedRuns, openRows, type OpenRow } from "../../activities/store/session-standing.ts";
 import { lastUsedStep } from "../../activities/store/missing-steps.ts";
@@ -110,19 +111,19 @@ async function ofRow(client: Client, row: OpenRow, namespace: string): Promise<D
       : {
           id,
           what: "is stored, and Temporal has no run of it.",
-          fix: `Start it with a message: longhaul say ${id} "Go on."`,
+          fix: `Start it with a message: longhaul say ${shellWord(id)} "Go on."`,
         };
   if (run === undefined)
     return {
       id,
       what: `is open, and Temporal's namespace ${namespace} no longer has its run.`,
-      fix: `Go on in a new run: longhaul say ${id} "Go on."`,
+      fix: `Go on in a new run: longhaul say ${shellWord(id)} "Go on."`,
     };
   if (run.status === "RUNNING") return undefined;
   return {
     id,
     what: `is open, and its run ended (${run.status.toLowerCase()}).`,
-    fix: `A worker ends it within some minutes; or go on: longhaul say ${id} "Go on."`,
+    fix: `A worker ends it within some minutes; or go on: longhaul say ${shellWord(id)} "Go on."`,
   };
 }
 
@@ -145,7 +146,7 @@ async function unknownRuns(
         {
           id,
           what: "runs in Temporal, and Postgres has no session of this name.",
-          fix: `Restore a newer backup of Postgres, or end the run: temporal workflow terminate --workflow-id '${id}'`,
+          fix: `Restore a newer backup of Postgres, or end the run: temporal workflow terminate --workflow-id ${shellWord(id)}`,
         },
       ];
     // Another run than the one that ended it: it is being taken up.
@@ -154,7 +155,7 @@ async function unknownRuns(
       {
         id,
         what: "has ended in Postgres, and the run that ended it is open in Temporal.",
-        fix: `Temporal is older than Postgres. Go on: longhaul say ${id} "Go on." Or end the run: temporal workflow terminate --workflow-id '${id}'`,
+        fix: `Temporal is older than Postgres. Go on: longhaul say ${shellWord(id)} "Go on." Or end the run: temporal workflow terminate --workflow-id ${shellWord(id)}`,
       },
     ];
   });
@@ -178,7 +179,7 @@ async function behind(
       return {
         id,
         what: `is at step ${view.step} in Temporal, and Postgres ends at step ${step}.`,
-        fix: `Postgres is older than Temporal: the steps between are missing, and their effects are in the files. Check them, or go back: longhaul retry ${id} --from-step ${step + 1}`,
+        fix: `Postgres is older than Temporal: the steps between are missing, and their effects are in the files. Check them, or go back: longhaul retry ${shellWord(id)} --from-step ${step + 1}`,
       };
     }),
   );

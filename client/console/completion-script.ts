@@ -1,5 +1,7 @@
 /** Scripts that complete a command line in bash, zsh and fish. */
 
+import { isPlainWord } from "./format.ts";
+
 export const shells = ["bash", "zsh", "fish"] as const;
 export type ShellName = (typeof shells)[number];
 
@@ -13,6 +15,13 @@ export interface CompletedCommand {
   /** Possible values of the first argument, if they are fixed. */
   readonly choices: readonly string[];
 }
+
+/** Bash runs what is in a list of words, and Temporal's Web UI can start a session under any id: only names that are plain. */
+export const completedIds = (ids: readonly string[]): string =>
+  ids
+    .filter(isPlainWord)
+    .map((id) => `${id}\n`)
+    .join("");
 
 /** @param program command that starts the client from any folder; the script calls it for session ids */
 export function completionScript(

@@ -139,6 +139,15 @@ export function firstString(input: Record<string, unknown>): string {
   return JSON.stringify(input);
 }
 
+/** Whether a shell reads it as it stands. */
+export const isPlainWord = (text: string): boolean => /^[\w./@%+=:,-]*$/.test(text);
+
+/** In single quotes, as one word of a command that can be pasted into a shell. */
+export const quotedWord = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+/** The same, with quotes only where a shell needs them. Ids from Temporal and names of folders may be any text. */
+export const shellWord = (text: string): string => (isPlainWord(text) ? text : quotedWord(text));
+
 /** An object without its undefined fields, as `exactOptionalPropertyTypes` requires for optional fields. */
 export const given = <T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {

@@ -23,12 +23,15 @@ const RUNNERS = [
 export const isInRunner = (environment: Readonly<Record<string, string | undefined>>): boolean =>
   RUNNERS.some((name) => !["", "false", "0"].includes(environment[name]?.toLowerCase() ?? ""));
 
-/** Blanks and colours, which some runners remove before they look at a line. */
+/**
+ * Colours, and what nobody sees: some runners remove it before they look at a line. GitHub's takes away what .NET calls a blank, which
+ * U+0085 is too; others take away control characters.
+ */
 // oxlint-disable-next-line no-control-regex -- colours are what this is about
 const COLOURS = String.raw`(?:\u001b\[[\d;]{0,20}m)*`;
-const LEADING = String.raw`(?:\s|\u001b\[[\d;]{0,20}m)*`;
+const LEADING = String.raw`(?:\u001b\[[\d;]{0,20}m|(?![\r\n\u001b])[\s\p{C}\p{Z}])*`;
 /** GitHub, Gitea, Forgejo: at the beginning of a line. The blank goes between the colons. */
-const AT_START = new RegExp(String.raw`((?:^|[\r\n])${LEADING}:)${COLOURS}:`, "g");
+const AT_START = new RegExp(String.raw`((?:^|[\r\n])${LEADING}:)${COLOURS}:`, "gu");
 /** Anywhere in a line: Azure, TeamCity, Octopus, the older form of GitHub's, GitLab's and Travis' sections. */
 const ANYWHERE = new RegExp(
   String.raw`(#${COLOURS}#)(?:[\w-]|\u001b\[[\d;]{0,20}m){0,20}\[|(section)_(?:start|end):|(travis)_(?:fold|time):`,
@@ -80,6 +83,6 @@ function breakCommands(line: string, piece: string): string {
 /** As much of the last line as a command in it may need; nothing if a line begins here. */
 function lineEnd(text: string): string {
   const last = text.slice(Math.max(text.lastIndexOf("\n"), text.lastIndexOf("\r")) + 1);
-  if (new RegExp(`^${LEADING}$`).test(last)) return "";
+  if (new RegExp(`^${LEADING}$`, "u").test(last)) return "";
   return last.length <= 2 * MAX_COMMAND_CHARS ? last : `x${cutTail(last, MAX_COMMAND_CHARS)}`;
 }

@@ -2,7 +2,7 @@
 import { wantsWords } from "../../activities/contract/questions.ts";
 import type { EventData } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
-import { harmlessLine, present } from "../console/format.ts";
+import { harmlessLine, present, shellWord } from "../console/format.ts";
 
 /** The question, its options, and the command to paste. */
 export function askedLines(
@@ -55,7 +55,7 @@ export function commands(
     readonly isPlan: boolean;
   },
 ): string[] {
-  const answer = `longhaul answer ${session} ${question.id}`;
+  const answer = `longhaul answer ${shellWord(session)} ${shellWord(question.id)}`;
   if (question.isAsk) return [question.hasOptions ? `${answer} --option 1` : `${answer} "…"`];
   if (question.isPlan) return [`${answer} --allow`, `${answer} "what to change"`];
   return [`${answer} --allow`, `${answer} --deny "why"`];

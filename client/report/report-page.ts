@@ -1,7 +1,7 @@
 /** A session as one self-contained page: figures, the window's use, the timeline, the change. */
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
-import { stamp, present } from "../console/format.ts";
+import { stamp, present, shellWord } from "../console/format.ts";
 import { dollars, duration, percent, tokens, plural } from "../../activities/text/format.ts";
 import type { TrajectoryStep } from "../sessions/transcript.ts";
 import { callsOfStep, pictureOwner, failuresPart, type CallSources, timeline } from "./timeline.ts";
@@ -101,7 +101,7 @@ export function reportPage(data: ReportData): string {
         <h2 id="timeline">Timeline</h2>
         ${timeline(steps, failures)}
       </main>
-      <footer>Made ${stamp(data.madeAt, "UTC")} by longhaul report ${session.id}</footer>
+      <footer>Made ${stamp(data.madeAt, "UTC")} by longhaul report ${shellWord(session.id)}</footer>
     </body>
   </html>`;
   return `<!doctype html>\n${page.text}\n`;

@@ -10,7 +10,7 @@ import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import type { Services } from "../connect/connection.ts";
 import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
-import { harmlessLine } from "../console/format.ts";
+import { harmlessLine, shellWord } from "../console/format.ts";
 import { workflowOptions } from "../sessions/start-session.ts";
 import {
   describeSchedule,
@@ -145,7 +145,7 @@ async function settle(
   } catch (unanswered) {
     throw missing(
       `Temporal did not say whether it made the schedule ${name} (${plainReason(unanswered)}).`,
-      `Create it again with the same settings, which adopts it; or look whether it is there: longhaul schedule list. To remove it: longhaul schedule delete ${name}`,
+      `Create it again with the same settings, which adopts it; or look whether it is there: longhaul schedule list. To remove it: longhaul schedule delete ${shellWord(name)}`,
       error,
     );
   }
@@ -177,7 +177,7 @@ function checkTimes(cron: string): void {
 function taken(name: string): ClientError {
   return notPossible(
     `There is a schedule ${name} already.`,
-    `Delete it first: longhaul schedule delete ${name}`,
+    `Delete it first: longhaul schedule delete ${shellWord(name)}`,
   );
 }
 

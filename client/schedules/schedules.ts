@@ -1,4 +1,5 @@
 /** Schedules: Temporal handles the times and overlaps, our table holds the task and its settings. */
+import { shellWord } from "../console/format.ts";
 import { ScheduleNotFoundError, type ScheduleDescription, type Client } from "@temporalio/client";
 import { findSchedule, listSchedules, removeSchedule } from "../../activities/store/batches.ts";
 import { until } from "../../temporal/patience.ts";
@@ -138,7 +139,7 @@ async function known<T>(services: Services, name: string, use: () => Promise<T>)
     if (!(error instanceof ScheduleNotFoundError)) throw error;
     throw notPossible(
       `Temporal has no schedule ${name} any more.`,
-      `Delete it here too, and create it again: longhaul schedule delete ${name}`,
+      `Delete it here too, and create it again: longhaul schedule delete ${shellWord(name)}`,
     );
   }
 }
@@ -151,7 +152,7 @@ async function requireRow(services: Services, name: string): Promise<void> {
   if (await hasRow(services, name)) return;
   throw notPossible(
     `Only Temporal has the schedule ${name}: its task is not recorded, so its sessions would fail.`,
-    `Create it again with the same times, which adopts it: longhaul schedule create ${name} … Or delete it: longhaul schedule delete ${name}`,
+    `Create it again with the same times, which adopts it: longhaul schedule create ${shellWord(name)} … Or delete it: longhaul schedule delete ${shellWord(name)}`,
   );
 }
 

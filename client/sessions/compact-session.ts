@@ -1,4 +1,5 @@
 /** Compaction that a person asks for, and taking one back. */
+import { shellWord } from "../console/format.ts";
 import { randomUUID } from "node:crypto";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { undoWhileEnded } from "../../activities/store/compactions.ts";
@@ -58,5 +59,8 @@ export async function undoCompaction(services: Services, row: SessionRow): Promi
 }
 
 function nothingToUndo(id: string) {
-  return notPossible(`${id} has no compaction round to undo.`, `See what is in view: longhaul context ${id}`);
+  return notPossible(
+    `${id} has no compaction round to undo.`,
+    `See what is in view: longhaul context ${shellWord(id)}`,
+  );
 }

@@ -1,4 +1,5 @@
 /** A new session that continues from an earlier point of another, which is not changed. */
+import { shellWord } from "../console/format.ts";
 import { randomUUID } from "node:crypto";
 import type { Client } from "@temporalio/client";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
@@ -57,14 +58,14 @@ export async function forkSession(services: Services, row: SessionRow, order: Fo
         if (!(await hasBegunWith(client, id, guidance)))
           throw notPossible(
             `The fork ${id} has begun with another message.`,
-            `Say this one to it: longhaul say ${id} "…"`,
+            `Say this one to it: longhaul say ${shellWord(id)} "…"`,
           );
       }
       return true;
     },
     find: async () => (await describedRun(client, id)) !== undefined || undefined,
     what: `it started the fork ${id}`,
-    again: `See it with: longhaul status ${id}. The same order starts it if it has not begun: longhaul fork ${row.id} --id ${id} …`,
+    again: `See it with: longhaul status ${shellWord(id)}. The same order starts it if it has not begun: longhaul fork ${shellWord(row.id)} --id ${shellWord(id)} …`,
   });
   return id;
 }
@@ -82,7 +83,7 @@ async function copy(
     if (forked.kind === "unfinished") {
       throw notPossible(
         `Step ${forked.step} of ${from} has calls that have not ended.`,
-        `Wait for them, or leave that step out: longhaul fork ${from} --from-step ${forked.step}`,
+        `Wait for them, or leave that step out: longhaul fork ${shellWord(from)} --from-step ${forked.step}`,
       );
     }
     if (chosen !== undefined && (await isFork(services.store.db, { from, to, beforeStep }))) return to;

@@ -32,7 +32,7 @@ import { settingsOf, recordNow, withRunning } from "./with-session.ts";
 import { workflowOptions, sessionHasEnded } from "./start-session.ts";
 import { readStatus } from "./session-status.ts";
 import { describeRun, isOfWorkflow } from "../connect/describe-run.ts";
-import { present } from "../console/format.ts";
+import { present, shellWord } from "../console/format.ts";
 
 /** Longer text is stored as a blob: a signal stays small. Source: invariant 1, messages.ts. */
 const INLINE_BYTES = 16_384;
@@ -112,7 +112,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: M
       },
       find: () => hasReceived(client, row.id, id),
       what: `it has the message for ${row.id}`,
-      again: `Send it again as ${id}, under which it counts once: longhaul say ${row.id} --id ${id} …`,
+      again: `Send it again as ${id}, under which it counts once: longhaul say ${shellWord(row.id)} --id ${shellWord(id)} …`,
     });
   }
   const position = reply?.position ?? placeAfter(waiting, id);
@@ -194,7 +194,7 @@ const placeAfter = (waiting: readonly { readonly id: string }[], id: string) =>
 function queueFull(id: string) {
   return notPossible(
     `${MAX_WAITING} messages are already waiting for ${id}: this one was not sent.`,
-    `Send it again once some have been delivered: longhaul status ${id}`,
+    `Send it again once some have been delivered: longhaul status ${shellWord(id)}`,
   );
 }
 
@@ -256,7 +256,7 @@ async function informRun(services: Services, row: SessionRow, message: Withdrawn
     if (error instanceof NoAnswer) {
       throw missing(
         `No worker answered for ${row.id}, so the message may still be read.`,
-        `Start a worker (longhaul worker), then see what waits: longhaul queue ${row.id}`,
+        `Start a worker (longhaul worker), then see what waits: longhaul queue ${shellWord(row.id)}`,
       );
     }
     throw error;
@@ -264,7 +264,10 @@ async function informRun(services: Services, row: SessionRow, message: Withdrawn
 }
 
 function tooLate(id: string, reason: string) {
-  return notPossible(`Too late for ${id}: ${reason}`, `Say something else: longhaul say ${id} "…"`);
+  return notPossible(
+    `Too late for ${id}: ${reason}`,
+    `Say something else: longhaul say ${shellWord(id)} "…"`,
+  );
 }
 
 /** @param what was sent, such as `the interrupt` */
@@ -283,7 +286,7 @@ export async function sentNotes(
   return present(
     !acknowledged && (await untakenNote(services, id, "it")),
     waitsForNextRun === true &&
-      `${id} is ending and will not read it: the message is kept for its next run. Start that with: longhaul say ${id} "go on"`,
-    resumed && `${id} had ended and resumes with it. Watch it: longhaul watch ${id}`,
+      `${id} is ending and will not read it: the message is kept for its next run. Start that with: longhaul say ${shellWord(id)} "go on"`,
+    resumed && `${id} had ended and resumes with it. Watch it: longhaul watch ${shellWord(id)}`,
   );
 }

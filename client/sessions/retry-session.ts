@@ -1,4 +1,5 @@
 /** Takes a session back to the moment before a step, by Temporal's own reset, like the Web UI. */
+import { shellWord } from "../console/format.ts";
 import { randomUUID } from "node:crypto";
 import { type Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { Database } from "../../activities/store/db.ts";
@@ -76,7 +77,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
       return origin !== undefined && "runId" in origin && origin.runId === point.runId ? now : undefined;
     },
     what: `it took ${row.id} back to before step ${point.step}`,
-    again: `See where it stands: longhaul status ${row.id}. Retrying the step again is safe: longhaul retry ${row.id} --from-step ${point.step}`,
+    again: `See where it stands: longhaul status ${shellWord(row.id)}. Retrying the step again is safe: longhaul retry ${shellWord(row.id)} --from-step ${point.step}`,
   });
   // Messages that arrived during the retry.
   await parkGuidance(store.db, row.id, await unkept());
@@ -113,21 +114,21 @@ export function requireStep(id: string, step: number, last: number): void {
 function outOfRange(id: string, step: number, last: number) {
   return usageError(
     last === 0 ? `${id} has no finished step.` : `${id} has steps 1 to ${last}, but no step ${step}.`,
-    `longhaul status ${id} shows its state.`,
+    `longhaul status ${shellWord(id)} shows its state.`,
   );
 }
 
 function overtaken(id: string, step: number) {
   return notPossible(
     `${id} went back to before step ${step}, and another retry or reset has replaced that run already.`,
-    `See where it stands: longhaul status ${id}`,
+    `See where it stands: longhaul status ${shellWord(id)}`,
   );
 }
 
 function historyGone(id: string, step: number) {
   return notPossible(
     `Temporal no longer has the history in which ${id} began step ${step}: its retention period has passed.`,
-    `The conversation is kept. Continue from there in a new session: longhaul fork ${id} --from-step ${Math.max(1, step)}`,
+    `The conversation is kept. Continue from there in a new session: longhaul fork ${shellWord(id)} --from-step ${Math.max(1, step)}`,
   );
 }
 

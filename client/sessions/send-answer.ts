@@ -19,7 +19,7 @@ import { unlessGone } from "../connect/describe-run.ts";
 import { requireKey } from "../connect/readiness.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { notPossible, usageError } from "../console/errors.ts";
-import { given } from "../console/format.ts";
+import { given, shellWord } from "../console/format.ts";
 
 /** How long to wait for a worker before the answer is left with Temporal. */
 const REPLY_MS = 5_000;
@@ -99,7 +99,7 @@ export async function sendAnswer(
       if (error instanceof WorkflowUpdateFailedError) {
         throw notPossible(
           `The answer was not accepted: ${reasonOf(error.cause ?? error)}.`,
-          `What is open: longhaul questions ${id}`,
+          `What is open: longhaul questions ${shellWord(id)}`,
         );
       }
       // No worker answered. If one receives both, the second finds the question answered.
@@ -160,7 +160,7 @@ function chosen(
     throw notPossible(
       `${named.length} questions of ${id} are open: ${named.map((candidate) => nameOf(candidate, id)).join(", ")}.`,
       isCommand
-        ? `Say which one: longhaul answer ${session} ${first} …`
+        ? `Say which one: longhaul answer ${shellWord(session)} ${shellWord(first)} …`
         : `Say which one, such as question ${first} of the session ${session}.`,
     );
   }
@@ -173,6 +173,6 @@ function chosen(
   const by = before.by === null ? "" : ` by ${before.by}`;
   throw notPossible(
     `The question ${before.id} of ${id} is not open any more (${how}${by}).`,
-    `Send it as a message: longhaul say ${id} "…"`,
+    `Send it as a message: longhaul say ${shellWord(id)} "…"`,
   );
 }

@@ -24,7 +24,7 @@ import { createSessionId } from "./session-id.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import type { ProjectFiles } from "../../activities/config/system-prompt.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
-import { given, present } from "../console/format.ts";
+import { given, present, shellWord } from "../console/format.ts";
 import { cutChars } from "../../activities/text/cut.ts";
 
 export interface Start {
@@ -135,14 +135,14 @@ async function isOver(services: Services, client: Client, start: Start): Promise
   if (row.task !== start.task) {
     throw notPossible(
       `The id ${id} belongs to a session with another task.`,
-      `Choose another --id, or guide that one: longhaul say ${id} "…"`,
+      `Choose another --id, or guide that one: longhaul say ${shellWord(id)} "…"`,
     );
   }
   const over = sessionHasEnded(row) || (await isClosed(client, id));
   if (over && start.acceptEnded !== true) {
     throw notPossible(
       `The session ${id} has this task and has ended (${row.status}).`,
-      `Resume it with: longhaul say ${id} "go on"`,
+      `Resume it with: longhaul say ${shellWord(id)} "go on"`,
     );
   }
   return over;
@@ -187,7 +187,7 @@ async function startWorkflow(
     },
     find: isOurs,
     what: `it started the session ${id}`,
-    again: `See it with: longhaul status ${id}. The same task under this id starts it if it has not begun: longhaul run --id ${id} …`,
+    again: `See it with: longhaul status ${shellWord(id)}. The same task under this id starts it if it has not begun: longhaul run --id ${shellWord(id)} …`,
   });
 }
 

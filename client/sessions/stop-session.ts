@@ -12,7 +12,7 @@ import { readWaiting } from "../../activities/store/guidance.ts";
 import { interruptSignal, statusQuery, type SessionView } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { announceMessage } from "./guidance.ts";
-import { harmlessLine, present } from "../console/format.ts";
+import { harmlessLine, present, shellWord } from "../console/format.ts";
 
 const POLL_MS = 100;
 const WAIT_NOTE_MS = 5_000;
@@ -74,7 +74,7 @@ function endedOtherwise(id: string, status: string) {
   return status === "TERMINATED"
     ? notPossible(
         `The run of ${id} was replaced by a retry or terminated before the cancel reached it.`,
-        `See where it stands: longhaul status ${id}`,
+        `See where it stands: longhaul status ${shellWord(id)}`,
       )
     : notPossible(`${id} ended by itself before the cancel reached it (${status.toLowerCase()}).`);
 }
@@ -107,7 +107,7 @@ export function interruptMessage(text: string, reference: string): string {
   if (Buffer.byteLength(text) > MAX_BYTES) {
     throw usageError(
       `The message has more than ${MAX_BYTES} bytes: nothing was sent.`,
-      `Say it first (longhaul say ${reference} -), then interrupt without a message.`,
+      `Say it first (longhaul say ${shellWord(reference)} -), then interrupt without a message.`,
     );
   }
   return clientSanitizer().clean(text);

@@ -1,4 +1,5 @@
 /** A session that a command works on: its services and row, its settings and running workflow, and who acted on it. */
+import { shellWord } from "../console/format.ts";
 import { type SessionRow, readFigures } from "../../activities/store/reading.ts";
 import { isSetupOff } from "../config/config.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
@@ -159,7 +160,10 @@ export async function withRunning<T>(
 export function notRunning({ id, status }: SessionRow): ClientError {
   // A run that was ended in Temporal itself could not store its end.
   const how = status === "active" || status === "waiting" ? "its run was ended in Temporal" : status;
-  return notPossible(`${id} is not running (${how}).`, `Resume it with: longhaul say ${id} "go on"`);
+  return notPossible(
+    `${id} is not running (${how}).`,
+    `Resume it with: longhaul say ${shellWord(id)} "go on"`,
+  );
 }
 
 type PersonsAction =

@@ -1,4 +1,5 @@
 /** Containers of this machine's Docker engine that a person names: that of `--container`, and a session's sandbox. */
+import { shellWord } from "../console/format.ts";
 import { type AttachedContainer, containerSchema } from "../../activities/config/sandbox-settings.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
@@ -67,7 +68,7 @@ export async function sandboxHere({ db }: Pick<Store, "db">, sessionId: string) 
   throw notPossible(
     `${sessionId} has no running sandbox on this Docker engine.`,
     host === undefined || host === "" || host === hostname()
-      ? `A sandbox lives while the session runs: longhaul status ${sessionId}`
+      ? `A sandbox lives while the session runs: longhaul status ${shellWord(sessionId)}`
       : `It is on ${host}: run this there, or set DOCKER_HOST to its engine.`,
   );
 }

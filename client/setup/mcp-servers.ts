@@ -1,4 +1,5 @@
 /** Lists the tools of MCP servers, as a session would: for `mcp` and `doctor`. */
+import { shellWord } from "../console/format.ts";
 import { randomUUID } from "node:crypto";
 import { probeId } from "../../activities/contract/session-ids.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
@@ -102,12 +103,16 @@ export async function mcpChecks(
         ok: settings.mcpServers[server]?.required !== true,
         warning: true,
         found: `provides no tools: ${failed}`,
-        fix: `\`longhaul mcp test ${server}\` tries it again.`,
+        fix: `\`longhaul mcp test ${shellWord(server)}\` tries it again.`,
       };
     if (place === "worker")
       return { name, ok: true, found: "a program on the worker, if its policy file names it" };
     if (place === "sandbox")
-      return { name, ok: true, found: `a program in the sandbox; \`longhaul mcp test ${server}\` tries it` };
+      return {
+        name,
+        ok: true,
+        found: `a program in the sandbox; \`longhaul mcp test ${shellWord(server)}\` tries it`,
+      };
     return { name, ok: true, found: `${tools.length} tools (${era ?? ""})` };
   });
 }

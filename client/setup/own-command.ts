@@ -1,4 +1,5 @@
 /** The command that starts this program in the person's shell, for printed hints. */
+import { shellWord } from "../console/format.ts";
 import { accessSync, constants, realpathSync } from "node:fs";
 import { delimiter, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -54,8 +55,4 @@ function isProgram(file: string, script: string): boolean {
   } catch {
     return false;
   }
-}
-
-function shellWord(text: string): string {
-  return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

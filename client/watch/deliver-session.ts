@@ -1,4 +1,5 @@
 /** Delivers after the session's end: starts its workflow only for that, because the worker has the credentials. */
+import { shellWord } from "../console/format.ts";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
 import { forgeOf, noForge } from "../../activities/config/git-settings.ts";
 import { limitOf } from "../../activities/contract/limits.ts";
@@ -33,11 +34,11 @@ export async function deliverSession(
   if (config.repository === undefined)
     throw notPossible(
       `${id} works on no repository: there is nothing to push to.`,
-      `Its change on a branch of your checkout: longhaul apply ${id}`,
+      `Its change on a branch of your checkout: longhaul apply ${shellWord(id)}`,
     );
   const { url, forge } = config.repository;
   if (order.pr !== "none" && forgeOf(url, forge) === undefined)
-    throw notPossible(noForge(url), `To deliver only the branch: longhaul push ${id}`);
+    throw notPossible(noForge(url), `To deliver only the branch: longhaul push ${shellWord(id)}`);
   if (!sessionHasEnded(row)) throw atWork(id);
   if ((await findRepository(db, id)) === undefined)
     throw notPossible(`The repository of ${id} was never cloned: there is no work to deliver.`);
@@ -99,7 +100,7 @@ async function hasEndedWell(
 }
 
 const atWork = (id: string) =>
-  notPossible(`${id} is running: it delivers when it ends.`, `Watch it: longhaul watch ${id}`);
+  notPossible(`${id} is running: it delivers when it ends.`, `Watch it: longhaul watch ${shellWord(id)}`);
 
 type Outcome = NonNullable<CodingAgentInput["deliver"]>["outcome"];
 

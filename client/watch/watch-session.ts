@@ -8,7 +8,7 @@ import { exitCodeOf, exitCodes, type ExitCode } from "../console/errors.ts";
 import { follow, type FollowEnd, type FollowItem } from "./follow.ts";
 import type { Output } from "../console/output.ts";
 import { forPeople, type Show, type Watch } from "./show.ts";
-import { present } from "../console/format.ts";
+import { present, shellWord } from "../console/format.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PlainAnswer } from "../render/answers.ts";
@@ -102,7 +102,7 @@ async function showEnd(
   show.close();
   const failure = await failureIn(services, sessionId);
   // What the policy refused cannot simply go on: its message says how.
-  const goOn = failure === "PolicyRefused" ? undefined : `longhaul say ${sessionId} "go on"`;
+  const goOn = failure === "PolicyRefused" ? undefined : `longhaul say ${shellWord(sessionId)} "go on"`;
   for (const line of (await closing?.(end, goOn)) ?? nextHints(sessionId, goOn)) output.note(`${line}\n`);
   return exitCodeOf(end.status, { delivery: await deliveryIn(services, sessionId), failure });
 }
@@ -115,13 +115,16 @@ const failureIn = async ({ store }: Services, sessionId: string) =>
   ((await findSessionRow(store.db, sessionId))?.error as { readonly type?: string } | null | undefined)?.type;
 
 const nextHints = (id: string, goOn: string | undefined) =>
-  present(`Its files:     longhaul pull ${id} ${id}`, goOn !== undefined && `Go on with it: ${goOn}`);
+  present(
+    `Its files:     longhaul pull ${shellWord(id)} ${shellWord(id)}`,
+    goOn !== undefined && `Go on with it: ${goOn}`,
+  );
 
 function detachedText(sessionId: string): string {
   return [
     `Detached: ${sessionId} continues without this client.`,
-    `  watch it again:  longhaul watch ${sessionId}`,
-    `  end it:          longhaul cancel ${sessionId}`,
+    `  watch it again:  longhaul watch ${shellWord(sessionId)}`,
+    `  end it:          longhaul cancel ${shellWord(sessionId)}`,
   ].join("\n");
 }
 
@@ -142,7 +145,7 @@ class OpenQuestions {
 
 function leave(sessionId: string, output: Output, show: Show): ExitCode {
   show.close();
-  output.note(`\n${sessionId} waits for a person; see longhaul questions ${sessionId}\n`);
+  output.note(`\n${sessionId} waits for a person; see longhaul questions ${shellWord(sessionId)}\n`);
   return exitCodes.waits;
 }
 

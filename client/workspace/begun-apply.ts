@@ -2,6 +2,7 @@
  * The part of `apply` that changes a checkout. All of it is prepared in a folder of Git's own first, and each step can be done again:
  * an `apply` that was killed is finished by the next one.
  */
+import { quotedWord } from "../console/format.ts";
 import { createHash } from "node:crypto";
 import {
   lstatSync,
@@ -147,7 +148,7 @@ export async function checkOutBranch(checkout: Checkout, { branch, from, entries
 export function unfinished(checkout: Checkout, { branch }: Plan, why: string) {
   return notPossible(
     `The change is not wholly in this checkout yet: \`longhaul apply\` was stopped while it put ${branch} here.\n${why}`,
-    `Put that right, and run it again: it goes on. Or give it up: rm -r '${place(checkout)}'; \`git status\` shows which files it wrote.`,
+    `Put that right, and run it again: it goes on. Or give it up: rm -r ${quotedWord(place(checkout))}; \`git status\` shows which files it wrote.`,
   );
 }
 

@@ -3,6 +3,7 @@
  * let Git make, is announced in our own folder first, with what it will contain: so the next `apply` can tell the lock of a
  * killed one from that of another git, which is only named.
  */
+import { quotedWord } from "../console/format.ts";
 import { execFile } from "node:child_process";
 import { notPossible } from "../console/errors.ts";
 import {
@@ -195,7 +196,7 @@ export function refuseLocked(checkout: Checkout, branch: string): void {
 function lockedBy(files: readonly string[]) {
   return notPossible(
     `Git's lock ${files.join(" and ")} is there: another git is at work in this checkout, or one was killed and left it: nothing was changed.`,
-    `Wait until no git is at work here. If none is: rm -f ${files.map((file) => `'${file.replaceAll("'", `'\\''`)}'`).join(" ")}`,
+    `Wait until no git is at work here. If none is: rm -f ${files.map(quotedWord).join(" ")}`,
   );
 }
 

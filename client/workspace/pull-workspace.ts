@@ -7,7 +7,7 @@ import type { Database, Store } from "../../activities/store/db.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
-import { listNames, present } from "../console/format.ts";
+import { listNames, present, shellWord } from "../console/format.ts";
 import { diffWorkspaces } from "./workspace-diff.ts";
 import { writeWorkspace, type WriteOptions, type Written } from "./write-workspace.ts";
 
@@ -62,11 +62,11 @@ export function noFiles({ id, status, endedAt }: Session): ClientError {
   return endedAt === null
     ? notPossible(
         `No files of ${id} have been saved yet.`,
-        `They are saved as it works: longhaul watch ${id}`,
+        `They are saved as it works: longhaul watch ${shellWord(id)}`,
       )
     : notPossible(
         `${id} ended (${status}) before any of its files was saved.`,
-        `See why: longhaul status ${id}`,
+        `See why: longhaul status ${shellWord(id)}`,
       );
 }
 
@@ -83,7 +83,7 @@ export async function sessionDiff(store: Store, session: Session, isRead = false
     ...(await missingNotes(store.db, session.id)),
     diff.ignored.length > 0 && `New, but left out because Git ignores them: ${listNames(diff.ignored)}.`,
     diff.inert !== undefined &&
-      `In Git's binary form, which git apply takes, because this build's runner would obey what is in the text: ${listNames(diff.inert)}. As text: longhaul diff ${session.id} --json`,
+      `In Git's binary form, which git apply takes, because this build's runner would obey what is in the text: ${listNames(diff.inert)}. As text: longhaul diff ${shellWord(session.id)} --json`,
   );
   return { ...diff, notes, isFiltered: isFiltered(after) };
 }

@@ -234,32 +234,30 @@ export interface PatchFile {
   readonly text: string;
 }
 
-/** Content lines begin with a space, `+` or `-`, so only a header begins with `diff --git`. */
+/**
+ * Content lines begin with a space, `+` or `-`, so only a header begins with `diff --git`. Git's lines end with a line feed alone: a
+ * regular expression's `^` and `$` would also find the other line ends, which are content.
+ */
 export function patchFiles(patch: string): PatchFile[] {
   return patch
-    .split(/^(?=diff --git )/m)
+    .split(/(?<![^\n])(?=diff --git )/)
     .filter((text) => text !== "")
     .map((text) => {
-      const hunks = text.slice(text.search(/^@@ /m));
-      const isBinary = /^(?:GIT binary patch|Binary files )/m.test(text) && !/^@@ /m.test(text);
-      const hasHunks = /^@@ /m.test(text);
-      const count = (sign: RegExp) => {
-        if (isBinary) return null;
-        return hasHunks ? (hunks.match(sign)?.length ?? 0) : 0;
-      };
-      return {
-        path: pathOf(text),
-        added: count(/^\+/gm),
-        removed: count(/^-/gm),
-        text,
-      };
+      const lines = text.split("\n");
+      const hunks = lines.findIndex((line) => line.startsWith("@@ "));
+      const head = hunks === -1 ? lines : lines.slice(0, hunks);
+      const isBinary = head.some((line) => /^(?:GIT binary patch$|Binary files )/.test(line));
+      const count = (sign: string) =>
+        isBinary ? null : lines.slice(head.length).filter((line) => line.startsWith(sign)).length;
+      return { path: pathOf(head), added: count("+"), removed: count("-"), text };
     });
 }
 
 /** Git's header: `/dev/null` means no file; a name with special characters is quoted. */
-function pathOf(text: string): string {
+function pathOf(head: readonly string[]): string {
   const named = (sign: string) =>
-    new RegExp(`^${sign} (?!/dev/null)"?[ab]/(.*?)"?\\t?$`, "m").exec(text)?.[1];
-  const header = /^diff --git "?a\/(.*?)"? "?b\//.exec(text)?.[1];
-  return named(String.raw`\+\+\+`) ?? named("---") ?? header ?? "?";
+    head
+      .filter((line) => line.startsWith(`${sign} `) && line !== `${sign} /dev/null`)
+      .map((line) => /^"?[ab]\/([^]*?)"?\t?$/.exec(line.slice(4))?.[1])[0];
+  return named("+++") ?? named("---") ?? /^diff --git "?a\/([^]*?)"? "?b\//.exec(head[0] ?? "")?.[1] ?? "?";
 }

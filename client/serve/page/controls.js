@@ -105,7 +105,9 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
 /** Of a call that was allowed and had only its beginning shown, as the command line says it. */
 function unseenWarning(session, chars) {
   if (!chars) return undefined;
-  return `Warning: the call that you allowed has ${chars} characters, of which only the beginning was shown while it waited. All of it: longhaul questions ${session} --all. To stop it, press Interrupt.`;
+  // A session that was started in Temporal's Web UI may have any id.
+  const id = /^[\w./@%+=:,-]*$/.test(session) ? session : `'${session.replaceAll("'", String.raw`'\''`)}'`;
+  return `Warning: the call that you allowed has ${chars} characters, of which only the beginning was shown while it waited. All of it: longhaul questions ${id} --all. To stop it, press Interrupt.`;
 }
 
 function hintFor(kind, options) {

@@ -28,7 +28,7 @@ const COMMANDS = [
 function obeyed(text: string): string[] {
   return text.split(/\r\n|[\r\n]/).filter((line) => {
     // oxlint-disable-next-line no-control-regex -- colours
-    const plain = line.replace(/\u001b\[[\d;]*m/g, "").trimStart();
+    const plain = line.replace(/\u001b\[[\d;]*m/g, "").replace(/^[\s\p{C}\p{Z}]+/u, "");
     return (
       /^::[a-z-]+( [^:]*)?::/i.test(plain) || /##[a-z-]*\[|section_(start|end):\d|travis_fold:/i.test(plain)
     );
@@ -39,7 +39,19 @@ const guarded = (text: string) => createRunnerGuard().push(text);
 
 describe("what a runner reads as a command", () => {
   it.each(COMMANDS)("is broken visibly: %s", (command) => {
-    for (const front of ["", "  ", "\t", "text\n", "text\r\n", "text\r", "\u001b[2m", "\n\n\u00a0"]) {
+    for (const front of [
+      "",
+      "  ",
+      "\t",
+      "text\n",
+      "text\r\n",
+      "text\r",
+      "\u001b[2m",
+      "\n\n\u00a0",
+      " \u0085",
+      "\u001c\0",
+      "\ufeff\u200b",
+    ]) {
       const text = `${front}${command}\nmore`;
       expect(obeyed(text)).toHaveLength(1);
       const shown = guarded(text);
@@ -74,6 +86,14 @@ describe("what a runner reads as a command", () => {
     expect(obeyed(shown)).toEqual([]);
     const blanks = createRunnerGuard();
     expect(obeyed(blanks.push(" ".repeat(5_000)) + blanks.push("::add-mask::a"))).toEqual([]);
+  });
+
+  it("is looked for in a time that grows with the text alone", () => {
+    for (const part of ["\n", "\r", "\r\n", " ", "\u001b[2m", "\u0085", "#", ":", "\u001b"]) {
+      const began = performance.now();
+      guarded(part.repeat(100_000));
+      expect(performance.now() - began, JSON.stringify(part)).toBeLessThan(10_000);
+    }
   });
 
   it.each(["std::path::Path", "a ## heading", "## Heading", "# [link](x)", "12:30::5", '{"a":"::b"}'])(

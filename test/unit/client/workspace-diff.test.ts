@@ -9,10 +9,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { bytesOfText } from "../../../activities/store/path-text.ts";
 import type { WorkspaceFile } from "../../../activities/store/workspace-pack.ts";
-import { diffWorkspaces } from "../../../client/workspace/workspace-diff.ts";
+import { diffWorkspaces, patchFiles } from "../../../client/workspace/workspace-diff.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { file } from "../../support/workspace-file.ts";
 
@@ -128,5 +129,59 @@ describe("diffWorkspaces", () => {
     const before = [file("dist/x", "1"), file("node_modules/y/z", "1"), file("node_modules/gone", "1")];
     const after = [file(".gitignore", "dist\n"), file("dist/x", "2"), file("node_modules/y/z", "2")];
     expect(diffWorkspaces(before, after, { binaries: "bytes" }).changed).toBe(4);
+  });
+});
+
+describe("a patch by file", () => {
+  // What some readers, JavaScript's expressions among them, take for the end of a line: for Git it is content.
+  const end = fc.constantFrom("\n", "\r", "\r\n", "\u2028", "\u2029", "\u0085", "\v", "\f");
+  const said = fc.constantFrom(
+    "diff --git a/SECURITY.md b/SECURITY.md",
+    "--- a/SECURITY.md",
+    "+++ b/SECURITY.md",
+    "@@ -1,1 +1,1 @@",
+    "GIT binary patch",
+    "Binary files a and b differ",
+    "+evil",
+    "-good",
+    "one",
+    "",
+  );
+  const text = fc
+    .array(fc.tuple(said, end), { maxLength: 8 })
+    .map((lines) => lines.map((part) => part.join("")).join(""));
+  const PATHS = ["a.txt", "b/c d.txt", "e\u2028f"];
+  const state = fc.tuple(...PATHS.map(() => fc.option(text, { nil: undefined }))).map((texts) =>
+    PATHS.flatMap((path, at) => {
+      const content = texts[at];
+      return content === undefined ? [] : [file(path, content)];
+    }),
+  );
+  const linesOf = (bytes: Uint8Array | undefined) => String(Buffer.from(bytes ?? [])).split("\n");
+
+  it("names the changed files and no others, whatever is in them, and counts their lines", () => {
+    fc.assert(
+      fc.property(state, state, (before, after) => {
+        const { patch } = diffWorkspaces(before, after, { binaries: "bytes" });
+        const files = patchFiles(patch);
+        const bytes = (files: readonly { path: string; bytes: Uint8Array }[], path: string) =>
+          files.find((one) => one.path === path)?.bytes;
+        const changed = PATHS.filter((path) => {
+          const [old, fresh] = [bytes(before, path), bytes(after, path)];
+          return old === undefined || fresh === undefined ? old !== fresh : !Buffer.from(old).equals(fresh);
+        });
+        expect(files.map(({ path }) => path)).toEqual(changed);
+        expect(files.map((one) => one.text).join("")).toBe(patch);
+        for (const { path, added, removed } of files) {
+          const grown = linesOf(bytes(after, path)).length - linesOf(bytes(before, path)).length;
+          const ends = (content: Uint8Array | undefined) =>
+            content === undefined || content.length === 0 || content.at(-1) === 10 ? 0 : 1;
+          expect((added ?? 0) - (removed ?? 0)).toBe(
+            grown + ends(bytes(after, path)) - ends(bytes(before, path)),
+          );
+        }
+      }),
+      { numRuns: 1_000 },
+    );
   });
 });
