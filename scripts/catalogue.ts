@@ -45,7 +45,7 @@ const publicModelSchema = z.object({
 type PublicModel = z.infer<typeof publicModelSchema>;
 
 const facts = z.strictObject({
-  window: z.number().optional(),
+  contextWindow: z.number().optional(),
   maxInput: z.number().optional(),
   maxOutput: z.number().optional(),
   input: z.array(z.enum(["text", "image", "pdf"])).optional(),
@@ -73,7 +73,7 @@ type Known = { readonly [name in keyof CatalogueModel]?: CatalogueModel[name] | 
 
 /** Corrects the rounding error of a product of two floats. */
 const exact = (usd: number) => Number(usd.toFixed(6));
-/** Used if a list gives the whole window as the longest answer. Source: ours. */
+/** Used if a list gives the whole window as the longest answer. Chosen by judgement. */
 const MAX_ANSWER_SHARE = 0.25;
 
 function rateOf(cost: z.infer<typeof rate>) {
@@ -98,7 +98,7 @@ function fromPublic(model: PublicModel, provider: string): CatalogueModel {
   const [first, last] = [steps[0], steps.at(-1)];
   const above = first && last ? { above: { tokens: first.tier.size, ...rateOf(last) } } : {};
   return {
-    window: limit.context,
+    contextWindow: limit.context,
     ...(limit.input === undefined || limit.input >= limit.context ? {} : { maxInput: limit.input }),
     maxOutput: limit.output < limit.context ? limit.output : Math.floor(limit.context * MAX_ANSWER_SHARE),
     input: (["text", "image", "pdf"] as const).filter((kind) => kinds.includes(kind)),
@@ -146,8 +146,8 @@ function withSupplement(
     ...(thinks ? { thinks } : {}),
     ...(ownPrice === undefined ? {} : { price: { ...ownPrice, ...(tiers === undefined ? {} : { tiers }) } }),
   };
-  if (whole.window === undefined || whole.maxOutput === undefined || whole.input === undefined)
-    throw new Error(`${id} of the supplement is in no list: it needs window, maxOutput and input.`);
+  if (whole.contextWindow === undefined || whole.maxOutput === undefined || whole.input === undefined)
+    throw new Error(`${id} of the supplement is in no list: it needs contextWindow, maxOutput and input.`);
   return whole as CatalogueModel;
 }
 

@@ -133,7 +133,7 @@ export function sessionView(
     ...(state.interrupting ? { interrupting: true } : {}),
     context: {
       used: Math.round(state.context.used),
-      limit: policy?.budget.windowTokens ?? 0,
+      limit: policy?.budget.contextWindow ?? 0,
       estimated: state.context.estimated,
     },
     compactionRounds: state.compaction.round,
@@ -178,7 +178,7 @@ function contextLines({ context, compaction }: AgentState, { budget, prefix }: R
   const amounts = BREAKDOWN_PARTS.map(([name, title, sign]) => `${sign} ${title} ${tokens(parts[name])}`);
   const estimated = context.estimated ? " (estimated)" : "";
   return [
-    `Context ${code(bar.join(""))} ${tokens(used)} of ${tokens(budget.windowTokens)} tokens, ${Math.round((100 * used) / budget.windowTokens)} %${estimated} · compaction from ${tokens(budget.triggerTokens)} · rounds ${compaction.round}`,
+    `Context ${code(bar.join(""))} ${tokens(used)} of ${tokens(budget.contextWindow)} tokens, ${Math.round((100 * used) / budget.contextWindow)} %${estimated} · compaction from ${tokens(budget.triggerTokens)} · rounds ${compaction.round}`,
     "",
     amounts.join(" · "),
   ];

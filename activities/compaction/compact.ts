@@ -192,7 +192,7 @@ async function askModel(
   summarise: Summarise,
   attempts: Attempt[],
 ): Promise<string | undefined> {
-  const room = Math.floor((task.input.summariserWindowTokens - outputTokens(task)) * INPUT_SHARE);
+  const room = Math.floor((task.input.summariserRoomTokens - outputTokens(task)) * INPUT_SHARE);
   let smallest = Infinity;
   let reminded = false;
   for (const { rung, resultChars, share } of FALLBACKS) {
@@ -218,7 +218,7 @@ async function askModel(
 
 /** Reasoning is billed as output too: twice the cap leaves room for it, as far as the summariser's window allows. */
 function outputTokens({ material, input }: SummaryTask): number {
-  const quarter = Math.floor(input.summariserWindowTokens / 4);
+  const quarter = Math.floor(input.summariserRoomTokens / 4);
   return Math.min(2 * material.maxTokens, input.summariserMaxOutput ?? quarter, quarter);
 }
 

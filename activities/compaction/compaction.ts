@@ -26,7 +26,7 @@ export interface CompactionInput {
    */
   readonly targetTokens?: number | undefined;
   /** Window of the model that writes summaries, in tokens by our count. */
-  readonly summariserWindowTokens: number;
+  readonly summariserRoomTokens: number;
   /** Longest answer of that model, in tokens. Default: a quarter of its window. */
   readonly summariserMaxOutput?: number | undefined;
   readonly focus?: string | undefined;

@@ -1,5 +1,8 @@
-/** How the window is divided: reserves, trigger, tail, prune. */
+/** How a model's context window is divided: reserves, trigger, tail, prune; and all else that is measured by it. */
 import type { PruneFirst, PruneFigures, Budget } from "../contract/budget.ts";
+import type { RunConfig } from "./agent-config.ts";
+import type { ModelTarget } from "./model-target.ts";
+import { strategies, type StrategyTrigger } from "./strategies.ts";
 
 /** The requirement's own numbers. Source: requirement 4.3, OpenCode. */
 export const ASKED_PRUNE: PruneFigures = { pruneProtectTokens: 40_000, pruneMinimumTokens: 20_000 };
@@ -40,18 +43,18 @@ export interface BudgetOptions {
  * Source: requirement 4 (128k figures; reserves ≤ 20 % of the window, tail ≤ 25 %, user messages ≤ 15 %,
  * prune's protect ≤ 30 % and minimum ≤ 15 %; 20 % is protected, as with more nothing can be hidden in small windows).
  */
-export function budgetFor(windowTokens: number, options: BudgetOptions): Budget {
+export function budgetFor(contextWindow: number, options: BudgetOptions): Budget {
   const share = (ratio: number, full: number) =>
-    windowTokens >= FULL_WINDOW_TOKENS ? full : Math.floor(Math.min(full, ratio * windowTokens));
+    contextWindow >= FULL_WINDOW_TOKENS ? full : Math.floor(Math.min(full, ratio * contextWindow));
   const prefix = Math.max(SYSTEM_RESERVE, options.prefixTokens ?? 0);
   const reserves = share(0.2, prefix + OUTPUT_RESERVE + SAFETY_RESERVE);
   const output = Math.min(share(0.08, OUTPUT_RESERVE), options.maxOutputTokens ?? OUTPUT_RESERVE);
   const { maxInputTokens: maxInput = Infinity } = options;
   const safety = share(0.08, SAFETY_RESERVE);
-  const usable = Math.min(windowTokens - reserves, maxInput - safety);
-  const limitTokens = Math.min(windowTokens - output, maxInput);
+  const usable = Math.min(contextWindow - reserves, maxInput - safety);
+  const limitTokens = Math.min(contextWindow - output, maxInput);
   return {
-    windowTokens,
+    contextWindow,
     outputTokens: output,
     triggerTokens:
       options.triggerRatio === "limit"
@@ -67,15 +70,15 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
     tailMessages: options.tailMessages ?? 10,
     userTokens: share(0.15, 20_000),
     summaryTokens: share(0.1, 4_096),
-    ...(options.prune ?? scaledPrune(windowTokens)),
+    ...(options.prune ?? scaledPrune(contextWindow)),
     pruneFirst: options.pruneFirst ?? {},
   };
 }
 
 /** The figures of prune within a window, so that it can act before a summary in a small one too. */
-export function scaledPrune(windowTokens: number): PruneFigures {
-  if (windowTokens >= FULL_WINDOW_TOKENS) return ASKED_PRUNE;
-  const scaled = (share: number, full: number) => Math.floor(Math.min(full, share * windowTokens));
+export function scaledPrune(contextWindow: number): PruneFigures {
+  if (contextWindow >= FULL_WINDOW_TOKENS) return ASKED_PRUNE;
+  const scaled = (share: number, full: number) => Math.floor(Math.min(full, share * contextWindow));
   return {
     pruneProtectTokens: scaled(0.2, ASKED_PRUNE.pruneProtectTokens),
     pruneMinimumTokens: scaled(0.15, ASKED_PRUNE.pruneMinimumTokens),
@@ -90,7 +93,7 @@ const ESTIMATE_ERROR = 0.05;
  * Never less than what the budget reserves for the answer.
  */
 export function answerTokens(budget: Budget, maxOutputTokens: number, usedTokens: number): number {
-  const free = budget.windowTokens - Math.ceil(usedTokens * (1 + ESTIMATE_ERROR));
+  const free = budget.contextWindow - Math.ceil(usedTokens * (1 + ESTIMATE_ERROR));
   return Math.min(maxOutputTokens, Math.max(budget.outputTokens, free));
 }
 
@@ -109,6 +112,117 @@ const PRUNE_FIRST: readonly (readonly [upToTokens: number, PruneFirst])[] = [
   [62_000, { trigger: 0.5, return: 1 }],
 ];
 
-export function pruneFirstFor(windowTokens: number): PruneFirst {
-  return PRUNE_FIRST.find(([upTo]) => windowTokens <= upTo)?.[1] ?? {};
+export function pruneFirstFor(contextWindow: number): PruneFirst {
+  return PRUNE_FIRST.find(([upTo]) => contextWindow <= upTo)?.[1] ?? {};
+}
+
+/**
+ * Share of the usable window at which a session resumed with an expired cache is compacted: for small windows, where
+ * a round forgets more, and for those from 128,000 tokens on. Source: measured on a recorded session (decision 0034).
+ */
+const RETURN_TRIGGER = { small: 0.4, large: 0.25 };
+const LARGE_WINDOW_TOKENS = 128_000;
+
+/**
+ * Most tokens of the usable window that the trigger's share refers to, unless a share is configured: in a larger
+ * window each step would pay for tokens that it hardly needs. Source: measured on the same session (decision 0034).
+ */
+const ECONOMIC_TOKENS = 200_000;
+
+/**
+ * Budget of the run's model.
+ * @param prefixTokens measured size of system prompt and tools
+ * @param contextWindow the window that the model's server names, in place of the session's
+ */
+export function budgetOf(
+  config: RunConfig,
+  prefixTokens: number,
+  contextWindow: number = config.contextWindow,
+): Budget {
+  const { options } = config.context;
+  const trigger = triggerOf(config);
+  const { small, large } = RETURN_TRIGGER;
+  const usual = contextWindow < LARGE_WINDOW_TOKENS ? small : large;
+  // A session that compacts only on a person's request, or on an overflow, does not compact on resume either.
+  const returnRatio = options.returnTrigger ?? (typeof trigger === "number" ? usual : undefined);
+  const isConfigured = (options.trigger ?? config.headroom) !== undefined || typeof trigger !== "number";
+  return budgetFor(contextWindow, {
+    triggerRatio: typeof trigger === "number" ? trigger : "limit",
+    ...(returnRatio === undefined ? {} : { returnRatio }),
+    ...(isConfigured ? {} : { triggerOfTokens: ECONOMIC_TOKENS }),
+    ...(options.returnTrigger === undefined ? { returnOfTokens: ECONOMIC_TOKENS } : {}),
+    prefixTokens,
+    maxOutputTokens: config.maxOutput,
+    ...(config.maxInput === undefined ? {} : { maxInputTokens: config.maxInput }),
+    ...(options.keepMessages === undefined ? {} : { tailMessages: options.keepMessages }),
+    prune: pruneFiguresOf(config, contextWindow),
+    pruneFirst: pruneModeOf(config) === "auto" ? pruneFirstFor(contextWindow) : {},
+  });
+}
+
+/**
+ * What prune protects and the least it hides: as configured. Otherwise `always`, the rule that was asked for, has the requirement's
+ * numbers in every window; a prune before a summary scales them to a small one.
+ */
+export function pruneFiguresOf(
+  config: RunConfig,
+  contextWindow: number = config.contextWindow,
+): PruneFigures {
+  const { pruneProtect, pruneMinimum } = config.context.options;
+  const usual = pruneModeOf(config) === "each-step" ? ASKED_PRUNE : scaledPrune(contextWindow);
+  return {
+    pruneProtectTokens: pruneProtect ?? usual.pruneProtectTokens,
+    pruneMinimumTokens: pruneMinimum ?? usual.pruneMinimumTokens,
+  };
+}
+
+/** When old results are hidden in this run. */
+export function pruneModeOf({ context }: RunConfig): "auto" | "each-step" | "never" {
+  const { prune = "auto" } = context.options;
+  return prune === "always" ? "each-step" : prune;
+}
+
+/** What starts a compaction in this run: as configured, otherwise the strategy's trigger. */
+export function triggerOf({ context, headroom }: RunConfig): StrategyTrigger {
+  if (context.options.auto === false) return "manual";
+  return context.options.trigger ?? headroom ?? strategies[context.strategy].trigger;
+}
+
+/** Share for names and descriptions of skills. Chosen: so that many skills cost little. */
+const SKILLS_SHARE = 0.02;
+/** Share above which MCP servers' descriptions move behind a search. Chosen: people report servers that fill half of it. */
+const SERVER_TOOLS_SHARE = 0.1;
+/** Above this share, by our count, an empty refusal means that the request does not fit. Chosen: our count is an estimate. */
+const NEARLY_FULL_SHARE = 0.8;
+/** Usage of more than this many windows is a sum over many calls, not one request. */
+const SUMMED_WINDOWS = 4;
+/** Above this many windows the figure is nonsense: providers report absurd ones, too. Chosen by judgement: far above any true bill. */
+const ABSURD_WINDOWS = 10;
+
+/** What has a window: a model, and the configuration of a run with it. */
+export type Windowed = Pick<ModelTarget, "contextWindow">;
+
+/** What is measured by a model's window apart from its budget, in tokens. */
+export interface WindowMeasures {
+  /** Most for names and descriptions of skills. */
+  readonly skillsTokens: number;
+  /** Most for the descriptions of MCP servers' tools; beyond it tools are found by search. */
+  readonly serverToolsTokens: number;
+  /** From this size on, a refusal may mean that the request did not fit. */
+  readonly nearlyFullTokens: number;
+  /** Most that the usage of one request can be. */
+  readonly oneRequestTokens: number;
+  /** Most that reported usage can be at all. */
+  readonly usageTokens: number;
+}
+
+/** @param model without a window nothing fits */
+export function windowMeasures({ contextWindow = 0 }: Partial<Windowed>): WindowMeasures {
+  return {
+    skillsTokens: Math.floor(contextWindow * SKILLS_SHARE),
+    serverToolsTokens: contextWindow * SERVER_TOOLS_SHARE,
+    nearlyFullTokens: contextWindow * NEARLY_FULL_SHARE,
+    oneRequestTokens: contextWindow * SUMMED_WINDOWS,
+    usageTokens: contextWindow * ABSURD_WINDOWS,
+  };
 }

@@ -44,7 +44,7 @@ export const publishedFacts: ModelFacts = {
 };
 
 /** Plays a script on this machine; its window is small so that a rehearsal shows compaction. Source: requirement 7.4. */
-const REHEARSAL: CatalogueModel = { window: 16_000, maxOutput: 2_000, input: ["text"] };
+const REHEARSAL: CatalogueModel = { contextWindow: 16_000, maxOutput: 2_000, input: ["text"] };
 
 /** @param model `provider/model` */
 function findModel(model: string, catalogue: Catalogue): CatalogueModel | undefined {
@@ -78,19 +78,20 @@ function hasOwnServer(provider: string, providers: AgentConfig["providers"], env
 
 /** In tokens: the configured sizes, otherwise the catalogue's, otherwise the server's, otherwise assumptions. */
 function sizesOf(
-  { contextWindow: ownWindow, maxOutput: ownOutput }: ModelSettings,
+  own: ModelSettings,
   known: CatalogueModel | undefined,
   served: ServedWindow | undefined,
 ): { contextWindow: number; maxOutput: number; moreOutput?: number } {
   const contextWindow =
-    ownWindow ??
-    known?.window ??
-    served?.window ??
+    own.contextWindow ??
+    known?.contextWindow ??
+    served?.contextWindow ??
     Math.min(ASSUMED.contextWindow, served?.most ?? ASSUMED.contextWindow);
   const maxOutput =
-    ownOutput ?? known?.maxOutput ?? Math.min(ASSUMED.maxOutput, Math.floor(contextWindow / 3));
+    own.maxOutput ?? known?.maxOutput ?? Math.min(ASSUMED.maxOutput, Math.floor(contextWindow / 3));
   // For a model missing from the catalogue, nothing is known beyond a limit that a person has set.
-  const moreOutput = known?.maxOutput ?? ownOutput ?? Math.min(ASSUMED_MORE, Math.floor(contextWindow / 2));
+  const moreOutput =
+    known?.maxOutput ?? own.maxOutput ?? Math.min(ASSUMED_MORE, Math.floor(contextWindow / 2));
   return { contextWindow, maxOutput, ...(moreOutput > maxOutput ? { moreOutput } : {}) };
 }
 
@@ -269,7 +270,7 @@ export type Runner = "ollama" | "lmstudio" | "llamacpp";
 /** A model's window as its server reports it. */
 export interface ServedWindow {
   /** Tokens that the server currently serves it with. */
-  readonly window?: number | undefined;
+  readonly contextWindow?: number | undefined;
   /** Tokens that the model supports. */
   readonly most?: number | undefined;
   /** False: the server says that the model cannot call tools. */
@@ -307,14 +308,14 @@ interface Assumption {
 /** What is assumed of a model that is in no table, with the lines to add to longhaul.yaml. */
 function assumed({ model, sizes, served, hint, mayBeChat }: Assumption): string {
   const { contextWindow, maxOutput } = sizes;
-  const { runner, most, window } = served ?? {};
-  const isLoadedLater = window === undefined && runner !== undefined;
+  const { runner, most, contextWindow: servedWindow } = served ?? {};
+  const isLoadedLater = servedWindow === undefined && runner !== undefined;
   const told =
-    window === undefined
+    servedWindow === undefined
       ? `${served === undefined || most === undefined ? "" : `its server ${served.from} says that the model supports ${most} tokens, but not how many it is served with; `}a window of ${contextWindow} tokens and answers of ${maxOutput} are assumed`
-      : `its server ${served?.from} gives it a window of ${window} tokens; answers of ${maxOutput} are assumed`;
+      : `its server ${served?.from} gives it a window of ${servedWindow} tokens; answers of ${maxOutput} are assumed`;
   return [
-    `${model} is in no table: ${told}, its price is unknown.${window === undefined ? hint : ""}${isLoadedLater ? ` The server is asked again once it has loaded the model. ${moreRoom(runner, contextWindow)}` : ""} If that is wrong, add to longhaul.yaml:`,
+    `${model} is in no table: ${told}, its price is unknown.${servedWindow === undefined ? hint : ""}${isLoadedLater ? ` The server is asked again once it has loaded the model. ${moreRoom(runner, contextWindow)}` : ""} If that is wrong, add to longhaul.yaml:`,
     "models:",
     `  ${model}:`,
     // What is written there changes nothing at a server that has not loaded the model.
@@ -336,9 +337,9 @@ const ENOUGH_WINDOW = 32_768;
 export function tooLittle(
   model: string,
   { contextWindow, maxOutput }: Sizes,
-  { runner, window, most = ENOUGH_WINDOW, from = "" }: Partial<ServedWindow> = {},
+  { runner, contextWindow: servedWindow, most = ENOUGH_WINDOW, from = "" }: Partial<ServedWindow> = {},
 ): string[] {
-  const real = runner === undefined ? contextWindow : Math.min(contextWindow, window ?? contextWindow);
+  const real = runner === undefined ? contextWindow : Math.min(contextWindow, servedWindow ?? contextWindow);
   const room = real - USUAL_PREFIX - Math.min(ANSWER_ROOM, maxOutput);
   const enough = Math.max(contextWindow, Math.min(most, ENOUGH_WINDOW));
   const fix = runner === undefined ? "Use a model or a server with more." : moreRoom(runner, enough);

@@ -1,8 +1,6 @@
 /** Derives the figures that the workflow uses from a run's configuration; and the limits of each tool. */
-import { strategies, type StrategyTrigger } from "./strategies.ts";
-import { ASKED_PRUNE, budgetFor, scaledPrune, pruneFirstFor } from "./budget.ts";
+import { budgetOf, pruneModeOf, triggerOf } from "./budget.ts";
 import { type RunConfig, questionSettings, type ToolConfig } from "./agent-config.ts";
-import type { Budget, PruneFigures } from "../contract/budget.ts";
 import type { RunPolicy, RunTimeouts } from "../contract/run-policy.ts";
 import { precedenceOf } from "./precedence.ts";
 import { setupOf, setupTimeoutOf } from "./sandbox-settings.ts";
@@ -11,68 +9,8 @@ import type { ToolLimits } from "../contract/tools.ts";
 /** The same number as the failed compactions that trip the breaker. Source: requirement 2.9. */
 const MAX_FUTILE_ROUNDS = 3;
 
-/**
- * Share of the usable window at which a session resumed with an expired cache is compacted: for small windows, where
- * a round forgets more, and for those from 128,000 tokens on. Source: measured on a recorded session (decision 0034).
- */
-const RETURN_TRIGGER = { small: 0.4, large: 0.25 };
-const LARGE_WINDOW_TOKENS = 128_000;
-
-/**
- * Most tokens of the usable window that the trigger's share refers to, unless a share is configured: in a larger
- * window each step would pay for tokens that it hardly needs. Source: measured on the same session (decision 0034).
- */
-const ECONOMIC_TOKENS = 200_000;
-
 /** Extra time for a tool's own clean-up beyond its timeout. */
 const TOOL_GRACE_MS = 60_000;
-
-/** Budget of the run's model. `prefixTokens` is the measured size of system prompt and tools. */
-export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
-  const { options } = config.context;
-  const trigger = triggerOf(config);
-  const { small, large } = RETURN_TRIGGER;
-  const usual = config.contextWindow < LARGE_WINDOW_TOKENS ? small : large;
-  // A session that compacts only on a person's request, or on an overflow, does not compact on resume either.
-  const returnRatio = options.returnTrigger ?? (typeof trigger === "number" ? usual : undefined);
-  const isConfigured = (options.trigger ?? config.headroom) !== undefined || typeof trigger !== "number";
-  return budgetFor(config.contextWindow, {
-    triggerRatio: typeof trigger === "number" ? trigger : "limit",
-    ...(returnRatio === undefined ? {} : { returnRatio }),
-    ...(isConfigured ? {} : { triggerOfTokens: ECONOMIC_TOKENS }),
-    ...(options.returnTrigger === undefined ? { returnOfTokens: ECONOMIC_TOKENS } : {}),
-    prefixTokens,
-    maxOutputTokens: config.maxOutput,
-    ...(config.maxInput === undefined ? {} : { maxInputTokens: config.maxInput }),
-    ...(options.keepMessages === undefined ? {} : { tailMessages: options.keepMessages }),
-    prune: pruneFiguresOf(config),
-    pruneFirst: pruneModeOf(config) === "auto" ? pruneFirstFor(config.contextWindow) : {},
-  });
-}
-
-/**
- * What prune protects and the least it hides: as configured. Otherwise `always`, the rule that was asked for, has the requirement's
- * numbers in every window; a prune before a summary scales them to a small one.
- */
-export function pruneFiguresOf(config: RunConfig): PruneFigures {
-  const { pruneProtect, pruneMinimum } = config.context.options;
-  const usual = pruneModeOf(config) === "each-step" ? ASKED_PRUNE : scaledPrune(config.contextWindow);
-  return {
-    pruneProtectTokens: pruneProtect ?? usual.pruneProtectTokens,
-    pruneMinimumTokens: pruneMinimum ?? usual.pruneMinimumTokens,
-  };
-}
-
-function pruneModeOf({ context }: RunConfig): "auto" | "each-step" | "never" {
-  const { prune = "auto" } = context.options;
-  return prune === "always" ? "each-step" : prune;
-}
-
-/** What starts a compaction in this run: as configured, otherwise the strategy's trigger. */
-function triggerOf({ context, headroom }: RunConfig): StrategyTrigger {
-  if (context.options.auto === false) return "manual";
-  return context.options.trigger ?? headroom ?? strategies[context.strategy].trigger;
-}
 
 /** Assumed characters per token when text is cut before it is counted: cautious, as tool output has 2.8–3.1. */
 const CHARS_PER_TOKEN = 3;

@@ -1,4 +1,5 @@
 /** The model's instructions, and the project's files that they quote. Constant within a session, so that providers can reuse the prefix. */
+import { windowMeasures, type Windowed } from "./budget.ts";
 import { inFolder, type AttachedContainer, DEFAULT_IMAGE, FULL_IMAGE } from "./sandbox-settings.ts";
 import { outputPrompt, type OutputSchema } from "./output-schema.ts";
 import {
@@ -16,13 +17,12 @@ export interface Prompted {
   /** Text of the workspace's AGENTS.md, bounded. */
   readonly instructions: string | undefined;
   readonly skills?: readonly Skill[];
-  readonly config: {
+  readonly config: Partial<Windowed> & {
     readonly sandbox: {
       readonly image: string;
       readonly build?: object | undefined;
       readonly container?: AttachedContainer | undefined;
     };
-    readonly contextWindow?: number | undefined;
     readonly systemPrompt?: string | undefined;
     readonly noTools?: true | undefined;
     readonly plan?: boolean | undefined;
@@ -31,9 +31,6 @@ export interface Prompted {
     readonly skills?: SessionSkills | undefined;
   };
 }
-
-/** Share of the window for names and descriptions of skills. Chosen: so that many skills cost little. */
-const SKILLS_SHARE = 0.02;
 
 const PROMPT = `You are a coding agent. You work in /workspace, inside a Linux container, with the tools you are given, until the task is done.
 
@@ -95,7 +92,7 @@ export function systemPrompt({ instructions, skills, config }: Prompted): string
     // A skill is a file to read.
     skillsPrompt(
       hasTools ? [...(skills ?? []), ...(container === undefined ? sharedSkills(config.skills) : [])] : [],
-      Math.floor((config.contextWindow ?? 0) * SKILLS_SHARE),
+      windowMeasures(config).skillsTokens,
     ),
   ]
     .filter((part) => part !== "")

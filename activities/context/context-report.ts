@@ -4,7 +4,7 @@ import { viewSize, type SizeBasis } from "../transcript/size.ts";
 import type { Budget } from "../contract/budget.ts";
 import { measureOf, sizeFacts } from "./context-size.ts";
 import { prefixOf, prefixShares } from "./request.ts";
-import { budgetOf } from "../config/run-policy.ts";
+import { budgetOf } from "../config/budget.ts";
 import { recentCalls, type CallEstimate } from "../store/reading.ts";
 import type { Database } from "../store/db.ts";
 import { findSession } from "../store/sessions.ts";
@@ -59,9 +59,9 @@ export async function readContext(db: Database, id: string): Promise<ContextRepo
   return {
     id,
     model: config.model,
-    window: config.contextWindow,
+    window: budget.contextWindow,
     used,
-    limit: config.contextWindow,
+    limit: budget.contextWindow,
     estimated,
     basis: size.basis === undefined ? null : { ...size.basis, lastReasoning: reasoningOf(size.basis, calls) },
     parts,

@@ -1,7 +1,8 @@
 /** How large the next request of a session is: one calculation for the workflow's facts, the display, lists and the log; counted by the provider where it decides. */
 import { viewSize, type SizeInput, type ViewSize, requestSize } from "../transcript/size.ts";
 import type { ContextSize, NextInputEstimate } from "../contract/request-size.ts";
-import { pruneFiguresOf, modelDeadlines } from "../config/run-policy.ts";
+import { pruneFiguresOf, windowMeasures } from "../config/budget.ts";
+import { modelDeadlines } from "../config/run-policy.ts";
 import type { Session } from "../store/sessions.ts";
 import { runConfigSchema } from "../config/agent-config.ts";
 import { prefixOf, buildMessages, type Prefix } from "./request.ts";
@@ -25,7 +26,7 @@ export function measureOf(
   return {
     prefixTokens: prefix.tokens,
     ratio: tokenRatio?.ratio ?? 1,
-    windowTokens: config.contextWindow,
+    oneRequestTokens: windowMeasures(config).oneRequestTokens,
     pruneProtectTokens: pruneFiguresOf(config).pruneProtectTokens,
     model: config.model,
   };

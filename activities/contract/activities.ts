@@ -145,7 +145,7 @@ export type StepOutcome =
       readonly mismatch?: string;
       /** Set for a text that is, or ends in, a call that the server did not recognise: the tool's name. */
       readonly wroteCall?: string;
-      readonly windowTokens?: number; // In use at the server, if it is smaller than the one assumed.
+      readonly servedWindow?: number; // In use at the server, if it is smaller than the one assumed.
       readonly usage: StepUsage;
       /** USD of the whole session so far, if a limit was set and every price is known. */
       readonly costUsd?: number;
@@ -164,7 +164,7 @@ export type StepOutcome =
       readonly by: "estimate" | "provider";
       /** The provider's own words, bounded and masked; and the window that they name, if it is smaller than the one assumed. */
       readonly said?: string;
-      readonly windowTokens?: number;
+      readonly servedWindow?: number;
       readonly context: ContextSize;
       readonly epoch: number;
     }

@@ -21,7 +21,7 @@ export interface PruneFigures {
 
 /** Figures that apply to one model, all in tokens of the full request (system + tools + messages). */
 export interface Budget extends PruneFigures {
-  readonly windowTokens: number;
+  readonly contextWindow: number;
   /** Room kept free for the answer. */
   readonly outputTokens: number;
   /** Compaction starts at this size. */

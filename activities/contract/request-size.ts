@@ -87,8 +87,8 @@ export interface NextInput {
   readonly pureTokens: number;
   /** Calibration factor of this model, actual / estimated; 1 if unknown. */
   readonly ratio?: number | undefined;
-  /** Usage of more than four windows is a sum over many calls, not one request. */
-  readonly windowTokens?: number | undefined;
+  /** Most that the usage of one request can be: more is a sum over many calls. */
+  readonly oneRequestTokens?: number | undefined;
 }
 
 export interface NextInputEstimate {
@@ -135,7 +135,7 @@ export function contradicts(billedTokens: number, countedTokens: number): boolea
 function isPlausible(bill: { input: number; output: number }, next: NextInput): boolean {
   const { input, output } = bill;
   if (!Number.isFinite(input) || !Number.isFinite(output) || input <= 0 || output < 0) return false;
-  if (next.windowTokens !== undefined && input > 4 * next.windowTokens) return false;
+  if (next.oneRequestTokens !== undefined && input > next.oneRequestTokens) return false;
   return !contradicts(input, next.pureTokens - next.newTokens - output);
 }
 
@@ -217,20 +217,20 @@ export const BREAKDOWN_PARTS: readonly (readonly [BreakdownPart, string, string]
  * @param sizes tokens; `used` is the next request
  */
 export function breakdownOf(sizes: {
-  readonly windowTokens: number;
+  readonly contextWindow: number;
   readonly outputTokens: number;
   readonly used: number;
   readonly system: number;
   readonly tools: number;
 }): { readonly parts: Breakdown; readonly capped: readonly CappedPart[] } {
-  const { windowTokens, outputTokens, used } = sizes;
+  const { contextWindow, outputTokens, used } = sizes;
   const wanted = {
     system: sizes.system,
     tools: sizes.tools,
     messages: used - sizes.system - sizes.tools,
     outputBuffer: outputTokens,
   };
-  let room = windowTokens;
+  let room = contextWindow;
   const take = (tokens: number): number => {
     const taken = Math.min(Math.max(0, tokens), room);
     room -= taken;

@@ -3,6 +3,7 @@
  * `wires/`. Only this folder imports the SDK, on its first call. Tools have no `execute`: the loop is ours, and runs them.
  */
 import type * as Sdk from "ai";
+import { windowMeasures } from "../config/budget.ts";
 import type { ModelTarget, Api } from "../config/model-target.ts";
 import { type Environment, fullModelName } from "../config/providers.ts";
 import type { JsonObject } from "../text/json.ts";
@@ -158,9 +159,6 @@ async function loadSdk(): Promise<typeof Sdk> {
   return sdk;
 }
 
-/** Above this share of the window, by our count, an empty refusal means that the request does not fit. Chosen: our count is an estimate. */
-const NEAR_WINDOW = 0.8;
-
 interface Asking {
   readonly sdk: typeof Sdk;
   readonly wire: Wire;
@@ -206,7 +204,7 @@ async function askOnce(
       api: request.target.api,
       provider: request.target.provider,
       identity: asking.endpoint.identity?.name,
-      nearWindow: (request.estimatedTokens ?? 0) >= NEAR_WINDOW * request.target.contextWindow,
+      nearWindow: (request.estimatedTokens ?? 0) >= windowMeasures(request.target).nearlyFullTokens,
       heard: listener.firstTokenAt !== undefined,
       mask: asking.mask,
       now: Date.now(),

@@ -13,6 +13,7 @@ import { ModelError, type ModelAnswer, type ModelRequest, type ModelDelta } from
 import { carriesData, COMPATIBLE_KEY, isBlank, ORIGIN_KEY, TAGGED } from "./request/reasoning.ts";
 import { rulesOf } from "./request/wire-rules.ts";
 import { splitThoughts, LeadingThoughts } from "./thoughts-in-text.ts";
+import { windowMeasures } from "../config/budget.ts";
 import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import type { Watchdog } from "./watchdog.ts";
 import { writtenCalls } from "./written-calls.ts";
@@ -124,7 +125,7 @@ export function toAnswer(
     content,
     finish,
     ...(reason === "" || finish === "tool-calls" ? {} : { reason }),
-    usage: trustedUsage(step.usage, target.contextWindow),
+    usage: trustedUsage(step.usage, windowMeasures(target).usageTokens),
     ...(costUsd === undefined ? {} : { costUsd }),
     ...(tier === undefined ? {} : { tier }),
   };

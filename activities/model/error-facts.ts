@@ -24,7 +24,7 @@ export interface ErrorFacts {
   /** Its fields that say when to try again, such as `retryDelay: 12s` of Google's RetryInfo. */
   readonly fields: string | undefined;
   /** The server's window in tokens, from the field in which llama.cpp gives it. */
-  readonly windowTokens?: number | undefined;
+  readonly servedWindow?: number | undefined;
 }
 
 /** Bodies are read up to here: more is a page, and its words come first. */
@@ -82,7 +82,7 @@ export function readErrorFacts(error: unknown): ErrorFacts {
     isPage: body !== undefined && /^\s*<(?:!doctype|html|head|body|\?xml)/i.test(body),
     isBodyless: response !== undefined && !/[a-z]/i.test(inBody ?? ""),
     fields: retryFields(reported),
-    windowTokens: typeof reported?.["n_ctx"] === "number" ? reported["n_ctx"] : undefined,
+    servedWindow: typeof reported?.["n_ctx"] === "number" ? reported["n_ctx"] : undefined,
   };
 }
 

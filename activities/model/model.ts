@@ -68,7 +68,7 @@ export interface ModelAnswer {
   /** Parts of the conversation that the provider refused and that were left out. */
   readonly refusedParts?: readonly RefusedPart[];
   /** The window in which the server runs the model, if it is smaller than the target's; and what to tell a person about it. */
-  readonly served?: { readonly windowTokens: number; readonly message: string };
+  readonly served?: { readonly contextWindow: number; readonly message: string };
   readonly firstTokenMs: number;
   readonly durationMs: number;
 }
@@ -107,7 +107,7 @@ export interface ModelErrorFields {
   /** How long the provider asked to wait. */
   readonly retryAfterMs?: number;
   /** For an overflow: the largest request, in tokens, that the provider names. */
-  readonly windowTokens?: number | undefined;
+  readonly servedWindow?: number | undefined;
   /** Whether a part of the answer had arrived before the failure. */
   readonly heard?: boolean | undefined;
   /** It should pass, but a request that does not fit is refused in the same words. */
@@ -127,7 +127,7 @@ export class ModelError extends Error {
   readonly class: ModelErrorClass;
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
-  readonly windowTokens: number | undefined;
+  readonly servedWindow: number | undefined;
   readonly heard: boolean;
   readonly mayBeOverflow: boolean;
   readonly isAsked: boolean;
@@ -138,7 +138,7 @@ export class ModelError extends Error {
     this.class = fields.class;
     this.status = fields.status;
     this.retryAfterMs = fields.retryAfterMs;
-    this.windowTokens = fields.windowTokens;
+    this.servedWindow = fields.servedWindow;
     this.heard = fields.heard === true;
     this.mayBeOverflow = fields.mayBeOverflow === true;
     this.isAsked = fields.isAsked === true;

@@ -13,7 +13,7 @@ import { type ModelAnswer, ModelError, type ModelRequest } from "./model.ts";
 export interface ServerFacts {
   readonly runner: Runner;
   /** Tokens of the window in use; undefined before the model is loaded. */
-  readonly window?: number | undefined;
+  readonly contextWindow?: number | undefined;
   /** Tokens that the model supports. */
   readonly most?: number | undefined;
   /** How many requests it answers at once, if those may share the window. */
@@ -56,7 +56,7 @@ export function runnerFacts(
     const slots = count(fieldsOf(props)["total_slots"]);
     return {
       runner: "llamacpp",
-      window: count(fieldsOf(settings)["n_ctx"]),
+      contextWindow: count(fieldsOf(settings)["n_ctx"]),
       ...(slots === undefined || slots < 2 ? {} : { slots }),
       ...tools,
     };
@@ -64,14 +64,14 @@ export function runnerFacts(
   const running = fieldsOf(loaded)["models"];
   if (Array.isArray(running)) {
     const found = running.map(fieldsOf).find(({ name }) => isSameModel(name, model));
-    return { runner: "ollama", window: count(found?.["context_length"]) };
+    return { runner: "ollama", contextWindow: count(found?.["context_length"]) };
   }
   const listed = fieldsOf(studio)["data"];
   if (!Array.isArray(listed)) return undefined;
   const entry = listed.map(fieldsOf).find(({ id }) => isSameModel(id, model));
   return {
     runner: "lmstudio",
-    window: count(entry?.["loaded_context_length"]),
+    contextWindow: count(entry?.["loaded_context_length"]),
     most: count(entry?.["max_context_length"]),
     ...(entry?.["type"] === "embeddings" ? { tools: false as const } : {}),
   };
@@ -107,14 +107,16 @@ export class ServedWindows {
     send: Fetch,
   ): Promise<ModelAnswer> {
     if (!mayBeRunner(target, endpoint)) return answer;
-    const { runner, window } = (await this.#ask(endpoint, send)) ?? {};
-    if (runner === undefined || window === undefined || window >= target.contextWindow) return answer;
+    const { runner, contextWindow: servedWindow } = (await this.#ask(endpoint, send)) ?? {};
+    if (runner === undefined || servedWindow === undefined) return answer;
+    if (servedWindow >= target.contextWindow) return answer;
     const size = Math.max(estimatedTokens, answer.usage?.input ?? 0);
-    const has = `${new URL(endpoint.baseUrl ?? "").host} runs ${endpoint.modelId} with a window of ${window} tokens`;
+    const has = `${new URL(endpoint.baseUrl ?? "").host} runs ${endpoint.modelId} with a window of ${servedWindow} tokens`;
     const fix = moreRoom(runner, target.contextWindow);
-    if (size <= window) return { ...answer, served: { windowTokens: window, message: `${has}. ${fix}` } };
+    if (size <= servedWindow)
+      return { ...answer, served: { contextWindow: servedWindow, message: `${has}. ${fix}` } };
     const message = `${has}, and the request has about ${size}: what did not fit was cut off, so the answer does not count. ${fix}`;
-    throw new ModelError(message, { class: "overflow", windowTokens: window, isAsked: true, heard: true });
+    throw new ModelError(message, { class: "overflow", servedWindow, isAsked: true, heard: true });
   }
 
   #ask(endpoint: Endpoint, send: Fetch): Promise<ServerFacts | undefined> {
@@ -129,7 +131,7 @@ export class ServedWindows {
     this.#asked.set(key, { untilMs: now + KEPT_MS, facts });
     void facts.then((said) => {
       // A model that is not loaded has no window yet.
-      if (said !== undefined && said.window === undefined) this.#asked.delete(key);
+      if (said !== undefined && said.contextWindow === undefined) this.#asked.delete(key);
     });
     return facts;
   }

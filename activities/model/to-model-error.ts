@@ -37,7 +37,7 @@ export function toModelError(error: unknown, context: ErrorContext): ModelError 
     class: kind,
     ...(facts.status === undefined ? {} : { status: facts.status }),
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
-    ...(kind === "overflow" ? { windowTokens: facts.windowTokens ?? windowInText(facts.text) } : {}),
+    ...(kind === "overflow" ? { servedWindow: facts.servedWindow ?? windowInText(facts.text) } : {}),
     heard: context.heard,
     mayBeOverflow: kind === "unavailable" && sharesWindow(facts),
     cause: error,
@@ -138,8 +138,8 @@ export function classOfError(facts: ErrorFacts, nearWindow = false, heard = fals
 }
 
 /** Whether the window may be full of other requests. */
-function sharesWindow({ text, windowTokens }: ErrorFacts): boolean {
-  return windowTokens === undefined && isSharedWindowText(text);
+function sharesWindow({ text, servedWindow }: ErrorFacts): boolean {
+  return servedWindow === undefined && isSharedWindowText(text);
 }
 
 function isOverflow({ status, code, text, isBodyless }: ErrorFacts, nearWindow: boolean): boolean {

@@ -3,23 +3,19 @@ import type { LanguageModelUsage } from "ai";
 import type { StepUsage } from "../contract/activities.ts";
 import { objectOf } from "../text/json.ts";
 
-/** Above this many windows the figure is nonsense: providers report absurd ones, too. Chosen by judgement: far above any true bill. */
-const ABSURD_WINDOWS = 10;
-
 /** As the SDK has it; `raw` is the provider's own object. */
 type ReportedUsage = LanguageModelUsage;
 
 /**
- * The bill in tokens; undefined if it is NaN, of zero input, or more than ten windows.
- * @param windowTokens of the model, as configured
+ * The bill in tokens; undefined if it is NaN, of zero input, or absurd: providers report such figures, too.
+ * @param mostTokens that usage can be with this model: see `windowMeasures`
  */
-export function trustedUsage(reported: ReportedUsage, windowTokens: number): StepUsage | undefined {
+export function trustedUsage(reported: ReportedUsage, mostTokens: number): StepUsage | undefined {
   const figures = figuresOf(reported);
   const [input, output] = [whole(figures.input), whole(figures.output)];
   const { cached, cacheWrite, reasoning } = figures;
-  const limit = ABSURD_WINDOWS * windowTokens;
   if (!isCount(input) || !isCount(output) || input === 0) return undefined;
-  if (input > limit || output > limit) return undefined;
+  if (input > mostTokens || output > mostTokens) return undefined;
   const written = part(cacheWrite, input - part(cached, input));
   return {
     input,

@@ -1,5 +1,5 @@
 /** What follows a request that brought no answer: a stop, another attempt, another model, a compaction, or the end; and what it cost. */
-import { budgetOf } from "../config/run-policy.ts";
+import { answerTokens, budgetOf } from "../config/budget.ts";
 import type { StepOutcome } from "../contract/activities.ts";
 import { sizeFacts } from "../context/context-size.ts";
 import { ModelError, type ModelAnswer, type ModelErrorClass } from "../model/model.ts";
@@ -13,7 +13,6 @@ import { cutChars } from "../text/cut.ts";
 import { estimateText } from "../text/tokens.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import type { Budget } from "../contract/budget.ts";
-import { answerTokens } from "../config/budget.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import { appendEvents } from "../store/events.ts";
 
@@ -72,10 +71,10 @@ export async function afterFailure(
  */
 async function asPassing(step: StepContext, error: ModelError): Promise<ModelError | undefined> {
   if (error.class !== "overflow") return error;
-  const { windowTokens } = error;
-  if (windowTokens === undefined || error.isAsked || !hasRoom(step, windowTokens)) return undefined;
+  const { servedWindow } = error;
+  if (servedWindow === undefined || error.isAsked || !hasRoom(step, servedWindow)) return undefined;
   const at = { sessionId: step.session.id, model: step.session.config.model };
-  if (!(await hasLargerAnswer(step.deps.store.db, at, windowTokens))) return undefined;
+  if (!(await hasLargerAnswer(step.deps.store.db, at, servedWindow))) return undefined;
   const message = `${error.message.replace(/\.?$/, ".")} A larger request was answered before, so this may be another server's window: the request is sent again.`;
   return new ModelError(message, { class: "unavailable", mayBeOverflow: true, cause: error });
 }
@@ -95,18 +94,18 @@ async function overflowed(step: StepContext, error: ModelError): Promise<StepOut
     context: sizeFacts(size),
     epoch: session.epoch,
   } as const;
-  const { windowTokens } = error;
-  if (windowTokens === undefined || windowTokens >= contextWindow || !hasRoom(step, windowTokens))
+  const { servedWindow } = error;
+  if (servedWindow === undefined || servedWindow >= contextWindow || !hasRoom(step, servedWindow))
     return outcome;
-  await setWindow(deps.store.db, session.id, { model, windowTokens, untilRunEnds: true });
+  await setWindow(deps.store.db, session.id, { model, servedWindow, untilRunEnds: true });
   const message = `${said.replace(/\.?$/, ".")} This window is used until the run ends in place of ${contextWindow} tokens.`;
   const data = { class: error.class, message, retryInMs: null, final: false };
   await emitEvents(step, [{ type: "llm:error", step: input.step, attempt: scope.attempt, data }]);
-  return { ...outcome, windowTokens };
+  return { ...outcome, servedWindow };
 }
 
-function hasRoom({ session, measure }: StepContext, windowTokens: number): boolean {
-  const { limitTokens } = budgetOf({ ...session.config, contextWindow: windowTokens }, measure.prefixTokens);
+function hasRoom({ session, measure }: StepContext, servedWindow: number): boolean {
+  const { limitTokens } = budgetOf(session.config, measure.prefixTokens, servedWindow);
   return limitTokens - measure.prefixTokens * measure.ratio >= LEAST_ROOM_TOKENS;
 }
 

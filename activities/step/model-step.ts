@@ -8,7 +8,7 @@
  */
 import { prefixOf, prefixShares } from "../context/request.ts";
 import { fallbackOf } from "../config/asked-model.ts";
-import { budgetOf } from "../config/run-policy.ts";
+import { budgetOf } from "../config/budget.ts";
 import type { ModelStepFacts, ModelStepInput } from "../contract/activities.ts";
 import { type ActivityScope, inScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -56,17 +56,14 @@ async function modelStep(
   });
   const outcome = await takeStep({ deps, scope, session, input }, { prefix, budget, batch });
   const { model } = session.config;
-  const named = outcome.kind === "overflow" || outcome.kind === "answered" ? outcome.windowTokens : undefined;
+  const named = outcome.kind === "overflow" || outcome.kind === "answered" ? outcome.servedWindow : undefined;
   const isSwitched = input.model !== undefined && input.model !== model;
   const policy = {
     ...(await currentDelegateLimit(deps, session)),
     ...(isSwitched || input.takeTools || current !== asked || named !== undefined
       ? {
           model,
-          budget:
-            named === undefined
-              ? budget
-              : budgetOf({ ...session.config, contextWindow: named }, prefix.tokens),
+          budget: named === undefined ? budget : budgetOf(session.config, prefix.tokens, named),
           prefix: prefixShares(prefix, session.tokenRatio?.ratio),
           ...(input.takeTools ? { takesTools: false as const } : {}),
         }

@@ -13,7 +13,7 @@ import { enterSession } from "../runtime/enter-session.ts";
 import { deliverDrained } from "./deliver-guidance.ts";
 import { superseded } from "../contract/failures.ts";
 import { prefixOf } from "../context/request.ts";
-import { budgetOf } from "../config/run-policy.ts";
+import { budgetOf } from "../config/budget.ts";
 import { storePrune } from "../store/compactions.ts";
 import { loadView } from "../store/load-view.ts";
 

@@ -123,11 +123,11 @@ interface Response {
 }
 
 function responseEvent(
-  { input, measure, session }: StepContext,
+  { input, session }: StepContext,
   { content, context, answer, bill }: Response,
 ): Extract<NewEvent, { type: "llm:response" }> {
   const reasoning = content.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
-  const { model, provider } = session.config;
+  const { model, provider, contextWindow } = session.config;
   return {
     type: "llm:response",
     step: input.step,
@@ -139,7 +139,7 @@ function responseEvent(
       tokenUsage: answer.usage ?? NO_USAGE,
       contextUsed: context.used,
       contextEstimated: context.estimated,
-      contextLimit: measure.windowTokens,
+      contextLimit: contextWindow,
       costUsd: bill.costUsd ?? null,
       durationMs: Math.round(answer.durationMs),
       model,

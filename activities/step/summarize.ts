@@ -23,7 +23,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterReading } from "../runtime/enter-session.ts";
 import { holdToModels } from "../runtime/hold-to-policy.ts";
 import { prefixOf } from "../context/request.ts";
-import { budgetOf } from "../config/run-policy.ts";
+import { budgetOf } from "../config/budget.ts";
 import { recentRounds, type RecentRound } from "../store/compactions.ts";
 import type { Standpoint } from "../store/lines.ts";
 import { appendEvents } from "../store/events.ts";
@@ -109,7 +109,7 @@ function ratioOfSummariser(
 function summariserFigures(config: RunConfig, tokenRatio: TokenRatio | undefined) {
   const { contextWindow, maxOutput } = summariserOf(config);
   return {
-    summariserWindowTokens: Math.floor(contextWindow / Math.max(1, tokenRatio?.ratio ?? 1)),
+    summariserRoomTokens: Math.floor(contextWindow / Math.max(1, tokenRatio?.ratio ?? 1)),
     summariserMaxOutput: maxOutput,
   };
 }

@@ -71,17 +71,18 @@ export async function takeStep(
   const outcome = await storeAnswer(step, answer);
   if (answer.served === undefined || outcome.kind !== "answered") return outcome;
   await takeServedWindow(step, answer.served);
-  return { ...outcome, windowTokens: answer.served.windowTokens };
+  return { ...outcome, servedWindow: answer.served.contextWindow };
 }
 
 /** The server runs the model with less than was assumed: the session has that window from the next step on. */
 async function takeServedWindow(
   step: StepContext,
-  { windowTokens, message }: NonNullable<ModelAnswer["served"]>,
+  { contextWindow: servedWindow, message }: NonNullable<ModelAnswer["served"]>,
 ): Promise<void> {
   const { deps, session, input } = step;
-  await setWindow(deps.store.db, session.id, { model: session.config.model, windowTokens });
-  const text = `${message} ${windowTokens} tokens count from now on, in place of ${session.config.contextWindow}.`;
+  const { model, contextWindow } = session.config;
+  await setWindow(deps.store.db, session.id, { model, servedWindow });
+  const text = `${message} ${servedWindow} tokens count from now on, in place of ${contextWindow}.`;
   const data = { mediaType: "window", message: deps.sanitizer.clean(text) };
   await emitEvents(step, [{ type: "llm:unsupported-input", step: input.step, data }]);
 }

@@ -78,7 +78,7 @@ export const setMaxCost = (tx: Queryable, id: string, usd: number): Promise<void
 
 interface WindowChange {
   readonly model: string;
-  readonly windowTokens: number;
+  readonly servedWindow: number;
   readonly untilRunEnds?: true;
 }
 
@@ -89,12 +89,12 @@ interface WindowChange {
 export const setWindow = (
   tx: Queryable,
   id: string,
-  { model, windowTokens, untilRunEnds }: WindowChange,
+  { model, servedWindow, untilRunEnds }: WindowChange,
 ): Promise<void> =>
   changeTargets(tx, id, (target) =>
     target.model === model
       ? {
-          contextWindow: windowTokens,
+          contextWindow: servedWindow,
           widerWindow: untilRunEnds === true ? (target.widerWindow ?? target.contextWindow) : undefined,
         }
       : {},

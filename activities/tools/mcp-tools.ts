@@ -1,6 +1,7 @@
 /** Adds the tools of a session's MCP servers to the worker's own. */
 import { z } from "zod";
 import type { RunConfig } from "../config/agent-config.ts";
+import { windowMeasures, type Windowed } from "../config/budget.ts";
 import { isListed, isRemote, type McpServer } from "../config/mcp-settings.ts";
 import type { McpCatalogue, McpToolEntry } from "../contract/tools.ts";
 import { estimateTools } from "../contract/request-size.ts";
@@ -10,11 +11,6 @@ import { createToolRegistry, toolSpec, type ToolRegistry } from "./index.ts";
 import { OWN_TOOLS, ownTool } from "./own/own-tools.ts";
 import { searchTools } from "./search-tools.ts";
 
-/**
- * Share of the window above which the servers' descriptions move behind a search. Chosen: people report servers
- * that fill half of it.
- */
-const MAX_SHARE = 0.1;
 /** Most servers' tools shown, besides ours and those found later. Chosen: OpenAI and Groq accept 128 in all. */
 const MAX_SHOWN = 80;
 
@@ -27,7 +23,7 @@ const made = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
 const MAX_MADE = 200;
 
 interface WithServers {
-  readonly config: Pick<RunConfig, "mcpServers" | "contextWindow">;
+  readonly config: Pick<RunConfig, "mcpServers"> & Windowed;
   readonly catalogues?: readonly McpCatalogue[];
 }
 
@@ -38,7 +34,7 @@ export function withMcpTools(worker: ToolRegistry, session: WithServers): ToolRe
   if (catalogues.length === 0) return worker;
   const key = JSON.stringify([
     config.mcpServers,
-    config.contextWindow,
+    windowMeasures(config).serverToolsTokens,
     catalogues.map(({ server, digest, found }) => [server, digest, found]),
   ]);
   const byKey = made.get(worker) ?? new Map<string, ToolRegistry>();
@@ -62,7 +58,7 @@ function build(
     return settings === undefined ? [] : [{ settings, found, tools: mcpToolsOf(server, settings, tools) }];
   });
   const own = (catalogues.find(({ server }) => server === OWN_TOOLS)?.tools ?? []).map(ownTool);
-  const searched = behindSearch(servers, config.contextWindow * MAX_SHARE);
+  const searched = behindSearch(servers, windowMeasures(config).serverToolsTokens);
   if (searched.size === 0)
     return createToolRegistry([...worker.values(), ...own, ...servers.flatMap(({ tools }) => tools)]);
   const shown = servers.filter((server) => !searched.has(server)).flatMap(({ tools }) => tools);

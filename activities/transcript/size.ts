@@ -11,7 +11,8 @@ export interface SizeInput {
   readonly prefixTokens: number;
   /** Actual / estimated of the model, as learnt; 1 if nothing is known. */
   readonly ratio: number;
-  readonly windowTokens: number;
+  /** Most that the usage of one request can be: see `windowMeasures`. */
+  readonly oneRequestTokens: number;
   /** Newest tool results that prune leaves alone, in tokens. */
   readonly pruneProtectTokens: number;
   /** The model that will be asked: another's bill says nothing about it. */
@@ -51,7 +52,7 @@ const MIN_GROWTH_STEPS = 5;
  * Size of the next request. Based on the newest answer's bill, unless a compaction or another model came after it; what prune
  * has hidden since then is subtracted.
  */
-export function requestSize({ rows, prefixTokens, ratio, windowTokens, model }: SizeInput): RequestSize {
+export function requestSize({ rows, prefixTokens, ratio, oneRequestTokens, model }: SizeInput): RequestSize {
   const pureTokens = rows.reduce((sum, row) => sum + shownTokens(row), prefixTokens);
   const billed = newestBilled(rows, model);
   const next = estimatedNextInput({
@@ -59,7 +60,7 @@ export function requestSize({ rows, prefixTokens, ratio, windowTokens, model }: 
     newTokens: billed === undefined ? 0 : tokensSince(rows, billed),
     pureTokens,
     ratio,
-    windowTokens,
+    oneRequestTokens,
   });
   return {
     next,

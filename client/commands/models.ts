@@ -87,18 +87,20 @@ export async function serverNamed(
       ? "No server answers there, or it lists no models"
       : `It has ${models.length === 0 ? "no models" : "no model that can call tools"}`;
   return {
-    rows: able.map(({ id, window, most }) => servedRow(`${name}/${id}`, window ?? most, settings)),
+    rows: able.map(({ id, contextWindow, most }) =>
+      servedRow(`${name}/${id}`, contextWindow ?? most, settings),
+    ),
     found: `${name} is asked at ${withoutPassword(provider.baseUrl)}. ${has}.`,
   };
 }
 
 function servedRow(
   model: string,
-  window: number | undefined,
+  contextWindow: number | undefined,
   settings: Pick<AgentConfig, "models">,
 ): ModelRow {
   const own = Object.entries(settings.models).find(([name]) => fullModelName(name) === model)?.[1];
-  const sizes = sizeAndPrice(own, window === undefined ? undefined : { window });
+  const sizes = sizeAndPrice(own, contextWindow === undefined ? undefined : { contextWindow });
   return { model, usable: true, isDefault: false, ...sizes, reasons: false, images: false, ends: null };
 }
 
@@ -141,10 +143,10 @@ export function modelRows(from: {
 /** The configuration's figures win over the catalogue's. */
 function sizeAndPrice(
   own: AgentConfig["models"][string] | undefined,
-  known: Partial<Pick<CatalogueModel, "window" | "maxOutput" | "price">> | undefined,
+  known: Partial<Pick<CatalogueModel, "contextWindow" | "maxOutput" | "price">> | undefined,
 ): Pick<ModelRow, "contextWindow" | "maxOutput" | "price"> {
   return {
-    contextWindow: own?.contextWindow ?? known?.window ?? null,
+    contextWindow: own?.contextWindow ?? known?.contextWindow ?? null,
     maxOutput: own?.maxOutput ?? known?.maxOutput ?? null,
     price: own?.price ?? known?.price ?? null,
   };

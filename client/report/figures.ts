@@ -16,11 +16,11 @@ const LEFT = 52;
 const BOTTOM = 24;
 const TOP = 10;
 
-/** @param windowTokens of the model; the scale ends there or at the largest request */
+/** @param contextWindow of the model; the scale ends there or at the largest request */
 export function contextPlot(
   points: readonly PlotPoint[],
   rounds: readonly PlotRound[],
-  windowTokens: number,
+  contextWindow: number,
   triggerTokens: number,
 ): Html {
   if (points.length === 0) return html`<p class="faint">No request was billed.</p>`;
@@ -28,7 +28,7 @@ export function contextPlot(
   const last = Math.max(first + 1, ...points.map((point) => point.step));
   const largest = Math.max(...points.map((point) => point.input));
   // Scaling to a barely used window would flatten the curve.
-  const top = Math.max(largest * 1.15, Math.min(windowTokens, triggerTokens * 1.1));
+  const top = Math.max(largest * 1.15, Math.min(contextWindow, triggerTokens * 1.1));
   const x = (step: number) => round1(LEFT + ((step - first) / (last - first)) * (WIDTH - LEFT - 8));
   const y = (count: number) => round1(HEIGHT - BOTTOM - (count / top) * (HEIGHT - BOTTOM - TOP));
   const line = (pick: (point: PlotPoint) => number) =>

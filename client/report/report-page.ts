@@ -35,7 +35,7 @@ export interface ReportData {
   };
   /** The provider's token counts contradict the session's size. */
   readonly usageDoubtful: boolean;
-  readonly windowTokens: number;
+  readonly contextWindow: number;
   readonly triggerTokens: number;
   readonly calls: CallSources;
   readonly costs: readonly StepCost[];
@@ -89,10 +89,10 @@ export function reportPage(data: ReportData): string {
         </dl>
         ${endPart(session)} ${failuresPart(failures)}
         <h2 id="context">Context</h2>
-        ${contextPlot(data.costs, data.rounds, data.windowTokens, data.triggerTokens)}
+        ${contextPlot(data.costs, data.rounds, data.contextWindow, data.triggerTokens)}
         <p class="faint">
           Tokens of each request; the filled part came from the provider's cache. Dashed line: where
-          compaction starts (${tokens(data.triggerTokens)} of ${tokens(data.windowTokens)}). Vertical lines:
+          compaction starts (${tokens(data.triggerTokens)} of ${tokens(data.contextWindow)}). Vertical lines:
           compaction rounds.
         </p>
         ${roundsPart(data.rounds)} ${costsPart(data.costs)}

@@ -1,5 +1,5 @@
 /** Reads a report's data from the store: the trajectory, usage, the change, and the pictures that the agent viewed. */
-import { budgetOf } from "../../activities/config/run-policy.ts";
+import { budgetOf } from "../../activities/config/budget.ts";
 import { prefixOf } from "../../activities/context/request.ts";
 import { wasReported } from "../../activities/store/reported.ts";
 import { findSession } from "../../activities/store/sessions.ts";
@@ -59,7 +59,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
       estimatedUsd,
     },
     usageDoubtful: await wasReported(db, id, "usageDoubtful"),
-    windowTokens: config.contextWindow,
+    contextWindow: config.contextWindow,
     triggerTokens: budgetOf(config, prefixOf(known).tokens).triggerTokens,
     calls: { facts: callFacts(whole.toolCalls), pictures: await shownPictures(db, whole.messages) },
     costs: bills

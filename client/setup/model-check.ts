@@ -101,10 +101,10 @@ export async function askWindows(
       { timeoutMs: START_MS, headers },
     );
     if (served === undefined) return [];
-    const { window, most, tools, runner } = served;
-    if (window === undefined && most === undefined && tools === undefined) return [];
+    const { contextWindow, most, tools, runner } = served;
+    if (contextWindow === undefined && most === undefined && tools === undefined) return [];
     const from = withoutPassword(address);
-    return [[target.model, { window, most, tools, runner, from }]];
+    return [[target.model, { contextWindow, most, tools, runner, from }]];
   });
   return Object.fromEntries((await Promise.all(asked)).flat());
 }
@@ -123,65 +123,65 @@ function serverOf({ provider, api }: Asked, environment: Environment) {
 const isAlike = (one: string, other: string): boolean =>
   one.endsWith(`/${other}`) || other.endsWith(`/${one}`);
 
-/** */
+/** What `doctor` says of the model at its server: whether it is there, calls tools, and has the window that is counted with. */
 export function serverFinding(
-  { model, modelName = model, contextWindow, maxOutput, provider, noTools }: Asked,
+  asked: Asked,
   address: string,
   models: readonly ServedModel[] | undefined,
 ): Check {
+  const { model, modelName = model, provider, noTools } = asked;
   const name = "Model server";
+  const warning = (found: string, fix?: string) => ({ name, ok: true, warning: true as const, found, fix });
   if (models === undefined)
-    return {
-      name,
-      ok: true,
-      warning: true,
-      found: `${address} lists no models: no server answers there, or it has no /models`,
-    };
+    return warning(`${address} lists no models: no server answers there, or it has no /models`);
   const served = servedAs(models, modelName, provider?.name);
   const count = `${models.length} ${models.length === 1 ? "model" : "models"} at ${address}`;
   if (served === undefined) {
+    const found = `${count}, ${modelName} is not among them`;
     const alike = models.find(({ id }) => isAlike(id, modelName));
-    if (alike !== undefined) {
-      // With OPENAI_BASE_URL the model's name is sent unchanged.
-      const prefix = provider === undefined || provider.name === "openai" ? "" : `${provider.name}/`;
-      const fix = `The server calls it ${alike.id}: --model ${prefix}${alike.id}.`;
-      return { name, ok: true, warning: true, found: `${count}, ${modelName} is not among them`, fix };
-    }
-    const fix = models.length === 0 ? {} : { fix: `It has ${listNames(models.map(({ id }) => id))}.` };
-    return { name, ok: true, warning: true, found: `${count}, ${modelName} is not among them`, ...fix };
+    // With OPENAI_BASE_URL the model's name is sent unchanged.
+    const prefix = provider === undefined || provider.name === "openai" ? "" : `${provider.name}/`;
+    if (alike !== undefined)
+      return warning(found, `The server calls it ${alike.id}: --model ${prefix}${alike.id}.`);
+    return warning(
+      found,
+      models.length === 0 ? undefined : `It has ${listNames(models.map(({ id }) => id))}.`,
+    );
   }
-  const { window, most, runner, tools, slots } = served;
-  if (tools === false && noTools !== true)
-    return {
-      name,
-      ok: true,
-      warning: true,
-      found: `${count}; ${modelName} cannot call tools, as its server says: it is refused`,
-      fix: `Choose another model, or set models.${model}.tools: none to use it without tools.`,
-    };
-  if (window === undefined) {
+  if (served.tools === false && noTools !== true)
+    return warning(
+      `${count}; ${modelName} cannot call tools, as its server says: it is refused`,
+      `Choose another model, or set models.${model}.tools: none to use it without tools.`,
+    );
+  const { found, fix, isEnough } = windowFinding(asked, served);
+  return isEnough ? { name, ok: true, found: `${count}${found}` } : warning(`${count}${found}`, fix);
+}
+
+/** The window that the server gives a model, beside the one that is counted with. */
+function windowFinding(
+  { model, modelName = model, contextWindow, maxOutput, noTools }: Asked,
+  served: ServedModel,
+): { readonly found: string; readonly fix?: string; readonly isEnough?: true } {
+  const { contextWindow: servedWindow, most, runner, slots } = served;
+  if (servedWindow === undefined) {
     const supports = most === undefined ? "" : `; ${modelName} supports ${most} tokens`;
-    const found = `${count}${supports}; it does not report the window of ${modelName}`;
-    if (runner === undefined) return { name, ok: true, found };
-    const fix = moreRoom(runner, contextWindow);
-    return { name, ok: true, warning: true, found: `${found} before it has loaded it`, fix };
+    const found = `${supports}; it does not report the window of ${modelName}`;
+    if (runner === undefined) return { found, isEnough: true };
+    return { found: `${found} before it has loaded it`, fix: moreRoom(runner, contextWindow) };
   }
   // Its API does not tell which; source: llama-server b11434, `kv_unified`.
   const shared =
     slots === undefined
       ? ""
       : `, for ${slots} requests at once: each slot has that with --parallel ${slots}, but all of them share it with --kv-unified or without --parallel`;
-  const found = `${count}; ${modelName} has a window of ${window} tokens${shared}`;
-  const [little] = tooLittle(model, { contextWindow: Math.min(window, contextWindow), maxOutput }, served);
-  if (window >= contextWindow && (little === undefined || noTools === true)) return { name, ok: true, found };
-  const set = `Set models.${model}.contextWindow: ${window}, or start the server with a larger one.`;
-  const more = runner === undefined ? set : moreRoom(runner, contextWindow);
+  const found = `; ${modelName} has a window of ${servedWindow} tokens${shared}`;
+  const inUse = Math.min(servedWindow, contextWindow);
+  const [little] = tooLittle(model, { contextWindow: inUse, maxOutput }, served);
+  if (inUse === contextWindow && (little === undefined || noTools === true)) return { found, isEnough: true };
+  const set = `Set models.${model}.contextWindow: ${servedWindow}, or start the server with a larger one.`;
   return {
-    name,
-    ok: true,
-    warning: true,
-    found: window < contextWindow ? `${found}, but ${contextWindow} are assumed` : found,
-    fix: little ?? more,
+    found: inUse < contextWindow ? `${found}, but ${contextWindow} are assumed` : found,
+    fix: little ?? (runner === undefined ? set : moreRoom(runner, contextWindow)),
   };
 }
 

@@ -77,11 +77,11 @@ export async function askServer(
 ): Promise<ServedModel[] | undefined> {
   const options = { signal: AbortSignal.timeout(timeoutMs), headers };
   const models = modelsOf(await getJson(`${baseUrl.replace(/\/+$/, "")}/models`, options));
-  if (models === undefined || models.every(({ window }) => window !== undefined)) return models;
+  if (models === undefined || models.every(({ contextWindow }) => contextWindow !== undefined)) return models;
   const documents = await runnerDocuments((path) => getJson(serverRoot(baseUrl) + path, options));
   return models.map((model) => {
     const facts = runnerFacts(documents, model.id);
-    return { ...facts, ...model, ...(model.window === undefined ? { window: facts?.window } : {}) };
+    return { ...facts, ...model, contextWindow: model.contextWindow ?? facts?.contextWindow };
   });
 }
 
@@ -107,7 +107,7 @@ export async function askModels(baseUrl: string, options: AskOptions): Promise<S
 function withShown(model: ServedModel, shown: Awaited<ReturnType<typeof askOllama>>): ServedModel {
   return {
     ...model,
-    window: model.window ?? shown?.window,
+    contextWindow: model.contextWindow ?? shown?.contextWindow,
     most: model.most ?? shown?.most,
     tools: model.tools ?? shown?.tools,
   };
@@ -125,7 +125,7 @@ export async function askModel(
   const models = await askServer(baseUrl, options);
   const listed = models && servedAs(models, name, provider);
   const runner = listed?.runner;
-  const mayBeOllama = runner === "ollama" || (runner === undefined && listed?.window === undefined);
+  const mayBeOllama = runner === "ollama" || (runner === undefined && listed?.contextWindow === undefined);
   const shown = mayBeOllama ? await askOllama(baseUrl, name, options) : undefined;
   if (shown === undefined) return { models, served: listed };
   const served = withShown(listed ?? { id: name, runner: "ollama" }, shown);
@@ -156,7 +156,7 @@ async function askOllama(
   const { capabilities } = shown;
   const tools = Array.isArray(capabilities) && !capabilities.includes("tools") ? (false as const) : undefined;
   if (most === undefined && given === undefined && tools === undefined) return undefined;
-  return { window: given === undefined ? undefined : Number(given), most, tools };
+  return { contextWindow: given === undefined ? undefined : Number(given), most, tools };
 }
 
 /** Finds a listed model by name: Ollama's `latest` may be omitted, and llama.cpp serves its one model under any name. */
@@ -177,9 +177,9 @@ function modelsOf(list: unknown): ServedModel[] | undefined {
   if (!Array.isArray(data)) return undefined;
   return data.map(fieldsOf).flatMap((entry) => {
     if (typeof entry["id"] !== "string") return [];
-    const window =
+    const contextWindow =
       count(entry["max_model_len"]) ?? count(entry["context_length"]) ?? count(entry["context_window"]);
-    return [{ id: entry["id"], ...(window === undefined ? {} : { window }) }];
+    return [{ id: entry["id"], contextWindow }];
   });
 }
 

@@ -199,7 +199,7 @@ describe("another model in mid-run", () => {
     const second = await agent.perform("modelStep", { step: 2, guidance: say, model: "openai/gpt-4o" });
     expect(second).toMatchObject({
       kind: "answered",
-      policy: { model: "openai/small", budget: { windowTokens: 16_000 } },
+      policy: { model: "openai/small", budget: { contextWindow: 16_000 } },
     });
     const events = await agent.deps.store.db.query.modelCalls.findMany();
     expect(events.filter((row) => row.sessionId === agent.id).map((row) => row.estimatePure)).toEqual([

@@ -101,10 +101,10 @@ it("a smaller window that stays is believed until the run ends", async () => {
   const agent = await withStandIn(100);
   const { failures, outcome } = await attempts(agent, 2);
   expect(failures).toHaveLength(7);
-  expect(outcome).toMatchObject({ kind: "overflow", windowTokens: 4_000 });
+  expect(outcome).toMatchObject({ kind: "overflow", servedWindow: 4_000 });
   expect(await windowOf(agent)).toBe(4_000);
   const ofRun = async (continued: object) =>
-    (await agent.perform("openSession", { chain: agent.runId, ...continued })).policy.budget.windowTokens;
+    (await agent.perform("openSession", { chain: agent.runId, ...continued })).policy.budget.contextWindow;
   const first = agent.runId;
   agent.runId = "run-2";
   expect(await ofRun({ continuedStep: 1, continuedRound: 0, continuedFrom: first })).toBe(4_000);
@@ -118,6 +118,6 @@ it("a window into which no task fits is no session's", async () => {
   const { failures, outcome } = await attempts(agent, 1);
   expect(failures).toEqual([]);
   expect(outcome).toMatchObject({ kind: "overflow", said: expect.stringContaining("(1024 tokens)") });
-  expect(outcome).not.toHaveProperty("windowTokens");
+  expect(outcome).not.toHaveProperty("servedWindow");
   expect(await windowOf(agent)).toBe(32_000);
 });

@@ -60,7 +60,7 @@ describe.skipIf(!prepared.ok)("a local model whose chat template", { timeout: 90
   describe.each(Object.entries(templates))("%s", (_, template) => {
     let server: LlamaServer;
     beforeAll(async () => {
-      if (prepared.ok) server = await startLlama(prepared, { windowTokens: WINDOW, template });
+      if (prepared.ok) server = await startLlama(prepared, { contextWindow: WINDOW, template });
     }, 120_000);
     afterAll(() => server?.close());
 
@@ -79,7 +79,7 @@ describe.skipIf(!prepared.ok)("a local model whose chat template", { timeout: 90
       "says its window, before the start and with the first answer",
       async () => {
         const target = { ...targetAt(server.baseUrl), contextWindow: 32_000 };
-        expect(await askWindows([target], {})).toMatchObject({ "llamacpp/qwen": { window: WINDOW } });
+        expect(await askWindows([target], {})).toMatchObject({ "llamacpp/qwen": { contextWindow: WINDOW } });
         expect(await modelServerCheck(target, {})).toMatchObject({ warning: true });
         const { agent } = await play(server, { window: 32_000 });
         expect(await agent.dataOf("llm:unsupported-input")).toMatchObject([

@@ -138,7 +138,7 @@ export interface LlamaServer {
 /** @param template file of a chat template, instead of the model's own */
 export async function startLlama(
   { server, weights }: RealModel,
-  { windowTokens, template }: { readonly windowTokens: number; readonly template?: string | undefined },
+  { contextWindow, template }: { readonly contextWindow: number; readonly template?: string | undefined },
 ): Promise<LlamaServer> {
   const home = mkdtempSync(join(tmpdir(), "longhaul-llama-"));
   const port = await freePort();
@@ -148,7 +148,7 @@ export async function startLlama(
     {
       command: server,
       args: [
-        ...`--alias qwen --host 127.0.0.1 --port ${port} --ctx-size ${windowTokens}`.split(" "),
+        ...`--alias qwen --host 127.0.0.1 --port ${port} --ctx-size ${contextWindow}`.split(" "),
         ..."--parallel 1 --temp 0 --jinja --model".split(" "),
         weights,
         ...(template === undefined ? [] : ["--chat-template-file", template]),

@@ -37,7 +37,7 @@ export function roundOf(
   extra: Partial<CompactionInput> = {},
 ): CompactionInput {
   const trigger = "threshold";
-  return { rows, budget, round, trigger, prefixTokens: 2_000, summariserWindowTokens: 32_000, ...extra };
+  return { rows, budget, round, trigger, prefixTokens: 2_000, summariserRoomTokens: 32_000, ...extra };
 }
 
 /** @throws if the compaction had another outcome */

@@ -16,7 +16,7 @@ test("a list is not cut to leave out a single name", () => {
   const server = (count: number) => ({
     provider: "ollama",
     baseUrl: "http://x/v1",
-    models: named(count).map((id) => ({ id, window: undefined })),
+    models: named(count).map((id) => ({ id, contextWindow: undefined })),
   });
   expect(serverNote(server(2))).toMatch(/ollama\/n1 \(or n2\)$/);
   expect(serverNote(server(3))).toMatch(/ollama\/n1 \(and 2 more\)$/);

@@ -7,7 +7,7 @@ const tokens = z.number().int().positive();
 
 const catalogueModelSchema = z.strictObject({
   /** Tokens of request and answer combined. */
-  window: tokens,
+  contextWindow: tokens,
   /** Largest request, if that is less than the window. */
   maxInput: tokens.optional(),
   maxOutput: tokens,

@@ -116,7 +116,7 @@ async function view(stand: Stand, stored: number, active: number) {
       rows,
       prefixTokens: 3_000,
       ratio: 1,
-      windowTokens: WINDOW_TOKENS,
+      oneRequestTokens: 4 * WINDOW_TOKENS,
       pruneProtectTokens: 40_000,
     });
     load.push(loaded - began);

@@ -41,25 +41,25 @@ interface Row {
 export async function measurePolicies({ file }: PolicyMaterial): Promise<Figure[]> {
   const trajectory = readRecorded(file ?? fixture("trajectory.json.gz"));
   const figures: Figure[] = [];
-  for (const windowTokens of WINDOWS)
+  for (const contextWindow of WINDOWS)
     figures.push(
-      ...(await inWindow(windowTokens, trajectory, file === undefined ? others(windowTokens) : [])),
+      ...(await inWindow(contextWindow, trajectory, file === undefined ? others(contextWindow) : [])),
     );
   return figures;
 }
 
 /** Other agents' policies over the recorded session, as they were measured. */
-function others(windowTokens: number): Row[] {
+function others(contextWindow: number): Row[] {
   const { outcomes } = JSON.parse(readFileSync(fixture("other-policies.json"), "utf8")) as {
-    readonly outcomes: readonly (Outcome & { readonly name: string; readonly windowTokens: number })[];
+    readonly outcomes: readonly (Outcome & { readonly name: string; readonly contextWindow: number })[];
   };
   return outcomes
-    .filter((outcome) => outcome.windowTokens === windowTokens)
+    .filter((outcome) => outcome.contextWindow === contextWindow)
     .map((outcome) => ({ name: outcome.name, outcome }));
 }
 
 async function inWindow(
-  windowTokens: number,
+  contextWindow: number,
   trajectory: Trajectory,
   peers: readonly Row[],
 ): Promise<Figure[]> {
@@ -67,13 +67,13 @@ async function inWindow(
   for (const [name, policy] of Object.entries(POLICIES))
     rows.push({
       name,
-      outcome: await replayOurs(new Replay(trajectory, windowTokens, prefixText()), policy),
+      outcome: await replayOurs(new Replay(trajectory, contextWindow, prefixText()), policy),
     });
   const [ours] = rows as [Row];
-  const window = `${windowTokens / 1_000}k`;
+  const window = `${contextWindow / 1_000}k`;
   const figures = [
     ...[...rows, ...peers].map((row) => rowFigure(window, row, ours)),
-    ...(await occasions(windowTokens, trajectory)),
+    ...(await occasions(contextWindow, trajectory)),
   ];
   const [cheapest] = peers.toSorted((a, b) => a.outcome.perStep - b.outcome.perStep);
   const [best] = peers.toSorted((a, b) => b.outcome.facts - a.outcome.facts);
@@ -96,14 +96,14 @@ async function inWindow(
 const TRIED_SHARE = 0.7;
 
 /** What the table of `config/budget.ts` is made from: an occasion on which old results are hidden first must be worth it. */
-async function occasions(windowTokens: number, trajectory: Trajectory): Promise<Figure[]> {
+async function occasions(contextWindow: number, trajectory: Trajectory): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const occasion of ["trigger", "return", "smaller"] as const) {
-    const share = pruneFirstFor(windowTokens)[occasion];
-    const replay = () => new Replay(trajectory, windowTokens, prefixText());
+    const share = pruneFirstFor(contextWindow)[occasion];
+    const replay = () => new Replay(trajectory, contextWindow, prefixText());
     const { first, summary } = await compareFirst(occasion, share ?? TRIED_SHARE, replay);
     figures.push({
-      name: `${windowTokens / 1_000}k: prune first, ${occasion}`,
+      name: `${contextWindow / 1_000}k: prune first, ${occasion}`,
       value: first.perStep,
       unit: "tokens a step",
       n: 1,

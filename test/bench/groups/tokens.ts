@@ -103,7 +103,7 @@ function converse(texts: Texts): Conversation {
     const measure = {
       prefixTokens: prefix.tokens,
       ratio,
-      windowTokens: WINDOW_TOKENS,
+      oneRequestTokens: 4 * WINDOW_TOKENS,
       pruneProtectTokens: 40_000,
     };
     const size = viewSize({ rows, ...measure });

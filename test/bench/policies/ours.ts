@@ -15,7 +15,8 @@ import {
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
 import { truncateText } from "../../../activities/text/cut.ts";
-import { budgetOf, toolLimitsOf } from "../../../activities/config/run-policy.ts";
+import { budgetOf, windowMeasures } from "../../../activities/config/budget.ts";
+import { toolLimitsOf } from "../../../activities/config/run-policy.ts";
 import { afterRound, summaryText } from "../../support/compacting.ts";
 import { configOf } from "../../support/run-config.ts";
 import { countTokens, MAX_OUTPUT_TOKENS, type Outcome, type Replay } from "./replay.ts";
@@ -75,8 +76,8 @@ export async function compareFirst(
 
 /** Plays all steps of the replay's trajectory. */
 export async function replayOurs(replay: Replay, policy: Policy): Promise<Outcome> {
-  const ownTokens = replay.windowTokens;
-  if (policy.switchAt !== undefined) replay.windowTokens = 2 * ownTokens;
+  const ownTokens = replay.contextWindow;
+  if (policy.switchAt !== undefined) replay.contextWindow = 2 * ownTokens;
   let [config, budget] = figuresOf(replay, policy);
   for (const [at, step] of replay.trajectory.steps.entries()) {
     if (step.user !== undefined) replay.say(step);
@@ -102,7 +103,7 @@ function figuresOf(replay: Replay, policy: Policy): [RunConfig, Budget] {
   const { strategy, returnTrigger, prune, pruneFirst } = policy;
   const config = configOf(
     { context: { strategy, options: { returnTrigger, prune } } },
-    { contextWindow: replay.windowTokens, maxOutput: MAX_OUTPUT_TOKENS, input: ["text"] },
+    { contextWindow: replay.contextWindow, maxOutput: MAX_OUTPUT_TOKENS, input: ["text"] },
   );
   const budget = budgetOf(config, replay.prefixTokens);
   return [config, pruneFirst === undefined ? budget : { ...budget, pruneFirst }];
@@ -138,8 +139,9 @@ function prune(replay: Replay, budget: Budget): void {
   );
 }
 
-function sizeOf({ rows, prefixTokens, windowTokens }: Replay, { pruneProtectTokens }: PruneFigures) {
-  return viewSize({ rows, prefixTokens, ratio: 1, windowTokens, pruneProtectTokens });
+function sizeOf({ rows, prefixTokens, contextWindow }: Replay, { pruneProtectTokens }: PruneFigures) {
+  const { oneRequestTokens } = windowMeasures({ contextWindow });
+  return viewSize({ rows, prefixTokens, ratio: 1, oneRequestTokens, pruneProtectTokens });
 }
 
 async function compactReplay(
@@ -150,8 +152,8 @@ async function compactReplay(
 ): Promise<void> {
   const { rows, prefixTokens } = replay;
   const round = replay.rounds + 1;
-  const summariserWindowTokens = config.contextWindow;
-  const input = { rows, budget, round, trigger, prefixTokens, summariserWindowTokens };
+  const summariserRoomTokens = config.contextWindow;
+  const input = { rows, budget, round, trigger, prefixTokens, summariserRoomTokens };
   const done = await compact(config.context.strategy, input, async (request) => {
     const words = Number(/at most (\d+) words/.exec(request.text)?.[1]);
     const text = written(scriptedSummary(asked(replay, request), request.text, words * TOKENS_PER_WORD));

@@ -71,7 +71,7 @@ export class Replay {
   prunes = 0;
   overflows = 0;
   readonly trajectory: Trajectory;
-  windowTokens: number;
+  contextWindow: number;
   readonly #cache = new PrefixCache();
   readonly #prefix: Segment;
   #sequence = 0;
@@ -80,9 +80,9 @@ export class Replay {
   #ownOutput = 0;
 
   /** @param prefix what stands before the messages in every request: system prompt and tools, as text */
-  constructor(trajectory: Trajectory, windowTokens: number, prefix: string) {
+  constructor(trajectory: Trajectory, contextWindow: number, prefix: string) {
     this.trajectory = trajectory;
-    this.windowTokens = windowTokens;
+    this.contextWindow = contextWindow;
     this.#prefix = { key: "prefix", tokens: countTokens(prefix) };
     this.#append(rowsOf([user(trajectory.task)]));
   }
@@ -93,7 +93,7 @@ export class Replay {
 
   /** The next request is longer than the window allows. */
   get overflown(): boolean {
-    return tokensOf(this.#request()) > this.windowTokens - MAX_OUTPUT_TOKENS;
+    return tokensOf(this.#request()) > this.contextWindow - MAX_OUTPUT_TOKENS;
   }
 
   nextSequence(): number {
@@ -109,8 +109,8 @@ export class Replay {
   }
 
   /** The next requests go to another model, which has nothing of them in its cache. */
-  switchTo(windowTokens: number): void {
-    this.windowTokens = windowTokens;
+  switchTo(contextWindow: number): void {
+    this.contextWindow = contextWindow;
     this.#cache.forget();
     this.occasion = "smaller";
   }

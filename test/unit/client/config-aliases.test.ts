@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { SPELLINGS, parseConfigFile, settingPlace } from "../../../client/config/config-file.ts";
-import { budgetOf, runPolicyOf } from "../../../activities/config/run-policy.ts";
+import { budgetOf } from "../../../activities/config/budget.ts";
+import { runPolicyOf } from "../../../activities/config/run-policy.ts";
 import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
 
 const parsed = (text: string) => agentConfigSchema.parse(parseConfigFile("longhaul.yaml", text));

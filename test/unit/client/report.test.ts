@@ -24,7 +24,7 @@ const DATA: ReportData = {
   ],
   usage: { calls: 3, input: 3_000, cached: 1_200, output: 150, costUsd: 0.0123, estimatedUsd: 0 },
   usageDoubtful: false,
-  windowTokens: 128_000,
+  contextWindow: 128_000,
   triggerTokens: 93_600,
   calls: {
     facts: new Map([["c1", { ms: 1_234, exitCode: 1 }]]),
@@ -100,7 +100,7 @@ describe("the report", () => {
       rounds: [],
       usage: { calls: 0, input: 0, cached: 0, output: 0, costUsd: null, estimatedUsd: 0 },
       usageDoubtful: false,
-      windowTokens: 128_000,
+      contextWindow: 128_000,
       triggerTokens: 93_600,
       calls: { facts: new Map(), pictures: new Map() },
       costs: [],

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { barOf, breakdownOf } from "../../../activities/contract/request-size.ts";
 
-const sizes = { windowTokens: 10_000, outputTokens: 1_000, system: 500, tools: 1_500 };
+const sizes = { contextWindow: 10_000, outputTokens: 1_000, system: 500, tools: 1_500 };
 
 describe("breakdownOf", () => {
   it("gives messages the bill's remainder after system and tools, and the rest as free", () => {
@@ -30,7 +30,7 @@ describe("breakdownOf", () => {
     const size = fc.nat(300_000);
     fc.assert(
       fc.property(size, size, size, size, (used, system, tools, outputTokens) => {
-        const { parts } = breakdownOf({ windowTokens: 128_000, used, system, tools, outputTokens });
+        const { parts } = breakdownOf({ contextWindow: 128_000, used, system, tools, outputTokens });
         const amounts = Object.values(parts);
         expect(amounts.reduce((sum, amount) => sum + amount, 0)).toBe(128_000);
         expect(Math.min(...amounts)).toBeGreaterThanOrEqual(0);
@@ -47,7 +47,7 @@ describe("barOf", () => {
         fc.nat(20_000),
         fc.integer({ min: 10, max: 80 }),
         (used, output, cells) => {
-          const { parts } = breakdownOf({ ...sizes, windowTokens: 128_000, outputTokens: output, used });
+          const { parts } = breakdownOf({ ...sizes, contextWindow: 128_000, outputTokens: output, used });
           const bar = barOf(parts, cells);
           expect(bar.reduce((sum, [, wide]) => sum + wide, 0)).toBe(cells);
           for (const [, wide] of bar) expect(wide).toBeGreaterThanOrEqual(0);

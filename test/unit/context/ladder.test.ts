@@ -115,7 +115,7 @@ describe("the fallback chain", () => {
 
   it("never sends more than the summariser's own window", { tags: ["case-9"] }, async () => {
     const { summarise, requests } = scriptedSummariser(summaryText());
-    await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 12_000 }), summarise);
+    await compact("threshold-rounds", roundOf(rows, 1, { summariserRoomTokens: 12_000 }), summarise);
     expect(requests[0]?.tokens).toBeLessThan(12_000);
     expect(requests[0]?.text).toMatch(/older entries left out/);
   });
@@ -123,7 +123,7 @@ describe("the fallback chain", () => {
   it("sends no request if not one entry fits the summariser's window", { tags: ["case-9"] }, async () => {
     const { summarise, requests } = scriptedSummariser();
     const done = compacted(
-      await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 450 }), summarise),
+      await compact("threshold-rounds", roundOf(rows, 1, { summariserRoomTokens: 450 }), summarise),
     );
     expect(requests).toHaveLength(0);
     expect(outcomes(done)).toEqual(["deterministic: accepted"]);
@@ -135,7 +135,7 @@ describe("the fallback chain", () => {
     async () => {
       const { summarise, requests } = scriptedSummariser(summaryText(), summaryText());
       await compact("threshold-rounds", roundOf(rows, 1, { summariserMaxOutput: 1_000 }), summarise);
-      await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 8_000 }), summarise);
+      await compact("threshold-rounds", roundOf(rows, 1, { summariserRoomTokens: 8_000 }), summarise);
       expect(requests.map((request) => request.maxOutputTokens)).toEqual([1_000, 2_000]);
     },
   );

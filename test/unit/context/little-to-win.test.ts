@@ -7,10 +7,10 @@ import { roundOf, scriptedSummariser, work } from "../../support/compacting.ts";
 import { rowsOf, user } from "../../support/rows.ts";
 
 /** A round in a window of which instructions and tools take a part. */
-function round(windowTokens: number, prefixTokens: number, steps: number, lines = 30) {
+function round(contextWindow: number, prefixTokens: number, steps: number, lines = 30) {
   const rows = rowsOf([user("Build the app."), ...work(steps, "Another line was printed.\n".repeat(lines))]);
-  const budget = budgetFor(windowTokens, { triggerRatio: 0.8, prefixTokens });
-  return { budget, input: roundOf(rows, 1, { budget, prefixTokens, summariserWindowTokens: windowTokens }) };
+  const budget = budgetFor(contextWindow, { triggerRatio: 0.8, prefixTokens });
+  return { budget, input: roundOf(rows, 1, { budget, prefixTokens, summariserRoomTokens: contextWindow }) };
 }
 
 it("in a window that is nearly all prefix the summary is made without a model, unless a person asks", async () => {

@@ -69,7 +69,7 @@ it.each([
             round,
             trigger: "threshold",
             prefixTokens: PREFIX,
-            summariserWindowTokens: window,
+            summariserRoomTokens: window,
             deterministic: writer === "no model",
           },
           (request) => {

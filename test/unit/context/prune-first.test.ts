@@ -9,7 +9,7 @@ import { Replay } from "../../bench/policies/replay.ts";
 const trajectory = readRecorded(fileURLToPath(new URL("../../fixtures/trajectory.json.gz", import.meta.url)));
 /** As long as system prompt and tools were when the table was made (2,143 tokens); the benchmark takes those of today. */
 const PREFIX = "word ".repeat(2_142);
-const replayIn = (windowTokens: number) => () => new Replay(trajectory, windowTokens, PREFIX);
+const replayIn = (contextWindow: number) => () => new Replay(trajectory, contextWindow, PREFIX);
 
 const WINDOWS = [16_000, 20_000, 24_000, 25_000, 28_000, 32_000, 48_000];
 const cases = WINDOWS.flatMap((window) =>

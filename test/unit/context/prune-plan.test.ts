@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { type Occasion, pruneDue, prunesFirst } from "../../../activities/contract/budget.ts";
-import { budgetFor, pruneFirstFor } from "../../../activities/config/budget.ts";
+import { budgetFor, budgetOf, pruneFirstFor } from "../../../activities/config/budget.ts";
 import type { Message } from "../../../activities/contract/message.ts";
 import { planPrune, prunableTokens } from "../../../activities/transcript/prune-plan.ts";
-import { budgetOf } from "../../../activities/config/run-policy.ts";
 import { measureOf } from "../../../activities/context/context-size.ts";
 import { configOf } from "../../support/run-config.ts";
 import { calls, result, rowsOf, says, user, type RowExtra } from "../../support/rows.ts";

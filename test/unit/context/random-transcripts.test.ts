@@ -139,7 +139,7 @@ async function happen(transcript: Transcript, what: Event): Promise<void> {
           round: transcript.round + 1,
           trigger: what.trigger,
           prefixTokens: 1_000,
-          summariserWindowTokens: 16_000,
+          summariserRoomTokens: 16_000,
           options: { keepMessages: what.keepMessages },
           deterministic: true,
         },

@@ -116,7 +116,7 @@ describe("estimatedNextInput", () => {
     ["less than a quarter of the request", { input: 1_300, output: 20 }],
     ["ten times the request", { input: 54_000, output: 200 }],
   ])("ignores a bill that is %s", { tags: ["case-18"] }, (_what, strange) => {
-    const next = { bill: strange, newTokens: 100, pureTokens, windowTokens: 128_000 };
+    const next = { bill: strange, newTokens: 100, pureTokens, oneRequestTokens: 4 * 128_000 };
     expect(estimatedNextInput(next)).toEqual({ tokens: 5_400, estimated: true });
   });
 
@@ -128,7 +128,7 @@ describe("estimatedNextInput", () => {
         bill: { input: 140_000, output: 10 },
         newTokens: 0,
         pureTokens: 120_000,
-        windowTokens: 128_000,
+        oneRequestTokens: 4 * 128_000,
       };
       expect(estimatedNextInput(next)).toEqual({ tokens: 140_010, estimated: false });
     },

@@ -75,7 +75,12 @@ describe("buildView", () => {
 
 describe("viewSize", () => {
   const usage = { input: 5_000, output: 200 };
-  const options = { prefixTokens: 3_000, ratio: 1, windowTokens: 128_000, pruneProtectTokens: 40_000 };
+  const options = {
+    prefixTokens: 3_000,
+    ratio: 1,
+    oneRequestTokens: 4 * 128_000,
+    pruneProtectTokens: 40_000,
+  };
 
   it("starts from the newest bill and adds later rows", { tags: ["case-18"] }, () => {
     const rows = rowsOf([user(long), [calls("", "a"), { usage }], [result("a", long), { tokens: 400 }]]);

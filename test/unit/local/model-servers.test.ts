@@ -48,7 +48,7 @@ describe("what a model server reports about itself", () => {
   ])("is the server's actual window: %s", async (_, documents, window) => {
     const models = await askServer(await serverWith(documents), { timeoutMs: 2_000 });
     expect(models).toEqual([
-      expect.objectContaining(window === undefined ? { id: "m" } : { id: "m", window }),
+      expect.objectContaining(window === undefined ? { id: "m" } : { id: "m", contextWindow: window }),
     ]);
   });
 
@@ -142,26 +142,26 @@ describe("the window of a model in no table", () => {
       "ollama",
       "qwen3",
       ollama('stop "x"\nnum_ctx                        8192'),
-      { runner: "ollama", window: 8_192, most: 40_960 },
+      { runner: "ollama", contextWindow: 8_192, most: 40_960 },
     ],
-    ["ollama", "qwen3", ollama(""), { runner: "ollama", window: undefined, most: 40_960 }],
+    ["ollama", "qwen3", ollama(""), { runner: "ollama", contextWindow: undefined, most: 40_960 }],
     [
       "ollama",
       "qwen3",
       { ...ollama(""), "/api/ps": { models: [{ name: "qwen3:latest", context_length: 4_096 }] } },
-      { runner: "ollama", window: 4_096, most: 40_960 },
+      { runner: "ollama", contextWindow: 4_096, most: 40_960 },
     ],
     [
       "llamacpp",
       "any",
       { "/v1/models": list("m.gguf"), "/props": { default_generation_settings: { n_ctx: 16_384 } } },
-      { runner: "llamacpp", window: 16_384, most: undefined },
+      { runner: "llamacpp", contextWindow: 16_384, most: undefined },
     ],
     [
       "lmstudio",
       "m",
       { "/v1/models": list("m"), "/api/v0/models": { data: [{ id: "m", max_context_length: 131_072 }] } },
-      { runner: "lmstudio", window: undefined, most: 131_072 },
+      { runner: "lmstudio", contextWindow: undefined, most: 131_072 },
     ],
   ])("is its server's current or possible window: %s", async (provider, name, documents, facts) => {
     expect(await ask(provider, name, documents)).toEqual({
@@ -203,7 +203,7 @@ describe("doctor's line about it", () => {
   const finding = (models: Parameters<typeof serverFinding>[2]) => serverFinding(run, "http://x/v1", models);
 
   it("warns of a window smaller than assumed, and of a missing model", () => {
-    expect(finding([{ id: "m", window: 16_384 }])).toMatchObject({
+    expect(finding([{ id: "m", contextWindow: 16_384 }])).toMatchObject({
       warning: true,
       fix: expect.stringContaining("models.vllm/m.contextWindow: 16384"),
     });
@@ -215,11 +215,14 @@ describe("doctor's line about it", () => {
   });
 
   it.each([
-    [{ window: 4_096, runner: "ollama", most: 40_960 }, /nothing is left.*OLLAMA_CONTEXT_LENGTH=32768/],
-    [{ window: 9_000, runner: "llamacpp" }, /only some 2500 are left.*--ctx-size 32768/],
-    [{ window: 16_384, runner: "ollama" }, /^Give it more: .*num_ctx 32000/],
-    [{ window: undefined, runner: "lmstudio", most: 65_536 }, /lms load --context-length 32000/],
-    [{ tools: false, window: 32_000 }, /tools: none/],
+    [
+      { contextWindow: 4_096, runner: "ollama", most: 40_960 },
+      /nothing is left.*OLLAMA_CONTEXT_LENGTH=32768/,
+    ],
+    [{ contextWindow: 9_000, runner: "llamacpp" }, /only some 2500 are left.*--ctx-size 32768/],
+    [{ contextWindow: 16_384, runner: "ollama" }, /^Give it more: .*num_ctx 32000/],
+    [{ contextWindow: undefined, runner: "lmstudio", most: 65_536 }, /lms load --context-length 32000/],
+    [{ tools: false, contextWindow: 32_000 }, /tools: none/],
   ] as const)(
     "warns of what leaves no room, is loaded later or calls no tools, with what helps: %j",
     (facts, fix) => {
@@ -245,7 +248,7 @@ describe("doctor's line about it", () => {
   });
 
   it("is content with one that is as large", () => {
-    expect(finding([{ id: "m", window: 32_000 }])).toEqual({
+    expect(finding([{ id: "m", contextWindow: 32_000 }])).toEqual({
       name: "Model server",
       ok: true,
       found: "1 model at http://x/v1; m has a window of 32000 tokens",

@@ -28,8 +28,8 @@ describe("the catalogue of models", () => {
     const text = readFileSync(new URL("../../../scripts/catalogue-supplement.yaml", import.meta.url), "utf8");
     const { models } = parse(text, { schema: "core" }) as { models: Record<string, Record<string, unknown>> };
     for (const [name, facts] of Object.entries(models)) {
-      const { window, maxInput, maxOutput, input, ends, tools } = facts;
-      const said = { window, maxInput, maxOutput, input, ends, tools };
+      const { contextWindow, maxInput, maxOutput, input, ends, tools } = facts;
+      const said = { contextWindow, maxInput, maxOutput, input, ends, tools };
       const given = Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
       expect(publishedCatalogue.models[name], name).toMatchObject(given);
     }
@@ -37,9 +37,9 @@ describe("the catalogue of models", () => {
 
   it("has consistent rows", () => {
     for (const [name, model] of Object.entries(publishedCatalogue.models)) {
-      const { window, maxOutput, maxInput = 0, price } = model;
-      expect(maxOutput, name).toBeLessThan(window);
-      expect(maxInput, name).toBeLessThan(window);
+      const { contextWindow, maxOutput, maxInput = 0, price } = model;
+      expect(maxOutput, name).toBeLessThan(contextWindow);
+      expect(maxInput, name).toBeLessThan(contextWindow);
       expect(model.input, name).toContain("text");
       if (price === undefined) continue;
       expect(price.cached, name).toBeLessThanOrEqual(price.input);
@@ -135,10 +135,10 @@ describe("a newer file next to the catalogue", () => {
       about: "",
       dated: "2027-01-01",
       publicData: "2027-01-01",
-      models: { "openai/gpt-7": { window: 2_000_000, maxOutput: 128_000, input: ["text"] } },
+      models: { "openai/gpt-7": { contextWindow: 2_000_000, maxOutput: 128_000, input: ["text"] } },
     };
     const catalogue = loadCatalogue(written(newer));
-    expect(findInCatalogue(catalogue, "openai/gpt-7")?.window).toBe(2_000_000);
+    expect(findInCatalogue(catalogue, "openai/gpt-7")?.contextWindow).toBe(2_000_000);
     expect(findInCatalogue(catalogue, "openai/gpt-5.4")).toBeDefined();
     expect(loadCatalogue(undefined)).toBe(publishedCatalogue);
   });

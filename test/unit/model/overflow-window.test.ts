@@ -79,6 +79,6 @@ it("is taken from the field in which llama.cpp gives it, and quoted", () => {
   });
   const context = { model: "llamacpp/qwen", api: "chat", mask: (text: string) => text, now: 0 } as const;
   const error = toModelError(thrown, context);
-  expect(error).toMatchObject({ class: "overflow", windowTokens: 1024 });
+  expect(error).toMatchObject({ class: "overflow", servedWindow: 1024 });
   expect(error.message).toContain("exceeds the available context size");
 });

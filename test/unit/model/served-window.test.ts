@@ -61,16 +61,16 @@ async function checked(
 
 describe.each(Object.entries(documents))("%s", (runner, given) => {
   it("says the window in use", async () => {
-    expect(await askRunner(from(given), "m")).toMatchObject({ runner, window: 4_096 });
+    expect(await askRunner(from(given), "m")).toMatchObject({ runner, contextWindow: 4_096 });
   });
 
   it("keeps an answer whose request fitted, and drops one that was cut", async () => {
     const { result, asked } = await checked(given);
-    expect(result).toMatchObject({ ...answer, served: { windowTokens: 4_096, message: /./ } });
+    expect(result).toMatchObject({ ...answer, served: { contextWindow: 4_096, message: /./ } });
     expect(asked.every((address) => address.startsWith("http://127.0.0.1:9/"))).toBe(true);
     expect((await checked(given, { size: 5_000 })).result).toMatchObject({
       class: "overflow",
-      windowTokens: 4_096,
+      servedWindow: 4_096,
     });
     expect((await checked(given, { contextWindow: 4_096 })).result).toBe(answer);
   });
@@ -126,8 +126,8 @@ it("is asked again after ten minutes only, but at once while the model is not lo
     });
   expect(await ask()).toBe(answer);
   models = [{ name: "m", context_length: 4_096 }];
-  expect(await ask()).toMatchObject({ served: { windowTokens: 4_096 } });
+  expect(await ask()).toMatchObject({ served: { contextWindow: 4_096 } });
   const before = asked;
-  expect(await ask()).toMatchObject({ served: { windowTokens: 4_096 } });
+  expect(await ask()).toMatchObject({ served: { contextWindow: 4_096 } });
   expect(asked).toBe(before);
 });

@@ -49,7 +49,7 @@ describe("a window that is full of other requests too", () => {
       expect(toModelError(error, { ...context, heard: false })).toMatchObject({
         class: "overflow",
         mayBeOverflow: false,
-        windowTokens: 1_024,
+        servedWindow: 1_024,
       });
   });
 

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { windowMeasures } from "../../../activities/config/budget.ts";
 import { reportedCostUsd, trustedUsage, usageInChunk } from "../../../activities/model/usage.ts";
+
+const MOST_TOKENS = windowMeasures({ contextWindow: 128_000 }).usageTokens;
 
 interface Figures {
   readonly input?: number;
@@ -22,13 +25,13 @@ describe("usage", { tags: ["R43"] }, () => {
   it("keeps a plausible bill, cached within input and reasoning within output", () => {
     const figures = { input: 2_000, output: 50, cacheRead: 1_024, reasoning: 10 };
     const usage = { input: 2_000, output: 50, cached: 1_024, reasoning: 10 };
-    expect(trustedUsage(reported(figures), 128_000)).toEqual(usage);
+    expect(trustedUsage(reported(figures), MOST_TOKENS)).toEqual(usage);
   });
 
   it("limits the parts of a figure to the figure", () => {
     const figures = { input: 100, output: 5, cacheRead: 90, cacheWrite: 60, reasoning: NaN };
     const usage = { input: 100, output: 5, cached: 90, cacheWrite: 10, reasoning: 0 };
-    expect(trustedUsage(reported(figures), 128_000)).toEqual(usage);
+    expect(trustedUsage(reported(figures), MOST_TOKENS)).toEqual(usage);
   });
 
   it.each([
@@ -40,18 +43,18 @@ describe("usage", { tags: ["R43"] }, () => {
     ["infinite", { input: Infinity, output: 7 }],
     ["more than ten windows", { input: 1_280_001, output: 7 }],
   ])("rejects a bill that is %s", (_, figures) => {
-    expect(trustedUsage(reported(figures), 128_000)).toBeUndefined();
+    expect(trustedUsage(reported(figures), MOST_TOKENS)).toBeUndefined();
   });
 
   it("counts whole tokens, as they are stored, also of a server that estimates", () => {
     const estimate = { input: 812.4, output: 12.5, cacheRead: 100.6, cacheWrite: 3.2, reasoning: 2.5 };
     const usage = { input: 812, output: 13, cached: 101, cacheWrite: 3, reasoning: 3 };
-    expect(trustedUsage(reported(estimate), 128_000)).toEqual(usage);
-    expect(trustedUsage(reported({ input: 0.3, output: 1 }), 128_000)).toBeUndefined();
+    expect(trustedUsage(reported(estimate), MOST_TOKENS)).toEqual(usage);
+    expect(trustedUsage(reported({ input: 0.3, output: 1 }), MOST_TOKENS)).toBeUndefined();
   });
 
   it("accepts exactly ten windows", () => {
-    expect(trustedUsage(reported({ input: 1_280_000, output: 7 }), 128_000)?.input).toBe(1_280_000);
+    expect(trustedUsage(reported({ input: 1_280_000, output: 7 }), MOST_TOKENS)?.input).toBe(1_280_000);
   });
 });
 
@@ -85,13 +88,13 @@ describe("forms of usage", { tags: ["S18", "R9"] }, () => {
     ],
     ["no cache in the input", { ...prompt, prompt_tokens: 100, cached_tokens: 800 }, { cached: 800 }],
   ])("reads %s", (_, raw, usage) => {
-    expect(trustedUsage(chat(raw), 128_000)).toEqual({ input: 900, output: 7, reasoning: 0, ...usage });
+    expect(trustedUsage(chat(raw), MOST_TOKENS)).toEqual({ input: 900, output: 7, reasoning: 0, ...usage });
   });
 
   it("uses the SDK's own figure for cache writes", () => {
     const figures = reported({ input: 450, output: 7, cacheRead: 50, cacheWrite: 300 });
     const usage = { input: 450, output: 7, cached: 50, cacheWrite: 300, reasoning: 0 };
-    expect(trustedUsage({ ...figures, raw: { input_tokens: 100 } }, 128_000)).toEqual(usage);
+    expect(trustedUsage({ ...figures, raw: { input_tokens: 100 } }, MOST_TOKENS)).toEqual(usage);
   });
 
   it("finds the usage anywhere in a chunk", () => {

@@ -21,7 +21,7 @@ describe("a model that is in no table, with a window from its server", () => {
     );
 
   it("has the server's window", () => {
-    expect(ask({ window: 8_192 })).toMatchObject({
+    expect(ask({ contextWindow: 8_192 })).toMatchObject({
       ok: true,
       isUnlisted: true,
       model: { contextWindow: 8_192, maxOutput: 2_730 },
@@ -43,7 +43,7 @@ describe("a model that is in no table, with a window from its server", () => {
 
   it("is compared with a configured one: its server's is said if it is smaller", () => {
     const settings = agentConfigSchema.parse({ models: { "ollama/qwen3": { contextWindow: 32_000 } } });
-    expect(ask({ window: 4_096, runner: "ollama" }, settings)).toMatchObject({
+    expect(ask({ contextWindow: 4_096, runner: "ollama" }, settings)).toMatchObject({
       isUnlisted: true,
       notes: [
         expect.stringMatching(
@@ -51,7 +51,7 @@ describe("a model that is in no table, with a window from its server", () => {
         ),
       ],
     });
-    expect(ask({ window: 40_960, runner: "ollama" }, settings)).toMatchObject({ notes: [] });
+    expect(ask({ contextWindow: 40_960, runner: "ollama" }, settings)).toMatchObject({ notes: [] });
   });
 
   it("leaves room beside a prefix of the size that sessions have", () => {
