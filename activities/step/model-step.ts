@@ -6,7 +6,7 @@
  * providers' 408/409/429/5xx, silence and network errors are retried after the time they ask for; refusals are final.
  * Cancel: the request is aborted, what was said is kept with ` [interrupted]`, and `interrupted` is returned.
  */
-import { prefixOf, prefixShares } from "../context/request.ts";
+import { type Prefix, prefixOf, prefixShares } from "../context/request.ts";
 import { fallbackOf } from "../config/asked-model.ts";
 import { budgetOf } from "../config/budget.ts";
 import type { ModelStepFacts, ModelStepInput } from "../contract/activities.ts";
@@ -15,6 +15,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { holdToModels } from "../runtime/hold-to-policy.ts";
 import { appendChunks } from "../store/events.ts";
+import type { Session } from "../store/sessions.ts";
 import { withAskedModel } from "./step-context.ts";
 import { withChangedTools, takeServerTools } from "./catalogues.ts";
 import { ChunkBatch } from "./chunk-writer.ts";
@@ -55,24 +56,30 @@ async function modelStep(
     roomTokens: budget.userTokens,
   });
   const outcome = await takeStep({ deps, scope, session, input }, { prefix, budget, batch });
-  const { model } = session.config;
-  const named = outcome.kind === "overflow" || outcome.kind === "answered" ? outcome.servedWindow : undefined;
-  const isSwitched = input.model !== undefined && input.model !== model;
+  const servedWindow =
+    outcome.kind === "overflow" || outcome.kind === "answered" ? outcome.servedWindow : undefined;
+  const isNews = input.takeTools === true || current !== asked || servedWindow !== undefined;
   const policy = {
     ...(await currentDelegateLimit(deps, session)),
-    ...(isSwitched || input.takeTools || current !== asked || named !== undefined
-      ? {
-          model,
-          budget: named === undefined ? budget : budgetOf(session.config, prefix.tokens, named),
-          prefix: prefixShares(prefix, session.tokenRatio?.ratio),
-          ...(input.takeTools ? { takesTools: false as const } : {}),
-        }
-      : {}),
+    ...(isNews || isOtherModel(session, input) ? figuresOf(session, prefix, servedWindow) : {}),
+    ...(input.takeTools ? { takesTools: false as const } : {}),
   };
   return {
     ...outcome,
     ...(parked > 0 ? { parked } : {}),
     ...(fallback === input.fallback ? {} : { isOwn: true as const }),
     ...(Object.keys(policy).length === 0 ? {} : { policy }),
+  };
+}
+
+const isOtherModel = ({ config }: Session, { model }: ModelStepInput): boolean =>
+  model !== undefined && model !== config.model;
+
+/** What the run decides by from now on. @param servedWindow the window that the model's server has named in this step */
+function figuresOf({ config, tokenRatio }: Session, prefix: Prefix, servedWindow: number | undefined) {
+  return {
+    model: config.model,
+    budget: budgetOf(config, prefix.tokens, servedWindow),
+    prefix: prefixShares(prefix, tokenRatio?.ratio),
   };
 }
