@@ -15,10 +15,8 @@ import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
 import { noticeSender } from "./send-notice.ts";
 import { temporalClient } from "../temporal/temporal-client.ts";
 import { temporalRuns } from "../temporal/session-runs.ts";
-import { hearAnnouncements } from "../activities/store/announcements.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
 import { mayNotMigrate } from "../temporal/postgres-probe.ts";
-import { createNotifier } from "../activities/store/events.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { applicationOf } from "../activities/store/worker-lease.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
@@ -71,7 +69,6 @@ export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<Boun
     const temporal = temporalClient({ connection, namespace }, config.codecKeys);
     const deps = {
       store,
-      notifier: createNotifier(announcements),
       announcements,
       model,
       sandboxHost,
@@ -123,13 +120,13 @@ async function open(config: WorkerConfig, { logger, identity }: Tools) {
   if (programs !== undefined && endOrphanPrograms() > 0)
     logger.info("ended MCP servers that a killed worker left");
   const mcp = createMcp({ ...config.mcp, programs }, store);
-  const announcements = hearAnnouncements(store);
+  const { announcements } = store;
+  await announcements.start();
   const telemetry = config.telemetry && (await loadTelemetry(config.telemetry, config.buildId, logger));
   const close = async () => {
     await telemetry?.close();
     await mcp.close();
     await sandboxHost.close();
-    announcements.close();
     await store.close();
   };
   return { ownTools, store, sandboxHost, mcp, announcements, telemetry, close };

@@ -11,7 +11,6 @@ import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
 import { sandboxOwners, type SandboxOwner } from "../activities/store/sandboxes.ts";
 import { createSessionSandboxes, removeStray } from "../activities/workspace/session-sandbox.ts";
 import type { Store } from "../activities/store/db.ts";
-import type { Notifier } from "../activities/store/events.ts";
 import { endedSessionIds, quietSessions } from "../activities/store/session-standing.ts";
 import { lastUsedStep } from "../activities/store/missing-steps.ts";
 import { activeSessionIds } from "../activities/store/sessions.ts";
@@ -28,7 +27,6 @@ import { reasonOf } from "../activities/contract/errors.ts";
 export interface ReaperOptions {
   readonly host: SandboxHost;
   readonly store: Store;
-  readonly notifier: Notifier;
   readonly connection: NativeConnection;
   readonly namespace: string;
   /** Keys that encrypt what Temporal sees; default: none. */
@@ -43,7 +41,7 @@ export interface ReaperOptions {
   readonly retention?: OperatorPolicy["retention"];
 }
 
-type RoundOptions = Pick<ReaperOptions, "host" | "store" | "notifier" | "logger" | "clean"> & {
+type RoundOptions = Pick<ReaperOptions, "host" | "store" | "logger" | "clean"> & {
   readonly client: Client;
 };
 
@@ -125,14 +123,14 @@ async function reap(
   { id, volume }: SandboxOwner,
   running: ReadonlySet<string>,
 ): Promise<string | undefined> {
-  const { host, store, notifier } = options;
+  const { host, store } = options;
   const isStray = (await host.volume(id)) !== volume;
   if (isStray && (await withSandboxLock(store, id, (tx) => removeStray(tx, host, id))))
     return "removed a sandbox of a session that has another one, or none yet";
   if (running.has(id)) return undefined;
   const session = await endedSession(options, id);
   if (session === undefined) return undefined;
-  const deps = { store, notifier, sandboxHost: host, taskQueues: {} };
+  const deps = { store, sandboxHost: host, taskQueues: {} };
   await closeSandbox(deps, createSessionSandboxes(deps), session, await lastUsedStep(store.db, id));
   return "saved and removed the sandbox of a session that is over";
 }

@@ -58,7 +58,6 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     ...temporal,
     host: deps.sandboxHost,
     store,
-    notifier: deps.notifier,
     everyMs: config.reapMs,
     git: config.git,
     clean: sanitizer.clean,
@@ -80,7 +79,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     bundle,
     identity,
     activities: createActivities({ ...deps, outdated: () => outdated.abort() }),
-    announceStop: deps.announcements.stop,
+    announceStop: deps.announcements.announceStop,
   };
   try {
     await pollUntilStopped(config, logger, {

@@ -142,7 +142,7 @@ interface Result {
 
 /** @throws Superseded (fatal) if a newer run has the session; RecordMissing, CallTaken (retryable) */
 export async function storeDelegateResult(
-  deps: Pick<AgentDeps, "store" | "notifier" | "telemetry" | "sanitizer">,
+  deps: Pick<AgentDeps, "store" | "telemetry" | "sanitizer">,
   scope: Pick<ActivityScope, "runId" | "attempt" | "elapsedMs" | "lostAttempts">,
   { session, row, call }: Call,
   { outcome, text, truncated, durationMs, events = [] }: Result,
@@ -177,7 +177,6 @@ export async function storeDelegateResult(
       callId: toolCallId,
     };
     reportTool({ deps, scope, session }, { ...report, outcome, durationMs }, textsOfCall(call.input, text));
-    deps.notifier.wake(session.id);
     return { outcome, tokens, ms: durationMs, hash: callHash(call, text) };
   }
   return storedElsewhere(deps.store.db, scope, { row, call });

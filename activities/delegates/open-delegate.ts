@@ -102,7 +102,7 @@ interface Order {
 
 /** @returns false if the child's id belongs to a session that is not this call's */
 async function makeChild(
-  { store, notifier, sanitizer, tools }: AgentDeps,
+  { store, sanitizer, tools }: AgentDeps,
   { runId }: ActivityScope,
   { session, row, call, task, child }: Order,
   config: Session["config"],
@@ -126,7 +126,6 @@ async function makeChild(
     const data = { callId: call.toolCallId, childId: child, access, about };
     await appendEvents(tx, session.id, session.epoch, [{ type: "delegate:started", step: row.step, data }]);
   });
-  notifier.wake(session.id);
   return true;
 }
 

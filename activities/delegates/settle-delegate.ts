@@ -171,10 +171,9 @@ async function isBehindOther(db: Queryable, open: readonly OpenCall[], index: nu
 }
 
 /** A session that was created and never began has no run that would end it. */
-async function endUnstarted({ store, notifier }: AgentDeps, child: string): Promise<void> {
+async function endUnstarted({ store }: AgentDeps, child: string): Promise<void> {
   const message = "It was stopped before it began.";
   await endAbandoned(store.db, child, undefined, { status: "cancelled", message });
-  notifier.wake(child);
 }
 
 async function endOf(

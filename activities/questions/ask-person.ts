@@ -70,7 +70,6 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
     const expiresInMs = isNew ? expiryOf(asks, settings).expiresInMs : await timeLeftMs(tx, question);
     return { question, isTooMuch: isTooMuch >= settings.maxOpen, expiresInMs };
   });
-  deps.notifier.wake(session.id);
   // After a reset, a run finds what people answered before it.
   if (asks.kind === "mcp" && asked.question.status !== "open") return { kind: "passed" };
   const settled = unattended(asked.question, settings, asked.isTooMuch);

@@ -52,7 +52,6 @@ async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudget
     return opened;
   });
   if (asked === undefined) return { kind: "passed" };
-  deps.notifier.wake(session.id);
   const { row, options } = asked;
   const bound = most === Infinity ? {} : { most };
   return {
@@ -98,6 +97,5 @@ async function settleBudget(
     if (of !== undefined && limit === "cost") await setMaxCost(tx, session.id, of);
     await setWaiting(tx, session.id, false);
   });
-  deps.notifier.wake(session.id);
   return of === undefined ? {} : { of };
 }

@@ -92,7 +92,6 @@ async function settle(
     await waitForOthers(tx, session);
     return { kind: "result", facts: await giveResult(tx, { session, row, call, events }, result) };
   });
-  deps.notifier.wake(session.id);
   return settled;
 }
 

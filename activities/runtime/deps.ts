@@ -8,7 +8,6 @@ import type { Model } from "../model/model.ts";
 import type { SandboxHost } from "../sandbox/sandbox-host.ts";
 import type { SessionRuns } from "../contract/session-runs.ts";
 import type { Announcements } from "../store/announcements.ts";
-import type { Notifier } from "../store/events.ts";
 import type { Store } from "../store/db.ts";
 import type { Telemetry } from "./telemetry/telemetry.ts";
 import type { OwnTools } from "../tools/own/own-tools.ts";
@@ -17,7 +16,6 @@ import type { NotifyInput } from "../contract/questions.ts";
 
 export interface AgentDeps {
   readonly store: Store;
-  readonly notifier: Notifier;
   /** Announcements of other processes. */
   readonly announcements: Announcements;
   readonly model: Model;
@@ -64,7 +62,7 @@ export interface AgentDeps {
 }
 
 /** What a session's workspace is opened, saved and restored with. */
-export type WorkspaceDeps = Pick<AgentDeps, "store" | "notifier" | "sandboxHost" | "taskQueues">;
+export type WorkspaceDeps = Pick<AgentDeps, "store" | "sandboxHost" | "taskQueues">;
 
 /** What is posted as JSON. Texts are left out unless the operator wants them. */
 interface Notice {

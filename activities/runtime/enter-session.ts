@@ -114,7 +114,7 @@ async function tryEnter(
   const taken = await takeOver(deps, scope, at);
   if (taken === "superseded") return taken;
   // Activities of a run that was reset or terminated learn of it now, instead of at their next heartbeat.
-  deps.announcements.stop(scope.sessionId);
+  deps.announcements.announceStop(scope.sessionId);
   // Its epoch, its files and its waiting messages may have changed.
   const claimed = await findSession(deps.store.db, scope.sessionId);
   return claimed?.runId === scope.runId ? { session: claimed, isNew: true } : "superseded";

@@ -118,7 +118,6 @@ async function storeEnd(
     await recordLostCalls(tx, session.id, lostRates(session.config));
     return { stopped, end: await endRow(tx, { deps, runId: scope.runId, input }, ending) };
   });
-  deps.notifier.wake(session.id);
   endTasks(deps, session, stored?.stopped ?? []);
   if (stored?.end !== undefined)
     reportEnd({ deps, scope, session }, stored.end, {

@@ -73,7 +73,6 @@ async function fetchRepository(
         { type: "git:fetched", step: 0, data: { url, ref, commit: start.commit, branch, bytes } },
       ]);
     });
-    deps.notifier.wake(session.id);
     return { commit: start.commit, bytes };
   });
 }

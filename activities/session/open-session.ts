@@ -254,7 +254,6 @@ async function announceStart(
     return true;
   });
   if (!isNew) return;
-  deps.notifier.wake(session.id);
   reportStart({ deps, scope, session }, { model, step });
 }
 

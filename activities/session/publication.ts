@@ -97,7 +97,6 @@ export async function record(
     if (isNew) await appendEvents(tx, sessionId, epoch, [event]);
     if (isNew && row.reason !== undefined) await informModel(tx, sessionId, branch, row.reason);
   });
-  deps.notifier.wake(sessionId);
 }
 
 /** With the next step, so that the model can mend its commits; once, however often it is refused before. */

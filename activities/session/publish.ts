@@ -235,5 +235,4 @@ async function reportLeftOut(
   await appendEvents(deps.store.db, session.id, session.epoch, [
     { type: "git:left-out", step: input.step, data: { count: leftOutCount, files } },
   ]);
-  deps.notifier.wake(session.id);
 }

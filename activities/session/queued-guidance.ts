@@ -31,7 +31,6 @@ export function createAnnounceQueued(deps: AgentDeps) {
         const { epoch } = session;
         await announceMasked(tx, { sessionId, epoch, step }, await cleaned(deps, tx, messages));
       });
-      deps.notifier.wake(sessionId);
     });
 }
 

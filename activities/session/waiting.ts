@@ -47,7 +47,6 @@ export async function enterWaiting(
     if (budget !== undefined) await openBudget(tx, session, budget);
     if ((await openQuestions(tx, id)).length > 0) await setWaiting(tx, id, true);
   });
-  deps.notifier.wake(id);
   return session;
 }
 

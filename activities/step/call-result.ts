@@ -96,7 +96,6 @@ export async function storeResult(
     { ...ids, outcome, exitCode, server: server ?? undefined, durationMs },
     textsOfCall(call.input, part.text),
   );
-  deps.notifier.wake(session.id);
   return {
     outcome: result.outcome,
     tokens,

@@ -21,7 +21,7 @@ import { createHash } from "node:crypto";
 import type { ModelStepInput } from "../contract/activities.ts";
 import { lastRound } from "../store/compactions.ts";
 
-type ToolsDeps = Pick<AgentDeps, "store" | "notifier" | "sanitizer" | "mcp">;
+type ToolsDeps = Pick<AgentDeps, "store" | "sanitizer" | "mcp">;
 type Named = readonly [name: string, settings: McpServer];
 
 /**
@@ -118,7 +118,6 @@ async function take(
   );
   if (events.flat().length === 0) return;
   await appendEvents(deps.store.db, session.id, session.epoch, events.flat());
-  deps.notifier.wake(session.id);
 }
 
 /** What watchers are shown about a server that answers. */
@@ -193,7 +192,7 @@ export const digestOf = (tools: readonly McpToolEntry[]): string =>
  * caches stay valid; the new one is applied when the prompt changes anyway: after a compaction, and when a person writes.
  */
 export async function noteListed(
-  { store, notifier, sanitizer }: Pick<AgentDeps, "store" | "notifier" | "sanitizer">,
+  { store, sanitizer }: Pick<AgentDeps, "store" | "sanitizer">,
   session: Pick<Session, "id" | "epoch">,
   current: McpCatalogue,
   listed: { readonly era: string; readonly tools: readonly McpToolEntry[]; readonly step: number },
@@ -210,7 +209,6 @@ export async function noteListed(
   if (!(await keepNext(store.db, session.id, current, next))) return;
   const data = { server: current.server, added, removed };
   await appendEvents(store.db, session.id, session.epoch, [{ type: "mcp:changed", step: listed.step, data }]);
-  notifier.wake(session.id);
 }
 
 const namesOf = (tools: readonly McpToolEntry[]) => tools.map(({ name }) => name);

@@ -1,7 +1,8 @@
 /** Publishes an answer's pieces while they arrive; those that no one watches are written once a second, for all answers in one statement. */
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { Store } from "../store/db.ts";
-import { appendEvents, type ChunkRow, type Notifier, type Pieces } from "../store/events.ts";
+import type { Announcements } from "../store/announcements.ts";
+import { appendEvents, type ChunkRow, type Pieces } from "../store/events.ts";
 import type { ModelDelta } from "../model/model.ts";
 import { databaseErrorOf } from "../store/database-error.ts";
 
@@ -15,7 +16,7 @@ const TOGETHER_MS = 10;
 
 interface WriterDeps {
   readonly store: Store;
-  readonly notifier: Notifier;
+  readonly announcements: Pick<Announcements, "isWatched" | "onWatched">;
   readonly sanitizer: Sanitizer;
   /** Of this worker. */
   readonly batch: ChunkBatch;
@@ -43,7 +44,7 @@ export class ChunkWriter implements WaitingPieces {
     this.at = at;
     this.#streams = { text: deps.sanitizer.stream(), reasoning: deps.sanitizer.stream() };
     // A new watcher sees at once what has arrived so far.
-    this.#stopHearing = deps.notifier.onWatched(at.sessionId, () => {
+    this.#stopHearing = deps.announcements.onWatched(at.sessionId, () => {
       if (this.#chunks.length > 0) this.#flush();
     });
   }
@@ -88,15 +89,12 @@ export class ChunkWriter implements WaitingPieces {
   }
 
   #isWatched(): boolean {
-    return this.#deps.notifier.isWatched(this.at.sessionId);
+    return this.#deps.announcements.isWatched(this.at.sessionId);
   }
-
-  readonly #wake = (): void => this.#deps.notifier.wake(this.at.sessionId);
 
   #flush(): void {
     this.#writtenAt = performance.now();
     this.#deps.batch.write([this]);
-    void this.writing.then(this.#wake);
   }
 
   #addAll(list: readonly ChunkRow[] = []): void {
@@ -122,7 +120,7 @@ export class ChunkWriter implements WaitingPieces {
       .then(() =>
         appendEvents(this.#deps.store.db, sessionId, epoch, [{ type: "llm:thinking", step, attempt, data }]),
       )
-      .then(this.#wake, () => undefined);
+      .catch(() => undefined);
   }
 }
 

@@ -230,7 +230,6 @@ export async function emptyAnswer(
   const data = { class: "used-up", message, retryInMs: null, final: next === "end" };
   const event = { type: "llm:error", step: input.step, attempt: scope.attempt, data } as const;
   await appendEvents(deps.store.db, session.id, epoch, [event]);
-  deps.notifier.wake(session.id);
   if (next === "again") return { kind: "empty", usage, epoch };
   if (next === "compact") return { kind: "overflow", by: "provider", context: sizeFacts(size), epoch };
   if (input.hasFallback === true) return { kind: "unavailable", reason: "used-up", epoch };

@@ -13,7 +13,7 @@ import type { Session } from "../store/sessions.ts";
 const SPREAD_MS = 2_000;
 
 export interface RateHolder {
-  readonly deps: Pick<AgentDeps, "store" | "notifier" | "policy">;
+  readonly deps: Pick<AgentDeps, "store" | "policy">;
   readonly scope: Pick<ActivityScope, "attempt" | "waits" | "waited">;
   readonly session: Pick<Session, "id" | "epoch">;
   readonly step: number;
@@ -42,7 +42,6 @@ export async function holdToRate(
     if (scope.waits === 0) {
       const event = { type: "llm:throttled", step, attempt: scope.attempt, data: { waitMs, limit } } as const;
       await appendEvents(db, session.id, session.epoch, [event]);
-      deps.notifier.wake(session.id);
     }
     scope.waited();
     throw refused(target, { limit, waitMs }, rate[limit]);

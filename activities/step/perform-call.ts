@@ -144,7 +144,7 @@ export const lostCall = (why: string): InvokedTool => ({
 });
 
 /** What a tool call may ask of the session's MCP servers. */
-type McpDeps = Pick<AgentDeps, "mcp" | "store" | "notifier" | "sanitizer" | "telemetry">;
+type McpDeps = Pick<AgentDeps, "mcp" | "store" | "sanitizer" | "telemetry">;
 
 /** The attempt that has the tool call. */
 interface Holder {
@@ -215,18 +215,17 @@ async function heldCall({ store, telemetry }: McpDeps, session: Session, { row, 
 
 /** Handles what a server reports about itself during a call. */
 function serverNews(
-  { store, notifier, sanitizer }: McpDeps,
+  { store, sanitizer }: McpDeps,
   session: Session,
   { row: { step } }: Holder,
   { settings, catalogue }: { readonly settings: McpServer; readonly catalogue: McpCatalogue },
 ) {
   return {
     onListed: (listed: ListedTools) =>
-      noteListed({ store, notifier, sanitizer }, session, catalogue, { ...listed, step }),
+      noteListed({ store, sanitizer }, session, catalogue, { ...listed, step }),
     onReconnected: async () => {
       const data = connectedFacts(catalogue.server, settings, catalogue);
       await appendEvents(store.db, session.id, session.epoch, [{ type: "mcp:connected", step, data }]);
-      notifier.wake(session.id);
     },
   };
 }

@@ -40,7 +40,6 @@ async function prune(deps: AgentDeps, scope: ActivityScope, input: PruneInput): 
     if ((await storePrune(deps.store, scope.runId, at, { sequences, savedTokens })) === "superseded") {
       throw superseded("nothing was hidden");
     }
-    deps.notifier.wake(session.id);
   }
   const hidden = new Set(sequences);
   const after = rows.map((row) => (hidden.has(row.sequence) ? { ...row, prunedStep: step } : row));

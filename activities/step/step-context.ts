@@ -54,7 +54,6 @@ export async function emitEvents(
   events: readonly NewEvent[],
 ): Promise<void> {
   await appendEvents(deps.store.db, session.id, session.epoch, events);
-  deps.notifier.wake(session.id);
 }
 
 /** @param fallback index in the list of fallback models, from 1; undefined: the session's own model */

@@ -58,7 +58,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     ...(doubt.isNews ? { usageDoubtful: true as const } : {}),
     ...(await refusalNews(step, answer)),
   };
-  const stored = await commitAnswer(deps.store.pool, {
+  const stored = await commitAnswer(deps.store, {
     runId: scope.runId,
     content,
     after: step.rows.at(-1)?.sequence ?? 0,
@@ -80,7 +80,6 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   });
   if (!stored) throw await notStored(step, "the answer of this attempt was dropped");
   reportCall(step, bill, session.config, { "gen_ai.output.messages": answerText(content) });
-  deps.notifier.wake(session.id);
   // A wrap-up request may leave out the tools that the estimate counts: some servers have no other way to forbid calls.
   const tokenRatio =
     input.wrapUp || wasAskedForLess(answer)
@@ -244,7 +243,6 @@ async function write(step: StepContext, body: (tx: Queryable) => Promise<void>):
     }
     await body(tx);
   });
-  deps.notifier.wake(session.id);
 }
 
 function nextContext(

@@ -80,7 +80,6 @@ async function storeFailed(compaction: CompactionContext, outcome: Failed): Prom
     await storeFailedRound(tx, { ...row, sessionId, reason: outcome.reason });
     await appendEvents(tx, sessionId, session.epoch, [compressed(compaction, outcome)]);
   });
-  deps.notifier.wake(sessionId);
   report(compaction, outcome);
 }
 
@@ -96,7 +95,6 @@ async function storeCompacted(compaction: CompactionContext, outcome: Compacted)
     ...compaction.writes,
   ]);
   if (stored === "superseded") throw superseded("the summary was dropped");
-  deps.notifier.wake(session.id);
   report(compaction, outcome);
   // The new view is known here; it has to be read only if another attempt stored the round.
   const view =
@@ -115,7 +113,6 @@ async function storeHidden(
   const at = { sessionId: session.id, epoch: session.epoch, step: input.step };
   const count = await storePrune(deps.store, scope.runId, at, marks);
   if (count === "superseded") throw superseded("the summary was dropped");
-  deps.notifier.wake(session.id);
   return count;
 }
 
@@ -215,7 +212,6 @@ async function undoCompaction(
     }
     return undoAndAnnounce(tx, { id: session.id, epoch: session.epoch, step }, requestId);
   });
-  deps.notifier.wake(session.id);
   const rows = await loadView(db, session.id);
   const prefix = prefixOf(session, deps.tools);
   const context = contextSizeOf(rows, measureOf(session, prefix));

@@ -34,7 +34,7 @@ export class SummariserLimited extends Error {
 }
 
 export interface SummariserDeps {
-  readonly deps: Pick<AgentDeps, "model" | "store" | "sanitizer" | "telemetry" | "notifier" | "policy">;
+  readonly deps: Pick<AgentDeps, "model" | "store" | "sanitizer" | "telemetry" | "policy">;
   readonly scope: Pick<
     ActivityScope,
     "signal" | "attempt" | "elapsedMs" | "runId" | "lostAttempts" | "waits" | "waited"
@@ -124,7 +124,6 @@ async function reportLimit(
   const data = { class: error.class, message, retryInMs: waitMs, final: false };
   const event = { type: "llm:error", step, attempt: scope.attempt, data } as const;
   await appendEvents(deps.store.db, session.id, session.epoch, [event]);
-  deps.notifier.wake(session.id);
 }
 
 interface SummaryCall {

@@ -193,5 +193,4 @@ async function announce({
   await appendEvents(deps.store.db, session.id, session.epoch, [
     { type: "context:compressing", step: input.step, attempt: scope.attempt, data },
   ]);
-  deps.notifier.wake(session.id);
 }

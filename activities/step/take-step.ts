@@ -129,7 +129,7 @@ async function ask(
         cacheKey: session.id,
         deadlines: modelDeadlines(config, scope.elapsedMs()),
         estimatedTokens: used,
-        gatherMs: () => GATHER_MS[deps.notifier.isWatched(session.id) ? "watched" : "unwatched"],
+        gatherMs: () => GATHER_MS[deps.announcements.isWatched(session.id) ? "watched" : "unwatched"],
       },
       (delta) => {
         if (delta.type === "text" || delta.type === "reasoning") received[delta.type] += delta.text;

@@ -5,13 +5,23 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
-import type { Store } from "./db.ts";
 import { createHash } from "node:crypto";
 
 /** The class of watchers' advisory locks in the database. Any number, the same in every version. */
 const WATCH_CLASS = 7_305_145;
 /** The channel on which workers learn of new watches: the session's key. */
 const WATCHED_CHANNEL = "longhaul_watched";
+
+/**
+ * Wake-ups are collected for this long: NOTIFY takes a lock on the whole database at commit, and inside the writing
+ * transaction it slowed a comparable system from 55,000 to 3,000 writes a second.
+ */
+const NOTIFY_GATHER_MS = 40;
+
+/** What a connection is taken from. */
+interface Source {
+  readonly pool: pg.Pool;
+}
 
 /** A session's number for locks and channels. Two sessions that share one, about once in 100,000, wake each other's watchers. */
 function watchKey(sessionId: string): number {
@@ -32,7 +42,7 @@ export interface Listener {
 }
 
 /** @param onLost is called when the connection is lost: then open another listener. Polling remains the fallback */
-export async function openListener(store: Store, onLost: () => void): Promise<Listener> {
+export async function openListener(store: Source, onLost: () => void): Promise<Listener> {
   const wakes = new Map<string, () => void>();
   const { client, end } = await dedicated(store, onLost, (channel) => wakes.get(channel)?.());
   return {
@@ -59,7 +69,7 @@ export async function openListener(store: Store, onLost: () => void): Promise<Li
 
 /** Calls `onWake` when the session has new events, on a connection of its own. Resolves with a function that ends this. */
 export async function listen(
-  store: Store,
+  store: Source,
   sessionId: string,
   onWake: () => void,
   onLost: () => void,
@@ -74,18 +84,13 @@ export async function listen(
   return listener.end;
 }
 
-/** Wakes a session's watchers, for a process that writes once and does not know who they are. */
-export async function wakeWatchers({ pool }: Pick<Store, "pool">, sessionId: string): Promise<void> {
-  await pool.query("select pg_notify($1, '')", [channelOf(watchKey(sessionId))]);
-}
-
 /** A connection only for notifications. `onLost` is not called for a connection that was ended on purpose. */
 async function dedicated(
-  store: Store,
+  { pool }: Source,
   onLost: () => void,
   onCall: (channel: string, payload: string) => void,
 ): Promise<{ readonly client: pg.PoolClient; readonly end: () => void }> {
-  const client = await store.pool.connect();
+  const client = await pool.connect();
   let open = true;
   const end = (error?: Error) => {
     if (!open) return;
@@ -109,26 +114,22 @@ const RECONNECT_MS = 500;
 export interface Announcements {
   /** Whether the session may be watched: true also while that is unknown. */
   readonly isWatched: (sessionId: string) => boolean;
-  /** Wakes the watchers of these sessions, and forgets the sessions that are no longer watched. */
-  wake(sessionIds: readonly string[]): Promise<void>;
   /** Calls back when a watch of the session begins. @returns a function that ends the subscription */
   readonly onWatched: (sessionId: string, begun: () => void) => () => void;
   /** Announces to all workers that activities of the session must stop, to this one first. Never fails. */
-  readonly stop: (sessionId: string) => void;
+  readonly announceStop: (sessionId: string) => void;
   /** Calls back on a stop. @returns a function that ends the subscription */
   onStop(sessionId: string, stopped: () => void): () => void;
   /** Sessions of which this process runs an activity now: those with a subscription to stops. */
   sessionsAtWork(): readonly string[];
-  close(): void;
 }
 
-/** Listens on a separate connection, and on a new one if that is lost. */
-export function hearAnnouncements(store: Store): Announcements {
-  return new HeardAnnouncements(store);
-}
-
-class HeardAnnouncements implements Announcements {
-  readonly #store: Store;
+/**
+ * Announcements by a store. From `start` on it also hears those of others, on a separate connection, and on a new one if that is
+ * lost: a process that never starts it wakes watchers without knowing whether there are any.
+ */
+export class StoreAnnouncements implements Announcements {
+  readonly #store: Source;
   readonly #begins = new Callbacks<number>();
   readonly #stops = new Callbacks<string>();
   /** Keys of watched sessions, with the number of the announcement; undefined while not connected. */
@@ -136,10 +137,25 @@ class HeardAnnouncements implements Announcements {
   #announced = 0;
   #isClosed = false;
   #end: (() => void) | undefined;
+  /** Sessions whose watchers are woken together. */
+  readonly #waiting = new Set<string>();
+  #gathering: NodeJS.Timeout | undefined;
+  #waking: Promise<void> = Promise.resolve();
 
-  constructor(store: Store) {
+  constructor(store: Source) {
     this.#store = store;
+  }
+
+  /** Does not wait for the connection: until it is there, any session may be watched. */
+  async start(): Promise<void> {
     void this.#reconnect();
+  }
+
+  /** Sends the wake-ups that were gathered, and nothing after them. */
+  async stop(): Promise<void> {
+    this.#isClosed = true;
+    this.#end?.();
+    await this.flush();
   }
 
   /** Called for each piece of an answer, so it must be cheap: the key is a hash, and usually no session is watched. */
@@ -148,9 +164,27 @@ class HeardAnnouncements implements Announcements {
     return this.#watched.size > 0 && this.#watched.has(watchKey(sessionId));
   };
 
-  async wake(sessionIds: readonly string[]): Promise<void> {
+  /** Wakes a session's watchers, for the log alone: after a short delay, once for many calls, and never fails. */
+  readonly wake = (sessionId: string): void => {
+    if (this.#isClosed || !this.isWatched(sessionId)) return;
+    this.#waiting.add(sessionId);
+    this.#gathering ??= setTimeout(() => void this.flush(), NOTIFY_GATHER_MS);
+  };
+
+  /** Sends at once what was gathered, and forgets the sessions that are no longer watched. */
+  flush(): Promise<void> {
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
+    const keys = [...new Set([...this.#waiting].map(watchKey))];
+    this.#waiting.clear();
+    // After a lost wake-up a watcher polls anyway, so the writer ignores an error.
+    if (keys.length > 0)
+      this.#waking = Promise.allSettled([this.#waking, this.#wakeAll(keys)]).then(() => undefined);
+    return this.#waking;
+  }
+
+  async #wakeAll(keys: readonly number[]): Promise<void> {
     const asOf = this.#announced;
-    const keys = [...new Set(sessionIds.map(watchKey))];
     const values = [keys, keys.map(channelOf), WATCH_CLASS];
     const { rows } = await this.#store.pool.query<{ key: number }>(WAKE, values);
     const heard = new Set(rows.map(({ key }) => key));
@@ -161,7 +195,7 @@ class HeardAnnouncements implements Announcements {
   readonly onWatched = (sessionId: string, begun: () => void): (() => void) =>
     this.#begins.add(watchKey(sessionId), begun);
 
-  readonly stop = (sessionId: string): void => {
+  readonly announceStop = (sessionId: string): void => {
     this.#stops.call(sessionId);
     this.#store.pool.query("select pg_notify($1, $2)", [STOP_CHANNEL, sessionId]).catch(() => undefined);
   };
@@ -172,11 +206,6 @@ class HeardAnnouncements implements Announcements {
 
   sessionsAtWork(): readonly string[] {
     return this.#stops.keys();
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#end?.();
   }
 
   async #connect(): Promise<void> {

@@ -4,24 +4,16 @@
  *
  * Both first take a shared lock on the run's row: a run that was superseded meanwhile writes nothing.
  */
-import { sql, type SQL, type SQLWrapper } from "drizzle-orm";
-import type pg from "pg";
+import { sql } from "drizzle-orm";
 import { cutChars } from "../text/cut.ts";
 import type { AssistantPart, ToolCallPart, ToolOutcome, ToolResultPart } from "../contract/message.ts";
 import type { Streams } from "../text/streams.ts";
 import type { NewEvent } from "./event.ts";
 import type { Store } from "./db.ts";
+import { appending, insertLog } from "./events.ts";
 import { isLive } from "./live-line.ts";
-import {
-  cursors,
-  events,
-  modelCalls,
-  sessions,
-  storedMessages,
-  streamChunks,
-  toolCalls,
-} from "./schema/index.ts";
-import { assigned, insertFrom, named } from "./statements.ts";
+import { cursors, modelCalls, sessions, storedMessages, streamChunks, toolCalls } from "./schema/index.ts";
+import { assigned, insertFrom } from "./statements.ts";
 import { claimCall, findCall, type LedgerRow } from "./tool-calls.ts";
 import type { MessageMeta } from "./transcript.ts";
 import type { ModelCallRow } from "./model-calls.ts";
@@ -42,29 +34,18 @@ export interface StoredAnswer {
 
 const given = (name: string) => sql.placeholder(name);
 
-/** Events with the numbers that follow those that were counted before. */
-const logFrom = (counted: SQL, step: SQLWrapper) =>
-  insertFrom(
-    events,
-    {
-      sessionId: given("sessionId"),
-      seq: sql`seq_before + t.place`,
-      epoch: given("eventEpoch"),
-      step,
-      attempt: given("attempt"),
-      type: sql`t.event->>'type'`,
-      data: sql`t.event->'data'`,
-    },
-    sql`from ${counted}, json_array_elements(${given("events")}::json) with ordinality as t(event, place)`,
-  );
-
+const log = insertLog(sql`c`, {
+  epoch: given("eventEpoch"),
+  step: given("step"),
+  attempt: given("attempt"),
+});
 const calls = sql`json_array_length(${given("calls")}::json)`;
 const newEvents = sql`json_array_length(${given("events")}::json)`;
 const { messageSequence, eventSeq } = cursors;
 const isRun = sql`${sessions.id} = ${given("sessionId")} and ${sessions.runId} = ${given("runId")}`;
 const ofStep = { sessionId: given("sessionId"), epoch: given("epoch"), step: given("step") };
 
-const sendAnswer = named(
+const sendAnswer = appending(
   "commit_answer",
   sql`
 with run as (
@@ -129,8 +110,7 @@ with run as (
 ), gone as (
   delete from ${streamChunks} where ${streamChunks.sessionId} = ${given("sessionId")}
     and ${streamChunks.step} = ${given("step")} and exists (select 1 from c)
-), log as (${logFrom(sql`c`, given("step"))}
-)
+), log as (${log})
 select first from c`,
 );
 
@@ -140,9 +120,12 @@ select first from c`,
  * @returns false, with nothing written, if another run has taken the session over, or the messages before it are gone
  * @throws a unique violation if another attempt has stored this step's answer
  */
-export async function commitAnswer(pool: pg.Pool, answer: StoredAnswer): Promise<boolean> {
+export async function commitAnswer(
+  store: Pick<Store, "db" | "pool">,
+  answer: StoredAnswer,
+): Promise<boolean> {
   const { bill } = answer;
-  const { rowCount } = await sendAnswer(pool, {
+  const { rowCount } = await sendAnswer(store, [bill.sessionId], {
     sessionId: bill.sessionId,
     runId: answer.runId,
     calls: JSON.stringify(
@@ -194,7 +177,7 @@ export interface StoredResult {
   readonly events: readonly Pick<NewEvent, "type" | "data">[];
 }
 
-const sendResult = named(
+const sendResult = appending(
   "commit_result",
   sql`
 with run as (
@@ -234,8 +217,7 @@ with run as (
   update ${cursors} set ${assigned([eventSeq, sql`${eventSeq} + ${newEvents}`])}
   where ${cursors.sessionId} = ${given("sessionId")} and exists (select 1 from ended)
   returning ${eventSeq} - ${newEvents} as seq_before
-), log as (${logFrom(sql`c`, given("step"))}
-)
+), log as (${log})
 select place from ended`,
 );
 
@@ -243,9 +225,13 @@ select place from ended`,
  * Stores how a call ended and its result, once and only by the attempt that holds the fence.
  * @returns false, with nothing written, if another attempt has the call or another run has the session
  */
-async function commitResult(pool: pg.Pool, result: StoredResult, durationMs: number): Promise<boolean> {
+async function commitResult(
+  store: Pick<Store, "db" | "pool">,
+  result: StoredResult,
+  durationMs: number,
+): Promise<boolean> {
   const { call } = result;
-  const { rowCount } = await sendResult(pool, {
+  const { rowCount } = await sendResult(store, [call.sessionId], {
     sessionId: call.sessionId,
     runId: result.runId,
     outcome: result.outcome,
@@ -272,17 +258,18 @@ async function commitResult(pool: pg.Pool, result: StoredResult, durationMs: num
  * @returns false, with nothing written, if another attempt has the call or another run has the session
  */
 export async function keepResult(
-  { db, pool }: Pick<Store, "db" | "pool">,
+  store: Pick<Store, "db" | "pool">,
   result: StoredResult,
   durationMs: number,
 ): Promise<boolean> {
-  if (await commitResult(pool, result, durationMs)) return true;
+  if (await commitResult(store, result, durationMs)) return true;
   const { sessionId, step, index, epoch } = result.call;
+  const { db } = store;
   const current = await findCall(db, sessionId, step, index);
   if (current === undefined || current.epoch !== epoch || current.fence >= result.fence) return false;
   const claim = await claimCall(db, current, () => false);
   if (claim === undefined) return false;
-  return commitResult(pool, { ...result, call: claim.before, fence: claim.fence }, durationMs);
+  return commitResult(store, { ...result, call: claim.before, fence: claim.fence }, durationMs);
 }
 
 function whole(ms: number | undefined): number | null {

@@ -1,7 +1,9 @@
 /** The connection to Postgres: pool and transactions. The rest of `store/` holds one file per aggregate. */
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
+import type { PgTransactionConfig } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { isQueryError } from "../contract/errors.ts";
+import { StoreAnnouncements } from "./announcements.ts";
 import {
   isOfConnection,
   withFreshConnections,
@@ -12,10 +14,23 @@ import { readPostgresAddress } from "./postgres-address.ts";
 import * as schema from "./schema/index.ts";
 
 export { migrateStore } from "./migrate.ts";
-export type Database = NodePgDatabase<typeof schema> & { readonly $client: pg.Pool };
+
+/** Told of each append to a session's log. In a transaction it is passed on once that is committed. */
+interface Log {
+  readonly appended: (sessionId: string) => void;
+}
+type Queries = NodePgDatabase<typeof schema>;
+type Body = Parameters<Queries["transaction"]>[0];
+export type Transaction = Parameters<Body>[0] & Log;
+export type Database = Omit<Queries, "transaction"> &
+  Log & {
+    readonly $client: pg.Pool;
+    transaction<T>(body: (tx: Transaction) => Promise<T>, config?: PgTransactionConfig): Promise<T>;
+  };
 /** Inside `transaction`, or the database itself: what the query functions take. */
 export type Queryable = Pick<
   Database,
+  | "appended"
   | "select"
   | "selectDistinct"
   | "$count"
@@ -31,6 +46,8 @@ export type Queryable = Pick<
 export interface Store {
   readonly db: Database;
   readonly pool: pg.Pool;
+  readonly announcements: StoreAnnouncements;
+  /** Sends wake-ups of watchers that are still to be sent. */
   close(): Promise<void>;
 }
 
@@ -101,7 +118,13 @@ export function openStore(options: StoreOptions): Store {
   pool.on("connect", (client) => client.on("error", onError));
   endSilentConnections(pool, options.silenceMs ?? SILENCE_MS);
   const fresh = withFreshConnections(pool);
-  return { db: withOwnTransactions(drizzle(pool, { schema }), fresh), pool, close: () => pool.end() };
+  const announcements = new StoreAnnouncements({ pool });
+  const db = Object.assign(drizzle(pool, { schema }), { appended: announcements.wake });
+  const close = async () => {
+    await announcements.stop();
+    await pool.end();
+  };
+  return { db: withOwnTransactions(db, fresh), pool, announcements, close };
 }
 
 /**
@@ -109,7 +132,10 @@ export function openStore(options: StoreOptions): Store {
  * time, and can never be closed. Here a transaction always releases its connection, and begins once more if its connection was of no use
  * from the start.
  */
-function withOwnTransactions(db: Database, fresh: FreshConnections): Database {
+function withOwnTransactions(
+  db: Queries & Log & { readonly $client: pg.Pool },
+  fresh: FreshConnections,
+): Database {
   const sessions = new WeakMap<pg.PoolClient, OwnSession>();
   const transaction: Database["transaction"] = (body, config) => {
     let said: Said | undefined;
@@ -120,9 +146,12 @@ function withOwnTransactions(db: Database, fresh: FreshConnections): Database {
       sessions.set(client, session);
       said = session.said;
       said.statements = 0;
+      const appended = new Set<string>();
+      const log: Log = { appended: (sessionId) => void appended.add(sessionId) };
       try {
-        const result = await session.db.transaction(body, config);
+        const result = await session.db.transaction((tx) => body(Object.assign(tx, log)), config);
         client.release();
+        appended.forEach(db.appended);
         return result;
       } catch (error) {
         client.release(isOfConnection(error));

@@ -1,22 +1,38 @@
-/** The event log: rows in one order per session, and a coalesced wake-up for watchers. */
-import { and, asc, eq, exists, gt, lte, max, sql } from "drizzle-orm";
+/**
+ * The event log: rows in one order per session. What is appended wakes the session's watchers, once it is committed; nothing else does
+ * (`test/architecture/wakes.test.ts`).
+ */
+import { and, asc, eq, exists, gt, lte, max, sql, type SQL, type SQLWrapper } from "drizzle-orm";
 import { unionAll } from "drizzle-orm/pg-core";
 import type { EventData, NewEvent, SessionEvent } from "./event.ts";
-import type { Announcements } from "./announcements.ts";
 import type { Queryable, Store } from "./db.ts";
+import type pg from "pg";
 import { cursors, events, storedMessages, streamChunks } from "./schema/index.ts";
 import { ANY, assigned, composed, insertFrom, named, part } from "./statements.ts";
-
-/**
- * Wake-ups are collected for this long: NOTIFY takes a lock on the whole database at commit, and inside the writing
- * transaction it slowed a comparable system from 55,000 to 3,000 writes a second.
- */
-const NOTIFY_GATHER_MS = 40;
 
 export interface ChunkRow {
   readonly chunkType: EventData["llm:chunk"]["chunkType"];
   readonly text: string;
 }
+
+const given = (name: string) => sql.placeholder(name);
+
+/** Inserts `events` with the numbers that follow the `seq_before` of `counted`; a value can be read from `t.event`. */
+export const insertLog = (
+  counted: SQL,
+  place: Readonly<Record<"epoch" | "step" | "attempt", SQLWrapper>>,
+): SQL =>
+  insertFrom(
+    events,
+    {
+      ...place,
+      sessionId: given("sessionId"),
+      seq: sql`seq_before + t.place`,
+      type: sql`t.event->>'type'`,
+      data: sql`t.event->'data'`,
+    },
+    sql`from ${counted}, json_array_elements(${given("events")}::json) with ordinality as t(event, place)`,
+  );
 
 /**
  * Appends events in order. One statement: the counter's row lock is held until commit, so a reader that has seen
@@ -32,29 +48,37 @@ export async function appendEvents(
   const rows = JSON.stringify(
     list.map((e) => ({ step: e.step, attempt: e.attempt ?? 1, type: e.type, data: e.data })),
   );
-  await db.execute(append({ sessionId, epoch, rows, count: list.length }));
+  await db.execute(append({ sessionId, epoch, events: rows, count: list.length }));
+  db.appended(sessionId);
 }
 
-const given = (name: string) => sql.placeholder(name);
+/** As `named`, for a statement that appends to the log of sessions itself. */
+export function appending(
+  name: string,
+  statement: SQL,
+): (
+  store: Pick<Store, "db" | "pool">,
+  sessionIds: readonly string[],
+  values: Readonly<Record<string, unknown>>,
+) => Promise<pg.QueryResult> {
+  const send = named(name, statement);
+  return async ({ db, pool }, sessionIds, values) => {
+    const result = await send(pool, values);
+    if (result.rowCount !== 0) for (const id of sessionIds) db.appended(id);
+    return result;
+  };
+}
 
 const append = composed(sql`
   with counted as (
     update ${cursors} set ${assigned([cursors.eventSeq, sql`${cursors.eventSeq} + ${given("count")}`])}
     where ${cursors.sessionId} = ${given("sessionId")} returning ${cursors.eventSeq} - ${given("count")} as seq_before
   )
-  ${insertFrom(
-    events,
-    {
-      sessionId: given("sessionId"),
-      seq: sql`seq_before + t.place`,
-      epoch: given("epoch"),
-      step: sql`(t.e->>'step')::int`,
-      attempt: sql`(t.e->>'attempt')::int`,
-      type: sql`t.e->>'type'`,
-      data: sql`t.e->'data'`,
-    },
-    sql`from counted, json_array_elements(${given("rows")}::json) with ordinality as t(e, place)`,
-  )}`);
+  ${insertLog(sql`counted`, {
+    epoch: given("epoch"),
+    step: sql`(t.event->>'step')::int`,
+    attempt: sql`(t.event->>'attempt')::int`,
+  })}`);
 
 /** Live pieces of an answer in flight. */
 export interface Pieces {
@@ -66,7 +90,7 @@ export interface Pieces {
 }
 
 /** Rows are locked in a fixed order: two workers may have the same sessions if one was wrongly considered dead. */
-const sendChunks = named(
+const sendChunks = appending(
   "append_chunks",
   sql`
 with asked("of", in_epoch, in_step, try, chunks) as (
@@ -103,8 +127,12 @@ ${insertFrom(
  * that was considered dead, and are dropped.
  * @param answers at most one per session
  */
-export async function appendChunks(store: Pick<Store, "pool">, answers: readonly Pieces[]): Promise<void> {
-  await sendChunks(store.pool, { answers: JSON.stringify(answers) });
+export async function appendChunks(
+  store: Pick<Store, "db" | "pool">,
+  answers: readonly Pieces[],
+): Promise<void> {
+  const sessionIds = answers.map((answer) => answer.sessionId);
+  await sendChunks(store, sessionIds, { answers: JSON.stringify(answers) });
 }
 
 /** Drops pieces of steps whose answers are stored: a worker that was considered dead may have sent some later. */
@@ -203,43 +231,4 @@ export async function restoredTo(
   if (found === undefined || found.isThere) return undefined;
   if (last !== undefined) return found.before;
   return found.counted < seq ? found.counted : undefined;
-}
-
-/** Wakes watchers. */
-export interface Notifier {
-  /** Notifies a session's watchers of new events: after a short delay, once for many calls, and never fails. */
-  wake(sessionId: string): void;
-  /** Whether the session may be watched: true also while that is unknown. */
-  isWatched(sessionId: string): boolean;
-  /** Calls back when a watch of the session begins. @returns a function that ends the subscription */
-  onWatched(sessionId: string, begun: () => void): () => void;
-  close(): void;
-}
-
-/** Creates a notifier that sends nothing for unwatched sessions. */
-export function createNotifier(
-  announcements: Pick<Announcements, "wake" | "isWatched" | "onWatched">,
-): Notifier {
-  const waiting = new Set<string>();
-  let timer: NodeJS.Timeout | undefined;
-  const flush = () => {
-    timer = undefined;
-    const ids = [...waiting];
-    waiting.clear();
-    // After a lost wake-up a watcher polls anyway, so the writer ignores an error.
-    announcements.wake(ids).catch(() => undefined);
-  };
-  const { isWatched, onWatched } = announcements;
-  return {
-    wake(sessionId) {
-      if (!isWatched(sessionId)) return;
-      waiting.add(sessionId);
-      timer ??= setTimeout(flush, NOTIFY_GATHER_MS);
-    },
-    isWatched,
-    onWatched,
-    close() {
-      clearTimeout(timer);
-    },
-  };
 }

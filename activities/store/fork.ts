@@ -3,7 +3,7 @@ import { and, desc, eq, inArray, lt, max, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import { estimateMessage } from "../contract/request-size.ts";
 import type { Message } from "../contract/message.ts";
-import type { Queryable, Store } from "./db.ts";
+import type { Queryable, Store, Transaction } from "./db.ts";
 import { isLive } from "./live-line.ts";
 import {
   checkpoints,
@@ -88,8 +88,6 @@ export async function copySessionLine(store: Pick<Store, "db">, fork: Fork): Pro
     { isolationLevel: "repeatable read" },
   );
 }
-
-type Transaction = Parameters<Parameters<Store["db"]["transaction"]>[0]>[0];
 
 /** The last step to be copied that has calls which still run; null if there is none. */
 async function unfinishedStep(tx: Transaction, { from, beforeStep }: Fork): Promise<number | null> {

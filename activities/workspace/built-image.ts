@@ -65,7 +65,6 @@ export async function openBuilt(
     await appendEvents(deps.store.db, session.id, session.epoch, [
       { type: "setup:built", step, data: { container, image: key, kept, durationMs, output } },
     ]);
-    deps.notifier.wake(session.id);
     return { ready, image: key };
   };
 

@@ -80,7 +80,6 @@ async function saveAndRemove(
       { type: endOf(session, isParked), step, data: { container } },
     ]);
   });
-  deps.notifier.wake(id);
   return saved;
 }
 

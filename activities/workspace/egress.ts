@@ -29,7 +29,7 @@ export async function allowListed(db: Queryable, session: Session, sandbox: Sand
 }
 
 /** Watches one call. A proxy that fails meanwhile is started again at the next check, and does not fail the call. */
-export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, session: Session, step: number) {
+export function watchEgress(deps: Pick<WorkspaceDeps, "store">, session: Session, step: number) {
   const { db } = deps.store;
   const seen: RefusedRequests[] = [];
   // A name that resolves to a private address is refused by that address, and only once it is listed.
@@ -51,7 +51,6 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store" | "notifier">, ses
         session.epoch,
         refused.map((requests) => denied(session.id, step, requests, canBeAllowed(requests))),
       );
-      deps.notifier.wake(session.id);
     } catch (error) {
       log.warn("the egress proxy did not answer; it is asked again", { reason: String(error) });
     }

@@ -38,7 +38,7 @@ const MAX_TRIES = 5;
 /** How many names of skipped files are kept. */
 const MAX_LEFT_OUT = 200;
 
-type SaveDeps = Pick<AgentDeps, "store" | "notifier">;
+type SaveDeps = Pick<AgentDeps, "store">;
 
 /** Calls `saveFiles` with the sandbox that has the session's files; does nothing if this host has none. */
 export async function saveSandbox(
@@ -81,7 +81,6 @@ export async function saveFiles(
       }),
     );
     if (facts === "changed meanwhile") continue;
-    if (facts !== NOTHING_SAVED) deps.notifier.wake(session.id);
     return facts;
   }
   throw retryable(

@@ -216,7 +216,6 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
     openedEvent(sandbox, { step, allow: session.config.sandbox.allow }, isSame ? undefined : workspace),
     ...left,
   ]);
-  deps.notifier.wake(id);
   return { sandbox, workspace };
 }
 

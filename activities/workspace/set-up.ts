@@ -102,7 +102,6 @@ async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promis
     await appendEvents(db, session.id, session.epoch, [
       { type: "setup:started", step, data: { container, commands } },
     ]);
-    deps.notifier.wake(session.id);
   }
   const { ended, ready } = await takeOrRun(deps, order, before, signal);
   await db.transaction(async (tx) => {
@@ -114,7 +113,6 @@ async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promis
     if (ended.status === "done" || setup.optional)
       await addNotice(tx, session.id, readyNotice(ended, commands, before.again));
   });
-  deps.notifier.wake(session.id);
   unlessFailed(ended, setup);
   return ready;
 }

@@ -2,7 +2,6 @@
 import type { Command } from "commander";
 import { closedAddress, domainProblem } from "../../activities/config/egress-domains.ts";
 import { allowDomain } from "../../activities/store/egress.ts";
-import { wakeWatchers } from "../../activities/store/announcements.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { settingsOf, SESSION, withSession } from "../sessions/with-session.ts";
@@ -33,7 +32,6 @@ export function allowCommand(command: Command, output: Output) {
         );
       }
       await allowDomain(store, { sessionId: id, domain, by: user ?? "person" });
-      await wakeWatchers(store, id);
       output.note(
         `${domain} is allowed for ${id}: for its next command, and within a second for a command that is running.\n`,
       );

@@ -7,7 +7,6 @@ import { reasonOf } from "../../activities/contract/errors.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
 import { announceQueued, dropParked, isKnownMessage, readWaiting } from "../../activities/store/guidance.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import { wakeWatchers } from "../../activities/store/announcements.ts";
 import {
   guidanceSignal,
   sendGuidanceUpdate,
@@ -185,7 +184,6 @@ export async function announceMessage(
   const message = { id, position, excerpt: excerptOf([{ type: "text", text }]), ...by };
   const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;
   await db.transaction((tx) => announceQueued(tx, { sessionId: row.id, epoch: row.epoch, step }, [message]));
-  await wakeWatchers(services.store, row.id);
 }
 
 const placeAfter = (waiting: readonly { readonly id: string }[], id: string) =>

@@ -15,7 +15,6 @@ import { unlessGone } from "../connect/describe-run.ts";
 import { requireKey } from "../connect/readiness.ts";
 import type { NewEvent } from "../../activities/store/event.ts";
 import { appendEvents } from "../../activities/store/events.ts";
-import { wakeWatchers } from "../../activities/store/announcements.ts";
 
 /** Help text of the argument that names a session. */
 export const SESSION = "session: its id, the beginning of it, or @last";
@@ -186,7 +185,7 @@ export async function recordAction(
   await recordNow({ store }, row, (step) => ({ type: "person:acted", step, data: { action, by: user } }));
 }
 
-/** Writes an event at the session's current step, and wakes its watchers. */
+/** Writes an event at the session's current step. */
 export async function recordNow(
   { store }: Pick<Services, "store">,
   { id, epoch }: Pick<SessionRow, "id" | "epoch">,
@@ -194,5 +193,4 @@ export async function recordNow(
 ): Promise<void> {
   const step = (await readFigures(store.db, [id])).get(id)?.step ?? 0;
   await appendEvents(store.db, id, epoch, [eventAt(step)]);
-  await wakeWatchers(store, id);
 }

@@ -1,11 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { NewEvent } from "../../activities/store/event.ts";
-import { appendChunks, appendEvents, createNotifier } from "../../activities/store/events.ts";
+import { appendChunks, appendEvents } from "../../activities/store/events.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { resolveConfig } from "../../client/config/config.ts";
 import { follow, type Follow, type FollowItem } from "../../client/watch/follow.ts";
 import { useDatabase } from "../support/test-database.ts";
-import { hearAnnouncements } from "../../activities/store/announcements.ts";
 
 const database = useDatabase();
 
@@ -131,8 +130,6 @@ describe("follow", () => {
 
   it("is woken at once, not by the next poll", { tags: ["A23"] }, async () => {
     const id = await newSession();
-    const announcements = hearAnnouncements(database.store);
-    const notifier = createNotifier(announcements);
     const stop = new AbortController();
     const items = watch(id, {
       signal: stop.signal,
@@ -153,14 +150,11 @@ describe("follow", () => {
       await next("tick");
       const begun = Date.now();
       await add(id, thinking(1));
-      notifier.wake(id);
       expect(await next("event")).toMatchObject({ event: { seq } });
       waitsMs.push(Date.now() - begun);
     }
     expect(Math.min(...waitsMs)).toBeLessThan(700);
     stop.abort();
-    notifier.close();
-    announcements.close();
     await items.return(undefined);
   });
 

@@ -17,7 +17,7 @@ test("a new list is reported once, and applied with the next round or a person's
   const id = "changing";
   await store.pool.query(`insert into sessions (id, task, config) values ($1, 't', '{}')`, [id]);
   await store.pool.query(`insert into cursors (session_id) values ($1)`, [id]);
-  const deps = { store, notifier: { wake: () => undefined } as never, sanitizer: { clean: String } as never };
+  const deps = { store, sanitizer: { clean: String } as never };
   const load = async () =>
     ({
       id,

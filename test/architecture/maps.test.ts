@@ -175,11 +175,11 @@ const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly
   ],
   ["request, streamed", "activities/model/ai-sdk.ts", "streamText"],
   ["pieces", "activities/model/answer.ts", "text-delta", "#onDelta("],
-  ["pieces for watchers", "activities/store/events.ts", "const sendChunks = named(", "streamChunks,"],
+  ["pieces for watchers", "activities/store/events.ts", "const sendChunks = appending(", "streamChunks,"],
   [
     "answer, ledger rows, usage, events: one transaction",
     "activities/store/commit-step.ts",
-    "const sendAnswer = named(",
+    "const sendAnswer = appending(",
     "message as",
     "ledger as",
     "bill as",

@@ -5,7 +5,6 @@ import { expect, it } from "vitest";
 import { eq } from "drizzle-orm";
 import { recordSandbox } from "../../activities/store/sandboxes.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import { createNotifier } from "../../activities/store/events.ts";
 import { sessions } from "../../activities/store/schema/index.ts";
 import { createSession, findSession, setContainer } from "../../activities/store/sessions.ts";
 import { sandboxName, createOptions } from "../../activities/sandbox/docker/profile.ts";
@@ -16,7 +15,6 @@ import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 import { eventually } from "../support/eventually.ts";
-import { silentAnnouncements } from "../support/lone-deps.ts";
 import { isThere } from "../support/in-container.ts";
 import { startRun } from "../support/start-run.ts";
 import { playConnections } from "../support/play-loop.ts";
@@ -68,7 +66,6 @@ const hasBox = ({ sessionId }: SandboxSpec) => isThere(sandboxes.docker.getConta
 const optionsOf = async (host: SandboxHost) => ({
   host,
   store: database.store,
-  notifier: createNotifier(silentAnnouncements),
   client: (await playConnections()).client,
   logger: pino({ level: "silent" }),
 });

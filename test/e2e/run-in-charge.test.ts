@@ -22,7 +22,7 @@ const agent = useAgent();
 /** A worker for a queue that had none so far. */
 async function workOn<T>(taskQueue: string, body: () => Promise<T>): Promise<T> {
   const activities = createActivities(agent.deps);
-  const announceStop = agent.deps.announcements.stop;
+  const announceStop = agent.deps.announcements.announceStop;
   const { native: connection } = await playConnections();
   const worker = await createTestWorker({ taskQueue, connection, activities, announceStop });
   return worker.runUntil(body);

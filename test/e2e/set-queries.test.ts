@@ -5,7 +5,6 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { sql } from "drizzle-orm";
 import { sessionSizes } from "../../activities/context/context-size.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
-import { createNotifier } from "../../activities/store/events.ts";
 import { listSessions, readFigures } from "../../activities/store/reading.ts";
 import { recordSandbox, sandboxOwners } from "../../activities/store/sandboxes.ts";
 import { activeSessionIds, createSession } from "../../activities/store/sessions.ts";
@@ -13,7 +12,6 @@ import { listedAsRunning } from "../../temporal/runs.ts";
 import { reapSandboxes } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
-import { silentAnnouncements } from "../support/lone-deps.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { startRun } from "../support/start-run.ts";
 import { playConnections } from "../support/play-loop.ts";
@@ -78,7 +76,6 @@ it("a round of the reaper, the list and its figures send as many statements for 
     reapSandboxes({
       host: hostOf(some),
       store: store(),
-      notifier: createNotifier(silentAnnouncements),
       client,
       logger: pino({ level: "silent" }),
     });

@@ -40,7 +40,6 @@ async function reap({ id }: RunningSession): Promise<void> {
   const stop = startReaper({
     host: agent.deps.sandboxHost,
     store: store(),
-    notifier: agent.deps.notifier,
     connection,
     namespace: "default",
     logger: pino({ level: "silent" }),

@@ -16,7 +16,6 @@ import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { temporalRuns } from "../../temporal/session-runs.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
-import { createNotifier } from "../../activities/store/events.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { changedConfig, configOf, type ConfigChange } from "./run-config.ts";
 import { sessionEvents, type SessionEvents } from "./session-events.ts";
@@ -37,7 +36,6 @@ import { loneDeps } from "./lone-deps.ts";
 import { perFile } from "./per-file.ts";
 import { quietRuntime } from "./quiet-runtime.ts";
 import { createTestDatabase, type TestDatabase } from "./test-database.ts";
-import { hearAnnouncements } from "../../activities/store/announcements.ts";
 import { startRun, startRunFor } from "./start-run.ts";
 
 export { CANARY, eventually };
@@ -89,21 +87,22 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
   const taskQueue = `test-${randomBytes(4).toString("hex")}`;
   const docker = new Dockerode();
   const sandboxHost = createDockerHost({ docker, name: "test" });
-  // Tests read the rows, so chunks are written as often as for a watched session.
-  const announcements = hearAnnouncements(database.store);
-  const notifier = createNotifier({
-    wake: (sessionIds) => announcements.wake(sessionIds),
-    onWatched: announcements.onWatched,
-    isWatched: () => true,
-  });
+  const { announcements } = database.store;
+  await announcements.start();
   const models = new Map<string, ReturnType<typeof createAiSdkModel>>();
   const sanitizer = createSanitizer([CANARY]);
   const gitFolder = mkdtempSync(join(tmpdir(), "longhaul-git-"));
   const temporal = await connectTo(inject("temporalAddress"));
   const { client } = temporal;
   const deps = loneDeps(database.store, {
-    notifier,
-    announcements,
+    announcements: {
+      // Tests read the rows, so chunks are written as often as for a watched session.
+      isWatched: () => true,
+      onWatched: announcements.onWatched,
+      announceStop: announcements.announceStop,
+      onStop: (...of) => announcements.onStop(...of),
+      sessionsAtWork: () => announcements.sessionsAtWork(),
+    },
     // Each session has its own server, found by the cache key, which is the session's id.
     model: {
       ask: (request, onDelta, signal) => pick(models, request.cacheKey).ask(request, onDelta, signal),
@@ -126,7 +125,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
     taskQueue,
     connection: temporal.native,
     activities: createActivities(deps),
-    announceStop: announcements.stop,
+    announceStop: announcements.announceStop,
   });
   const running = worker.run();
   const servers: ScriptedModelServer[] = [];
@@ -191,8 +190,6 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
       for (const id of sandboxes.filter((of) => sessions.includes(rootOf(of)))) await sandboxHost.remove(id);
       await deps.mcp?.close();
       await sandboxHost.close();
-      notifier.close();
-      announcements.close();
       await Promise.all([temporal.close(), ...servers.map((server) => server.close())]);
       rmSync(gitFolder, { recursive: true, force: true });
       await database.drop();

@@ -156,7 +156,6 @@ export async function createDirectAgent(
     events: async () => (await stored.events()).map((event) => event.type),
     dataOf: (type) => stored.dataOf(type),
     async close() {
-      deps.notifier.close();
       await Promise.all([model.close(), sandbox.dispose()]);
     },
   };

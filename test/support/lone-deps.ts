@@ -6,7 +6,6 @@ import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import type { Announcements } from "../../activities/store/announcements.ts";
 import type { Store } from "../../activities/store/db.ts";
-import { createNotifier } from "../../activities/store/events.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 
 /** Every run counts as the current one. */
@@ -24,19 +23,16 @@ export const loneRun: SessionRuns = {
 /** Announces nothing, and counts every session as watched. */
 export const silentAnnouncements: Announcements = {
   isWatched: () => true,
-  wake: async () => undefined,
   onWatched: () => () => undefined,
-  stop: () => undefined,
+  announceStop: () => undefined,
   onStop: () => () => undefined,
   sessionsAtWork: () => [],
-  close: () => undefined,
 };
 
 /** @param own what differs; without a host there is no sandbox */
 export function loneDeps(store: Store, own: Pick<AgentDeps, "model"> & Partial<AgentDeps>): AgentDeps {
   return {
     store,
-    notifier: createNotifier(silentAnnouncements),
     announcements: silentAnnouncements,
     // It can do nothing, and knows no reason against an image.
     sandboxHost: {} as never,

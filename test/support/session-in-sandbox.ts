@@ -23,7 +23,7 @@ export function saveOf(
   sandbox: Sandbox,
   store: Store,
 ): (session: Session, step: number) => ReturnType<typeof saveSandbox> {
-  const deps = { store, notifier: { wake: () => undefined } } as unknown as AgentDeps;
+  const deps = { store } as unknown as AgentDeps;
   const open: SessionSandboxes = {
     open: async () => ({ sandbox, workspace: "adopted" }),
     find: async () => sandbox,

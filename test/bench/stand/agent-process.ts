@@ -63,7 +63,7 @@ const [options] = workerOptions({
   namespace,
   bundle,
   activities,
-  announceStop: deps.announcements.stop,
+  announceStop: deps.announcements.announceStop,
 });
 const worker = await Worker.create(options as WorkerOptions);
 const running = worker.run();

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { ChunkBatch, ChunkWriter } from "../../../activities/step/chunk-writer.ts";
 import type { Store } from "../../../activities/store/db.ts";
-import type { Notifier, Pieces } from "../../../activities/store/events.ts";
+import type { Announcements } from "../../../activities/store/announcements.ts";
+import type { Pieces } from "../../../activities/store/events.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -12,16 +13,14 @@ function worker(isWatched: boolean) {
   const writes: (readonly Pieces[])[] = [];
   const batch = new ChunkBatch(async (answers) => void writes.push(answers));
   const begins = new Set<() => void>();
-  const notifier: Notifier = {
-    wake: () => undefined,
+  const announcements: Pick<Announcements, "isWatched" | "onWatched"> = {
     isWatched: () => isWatched,
     onWatched: (_id, begun) => {
       begins.add(begun);
       return () => void begins.delete(begun);
     },
-    close: () => undefined,
   };
-  const deps = { store: {} as Store, notifier, sanitizer: createSanitizer([]), batch };
+  const deps = { store: {} as Store, announcements, sanitizer: createSanitizer([]), batch };
   return {
     writes,
     writer: (sessionId: string, attempt = 1) =>
