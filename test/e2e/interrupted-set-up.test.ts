@@ -51,12 +51,16 @@ async function interrupt(
   return { code: child.exitCode, at, out };
 }
 
-/** Processes that name the folder in their arguments or environment. */
+/**
+ * Processes that name the folder in their arguments or environment. A child of one is its parent's: those of Postgres name the folder
+ * from their fork until they have set their title.
+ */
 function processesOf(home: string): number[] {
-  return readdirSync("/proc")
+  const found = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-    .filter((pid) => ["cmdline", "environ"].some((file) => contentOf(`/proc/${pid}/${file}`).includes(home)))
-    .map(Number);
+    .filter((pid) => ["cmdline", "environ"].some((file) => contentOf(`/proc/${pid}/${file}`).includes(home)));
+  const parentOf = (pid: string) => /^PPid:\s*(\d+)/m.exec(contentOf(`/proc/${pid}/status`))?.[1] ?? "";
+  return found.filter((pid) => !found.includes(parentOf(pid))).map(Number);
 }
 
 function contentOf(file: string): string {
