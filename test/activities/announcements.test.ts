@@ -26,7 +26,7 @@ async function wakeBy(announcements: StoreAnnouncements, id: string): Promise<vo
   await announcements.flush();
 }
 
-it("a session is watched from when someone listens until the last of them is gone, however that came", async () => {
+it("a session is watched from its first listener until its last is gone, however each came", async () => {
   const [one, other] = [await hearing(), await hearing()];
   const id = randomUUID();
   const begun: string[] = [];

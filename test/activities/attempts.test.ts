@@ -19,7 +19,7 @@ const attempt = (id: string, number: number, agoMs = 0) =>
   });
 const opening = { chain: "run-1" };
 
-it("the sandbox of a waiting session is parked when its time has come, whichever attempt comes when", async () => {
+it("the sandbox of a waiting session is parked at its time, whichever attempt comes", async () => {
   const agent = await startDirectAgent(database, scriptedModel());
   await agent.perform("openSession", opening);
   const afterMs = 3_600_000;

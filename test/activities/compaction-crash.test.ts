@@ -28,7 +28,7 @@ async function cutTheWaiting(): Promise<void> {
 }
 
 it(
-  "a round that was answered and not stored changes nothing, and the next attempt makes it once",
+  "a round that was answered and not stored changes nothing; the next attempt makes it once",
   { tags: ["case-24", "R6"] },
   async () => {
     const session = await compactingSession(

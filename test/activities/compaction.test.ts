@@ -152,7 +152,7 @@ describe("summarize", () => {
   );
 
   it(
-    "waits for a provider that fails for the moment, and goes without a model when it keeps failing",
+    "waits for a provider that fails for a moment, and uses no model if it keeps failing",
     { tags: ["R42"] },
     async () => {
       const down = new ModelError("503", { class: "unavailable" });
@@ -176,7 +176,7 @@ describe("summarize", () => {
     expect(session.requests).toHaveLength(1);
   });
 
-  it("asks no model for three rounds after one made more of a history than it was, unless a person wants it", async () => {
+  it("asks no model for three rounds after a summary grew, unless a person asks for one", async () => {
     const longer = summaryText({ state: "Nothing gets shorter by being repeated. ".repeat(2_000) });
     const session = await begin(longer, summaryText(), summaryText(), summaryText());
     const rungs = async () =>

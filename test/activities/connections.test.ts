@@ -17,7 +17,7 @@ function patientStore() {
 }
 
 it(
-  "a question without an answer is given up, as an error that may pass, and its connection with it",
+  "a question without an answer is given up with its connection, as an error that may pass",
   { tags: ["R17"] },
   async () => {
     const { db, pool } = patientStore();
@@ -45,7 +45,7 @@ it("a transaction that cannot begin gives its connection back", { tags: ["R16"] 
   expect(pool.totalCount - pool.idleCount).toBe(0);
 });
 
-it("a transaction that rests for longer is left alone, and so is an answer that comes in pieces", async () => {
+it("a transaction that rests for longer, or an answer that comes in pieces, is left alone", async () => {
   const { db } = patientStore();
   const answer = await db.transaction(async (tx) => {
     await tx.execute(sql`select 1`);

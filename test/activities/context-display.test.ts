@@ -45,7 +45,7 @@ async function startReader(steps: number): Promise<DirectAgent> {
 }
 
 describe("the size of the next request", () => {
-  it("is one figure for the trigger, the display, the list and the log, at every moment of a session", async () => {
+  it("is one figure for trigger, display, list and log, at every moment of a session", async () => {
     const agent = await startReader(6);
     const state = createState({});
     const session = await agent.perform("openSession", { chain: agent.runId });
@@ -129,7 +129,7 @@ describe("the size of the next request", () => {
   });
 });
 
-it("the worker's log has a line for each request, with its estimate, its bill and the error between them", async () => {
+it("the worker's log has each request's estimate, its bill and the error between them", async () => {
   const agent = await startDirectAgent(database, () => ({
     parts: [text("Done.")],
     usage: { input: 4_000, output: 50, cached: 1_000 },

@@ -21,7 +21,7 @@ async function startWith(files: Record<string, string>, script: Script, options:
 const results = () => resultTexts(database.store, agent.id);
 
 it(
-  "shows a folder's AGENTS.md with the first result that works there, also if calls run at once",
+  "shows a folder's AGENTS.md with the first result there, also if calls run at once",
   { tags: ["I1"] },
   async () => {
     const script = scriptedModel()
@@ -38,7 +38,7 @@ it(
   },
 );
 
-it("does not show it again after another worker took over, nor if the agent reads the file itself", async () => {
+it("does not show it again to another worker, nor if the agent reads the file itself", async () => {
   const script = scriptedModel()
     .calls("read_file", { path: "a/x" })
     .calls("read_file", { path: "a/x" })

@@ -13,7 +13,7 @@ import { untilTaken } from "../support/waits.ts";
 const database = useDatabase(5);
 
 it(
-  "an attempt that continues when its session has ended makes no sandbox; the session's next run does",
+  "an attempt that continues after its session's end makes no sandbox; the next run does",
   { tags: ["R20"] },
   async () => {
     const agent = await startDirectAgent(database, scriptedModel().says("Done."));
@@ -28,30 +28,26 @@ it(
   },
 );
 
-it(
-  "a call that another attempt has claimed is ended by that one alone, also if both hear its end at once",
-  { tags: ["R20"] },
-  async () => {
-    const command = "echo line >> n.txt; until [ -e go ]; do sleep 0.05; done; echo done";
-    const agent = await startDirectAgent(database, scriptedModel().calls("bash", { command }).says("Done."));
-    await agent.perform("modelStep", { step: 1, guidance: [] });
-    const claimed = (fence: number) => untilTaken(database.store, agent.id, fence);
-    const at = { step: 1, index: 0 };
-    const late = agent.perform("runTool", at, { attempt: 1 }).catch((error: unknown) => error);
-    await claimed(1);
-    await eventually("the command runs", () => agent.sandbox.started.length === 1);
-    const second = agent.perform("runTool", at, { attempt: 2 });
-    await claimed(2);
-    writeFileSync(join(agent.sandbox.root, "go"), "");
-    expect(await second).toMatchObject({ outcome: "completed" });
-    // Temporal does not listen to it any more; it says what is stored, or that another attempt is still at it.
-    const { outcome, type } = (await late) as { outcome?: string; type?: string };
-    expect(outcome ?? type).toMatch(/^(completed|CallTaken)$/);
-    expect(agent.sandbox.started.filter(({ id }) => id === "s1c0")).toHaveLength(1);
-    expect(await resultTexts(database.store, agent.id)).toEqual(["done"]);
-    expect((await agent.events()).filter((type) => type === "llm:tool-result")).toHaveLength(1);
-  },
-);
+it("a call that another attempt has claimed is ended by that one alone", { tags: ["R20"] }, async () => {
+  const command = "echo line >> n.txt; until [ -e go ]; do sleep 0.05; done; echo done";
+  const agent = await startDirectAgent(database, scriptedModel().calls("bash", { command }).says("Done."));
+  await agent.perform("modelStep", { step: 1, guidance: [] });
+  const claimed = (fence: number) => untilTaken(database.store, agent.id, fence);
+  const at = { step: 1, index: 0 };
+  const late = agent.perform("runTool", at, { attempt: 1 }).catch((error: unknown) => error);
+  await claimed(1);
+  await eventually("the command runs", () => agent.sandbox.started.length === 1);
+  const second = agent.perform("runTool", at, { attempt: 2 });
+  await claimed(2);
+  writeFileSync(join(agent.sandbox.root, "go"), "");
+  expect(await second).toMatchObject({ outcome: "completed" });
+  // Temporal does not listen to it any more; it says what is stored, or that another attempt is still at it.
+  const { outcome, type } = (await late) as { outcome?: string; type?: string };
+  expect(outcome ?? type).toMatch(/^(completed|CallTaken)$/);
+  expect(agent.sandbox.started.filter(({ id }) => id === "s1c0")).toHaveLength(1);
+  expect(await resultTexts(database.store, agent.id)).toEqual(["done"]);
+  expect((await agent.events()).filter((type) => type === "llm:tool-result")).toHaveLength(1);
+});
 
 it("two attempts of a read-only call both return the result that the first of them stored", async () => {
   const calls = Array.from({ length: 5 }, () => call("list_directory", { path: "." }));
@@ -90,7 +86,7 @@ it("a call that an earlier attempt claimed late and ended is returned as it ende
 });
 
 it(
-  "an answer that comes when another attempt has stored the step's is dropped: there is one, and it is announced once",
+  "a late answer to a step that has one is dropped, and the first is announced once",
   { tags: ["R20"] },
   async () => {
     const late = Promise.withResolvers<void>();

@@ -8,7 +8,7 @@ import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase();
 
-it("pieces of many sessions are written in one statement, each in its session's order; those of a stored answer are dropped", async () => {
+it("pieces of many sessions are written in one statement, in order; those too late are dropped", async () => {
   const { store } = database;
   const ids = Array.from({ length: 3 }, () => `s-${randomUUID()}`);
   for (const id of ids) await createSession(store, { id, task: "t", config: resolveConfig({}, {}, "/").run });

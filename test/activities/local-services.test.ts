@@ -123,7 +123,7 @@ test.each([
   ["Temporal", () => probeTemporal("127.0.0.1:1")],
   ["Docker engine", () => probeDocker({ DOCKER_HOST: "tcp://127.0.0.1:1" })],
 ])(
-  "%s that does not answer is named with its address and a fix, within 5 s, without a password",
+  "%s that does not answer is named within 5 s, with its address, a fix and no password",
   async (service, probe) => {
     const began = Date.now();
     const error: unknown = await probe().then(

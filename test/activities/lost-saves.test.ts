@@ -26,7 +26,7 @@ async function take(worker: ReturnType<typeof otherWorker>, step: number): Promi
 
 const writing = (text: string) => bash(`echo ${text} >> log.txt`);
 
-it("after five workers that were lost while they saved, a sixth neither opens nor saves; what a person says continues it", async () => {
+it("after five workers lost in a save, a sixth does not save; a person's message continues it", async () => {
   const engine = newEngine();
   const script = ["1", "2", "3", "4", "5", "6", "7"].reduce(
     (all, text) => all.answers(writing(text)),
@@ -117,7 +117,7 @@ it("saves that fail, or find nothing to save, do not count", async () => {
 });
 
 it(
-  "a call whose files could not be saved has its result, and the log names the step and the reason",
+  "a call whose files could not be saved has its result, and the log says which step and why",
   { tags: ["invariant-14"] },
   async () => {
     const script = scriptedModel().calls("bash", { command: "echo 1 > a.txt" }).says("Done.");

@@ -12,7 +12,7 @@ const database = useDatabase();
 const listOf = (...names: string[]): McpToolEntry[] =>
   names.map((name) => ({ name, description: name, inputSchema: {} }));
 
-test("a new list is reported once, and applied with the next round or a person's message, not before", async () => {
+test("a new list is reported once, and applied at the next round or a person's message", async () => {
   const { store } = database;
   const id = "changing";
   await store.pool.query(`insert into sessions (id, task, config) values ($1, 't', '{}')`, [id]);

@@ -35,7 +35,7 @@ function imagesOf(request: ParsedRequest | undefined): { readonly in: string; re
 const PICTURE = png(8, 8, [20, 120, 200]);
 
 describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
-  it("an image that a tool shows is seen by the model, in every request from then on, and is stored once", async () => {
+  it("an image that a tool shows is in every request from then on, and is stored once", async () => {
     const script = scriptedModel()
       .calls("view_image", { path: "shot.png" })
       .answers(call("view_image", { path: "again.png" }), call("read_file", { path: "notes.txt" }))
@@ -61,7 +61,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     expect(kept.filter((blob) => blob.bytes.length === PICTURE.length)).toHaveLength(1);
   });
 
-  it("an image of the task and one of a later message stand where they were put, between their texts", async () => {
+  it("an image of the task or of a later message stands between its texts, where it was put", async () => {
     const script = scriptedModel().says("I see one.").says("I see both.");
     const image = await saveBlob(database.store.db, PICTURE, "image/png", "shot.png");
     const dot = await saveBlob(database.store.db, DOT_PNG, "image/png", "dot.png");
@@ -113,7 +113,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     },
   );
 
-  it("an image that the provider refuses is described to the model, once and for all, and reported", async () => {
+  it("an image that the provider refuses is described to the model, once, and reported", async () => {
     const damaged = png(2_000, 2_000, [20, 120, 200]);
     // In the pixels' stream, whose length stays: only who draws it notices.
     damaged.fill(0xff, 45, 50);
@@ -183,7 +183,7 @@ const o3 = (api: RunConfig["api"]): DirectAgentOptions => ({
   },
 });
 
-it("reasoning of one model is left out for another after a switch, and comes back with the first", async () => {
+it("one model's reasoning is left out for another, and comes back with the first", async () => {
   const script = scriptedModel()
     .answers(thought("The file comes first."), call("read_file", { path: "a.txt" }))
     .calls("read_file", { path: "a.txt" })

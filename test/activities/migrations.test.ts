@@ -91,7 +91,7 @@ describe("the tables", () => {
     },
   );
 
-  it("of an earlier build are refused in one line by worker, client and doctor, and stay as they are", async () => {
+  it("of an earlier build are refused in one line by worker, client and doctor, and stay", async () => {
     await ofEarlierBuild();
     const before = await content();
     const told = async (doing: Promise<unknown>) =>

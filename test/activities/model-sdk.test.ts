@@ -106,7 +106,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
     expect(answer.finish).toBe("tool-calls");
   });
 
-  it("an error in mid-answer keeps the provider's own facts, and not those that the SDK guesses from its words", async () => {
+  it("an error in mid-answer keeps the provider's facts, not those that the SDK guesses", async () => {
     const said = { type: "error", code: "invalid_prompt", message: "Internal server error" } as const;
     const { baseUrl } = await play(scriptedModel().answers(text("a"), said));
     const error = await ask(baseUrl, { api }).catch((thrown: unknown) => thrown as ModelError);

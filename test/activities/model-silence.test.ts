@@ -24,7 +24,7 @@ describe.each(["responses", "chat"] as const)("a silence in mid-answer on the %s
     return { outcome, log };
   };
 
-  it("of a model that reasons is ridden out: one known to, one asked to, one that shows thoughts in this answer", async () => {
+  it("of a model that reasons is ridden out: known to, asked to, or seen to in this answer", async () => {
     const outcomes = await Promise.all([
       asked(scriptedModel().answers(...half), { thinks: true }),
       asked(scriptedModel().answers(...half), { reasoning: { effort: "high" } }),

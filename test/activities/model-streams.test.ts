@@ -90,7 +90,7 @@ describe("a stream of chat completions", () => {
     expect((await ask(baseUrl)).finish).toBe("error");
   });
 
-  it("may hold comments, empty objects, empty roles and types, null errors, arguments as an object, and files", async () => {
+  it("may hold comments, empty or null fields, arguments as an object, and files", async () => {
     const { baseUrl } = await streamed(
       ": OPENROUTER PROCESSING",
       "data: {}",
@@ -155,7 +155,7 @@ describe("a stream of chat completions", () => {
   });
 });
 
-it("shows the whole reasoning of a server that sends it on the Responses wire, and needs no ids", async () => {
+it("shows the whole reasoning of a server that sends it on the Responses wire without ids", async () => {
   const item = { type: "reasoning", summary: [] };
   const message = {
     type: "message",
@@ -185,7 +185,7 @@ it("shows the whole reasoning of a server that sends it on the Responses wire, a
   });
 });
 
-it("a provider of one's own gets its headers, its query and further fields of the body, and no key that was not given", async () => {
+it("a provider of one's own gets its headers, its query and its fields, and only a key it has", async () => {
   const { baseUrl, asked } = await streamed(delta({ content: "Hi." }, { finish_reason: "stop" }));
   const own = {
     name: "acme",

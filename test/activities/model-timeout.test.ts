@@ -40,7 +40,7 @@ it("is asked for again after failures of another kind, however many there were",
   expect(await attempt(agent, 4)).toMatchObject({ kind: "answered" });
 });
 
-it("is ended in time to be reported: before Temporal's own timeout, also if the attempt began long before", () => {
+it("is ended before Temporal's own timeout, also if the attempt began long before", () => {
   const config = directConfig({ limits: { ...limits, modelTimeout: 600_000 } });
   expect(modelDeadlines(config, 0).answerMs).toBe(585_000);
   expect(modelDeadlines(config, 100_000).answerMs).toBe(485_000);

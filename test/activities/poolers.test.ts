@@ -88,7 +88,7 @@ describe.skipIf(!existsSync(PROGRAM))(`behind a pooler (${PROGRAM}, of the packa
     }
   });
 
-  it("that lends them for as long as they are open, and has its default settings, everything works", async () => {
+  it("that lends them for as long as they are open, with default settings, everything works", async () => {
     const url = await startPooler("session");
     expect(await probePostgres(url)).toContain("PostgreSQL");
     await open(url);

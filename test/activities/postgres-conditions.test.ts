@@ -12,7 +12,7 @@ import { dropDatabase } from "../support/services.ts";
 const server = inject("databaseServer");
 const newName = () => `conditions_${randomBytes(6).toString("hex")}`;
 
-it("a role without the right to create schemas migrates; one that may not create tables is told what it lacks", async () => {
+it("a role that may not create schemas migrates; one that may not create tables is told so", async () => {
   const { name, url } = await ownDatabase("conditions");
   const role = `${name}_role`;
   await asOwner(
@@ -121,7 +121,7 @@ it("what the address or the role sets for a connection stays", async () => {
   await ofRole.close();
 });
 
-it("a migration that fails leaves no connection behind that still has the lock or a transaction", async () => {
+it("a migration that fails leaves no connection with the lock or a transaction", async () => {
   const { url } = await ownDatabase("conditions");
   await asOwner(url, "create table sandboxes (in_the_way int)");
   const store = openStore({ url, maxConnections: 1 });
@@ -139,7 +139,7 @@ async function filled(store: Store, count: number): Promise<void> {
   }
 }
 
-it("after a failover that left its connections read-only, every query and transaction is repeated at once on a new one", async () => {
+it("after a failover to read-only, every query is repeated at once on a new connection", async () => {
   const { url } = await ownDatabase("conditions");
   const store = openStore({ url, maxConnections: 4 });
   onTestFinished(() => store.close());
@@ -200,7 +200,7 @@ async function failingOver() {
   return { port: await listen(between), fail: () => (generation.current += 1) };
 }
 
-it("after a failover that cut its connections, reads and what has not begun are repeated at once, and a write is not", async () => {
+it("after a failover that cut connections, reads and what has not begun are repeated, no write", async () => {
   const { url } = await ownDatabase("conditions");
   const between = await failingOver();
   const address = new URL(url);

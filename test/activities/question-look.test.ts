@@ -53,7 +53,7 @@ function temporalOf(ids: readonly string[], silent: Map<string, number>) {
 
 const logger = { warn: () => undefined } as never;
 
-it("asks a run that did not answer again in later rounds, a few in each, and every other one once", async () => {
+it("asks runs that did not answer again in later rounds, a few in each, all others once", async () => {
   const ids = await standingStill(60);
   const silent = new Map(ids.map((id, place) => [id, place % 5 === 0 ? 2 : 0]));
   const { client, queried, asked } = temporalOf(ids, silent);

@@ -29,7 +29,7 @@ const userRows = async (agent: DirectAgent) =>
 
 describe("messages that wait", () => {
   it(
-    "are one message with texts, images and files in their order, each under its label, with ids and both times",
+    "are one message with texts, images and files in order, each labelled with id and times",
     { tags: ["case-19"] },
     async () => {
       const agent = await start(1);
@@ -65,7 +65,7 @@ describe("messages that wait", () => {
   );
 
   it(
-    "enter once by their ids: in a second attempt, in another step, and parked as well as carried",
+    "enter once by their ids: in a second attempt, another step, parked as well as carried",
     { tags: ["case-21", "invariant-6"] },
     async () => {
       const agent = await start(3);
@@ -88,7 +88,7 @@ describe("messages that wait", () => {
     },
   );
 
-  it("are announced by their beginnings once, masked before they are cut, also if the text is stored apart", async () => {
+  it("are announced by their beginnings once, masked before they are cut, also if stored apart", async () => {
     const agent = await start(0);
     const long = await saveBlob(
       database.store.db,

@@ -7,7 +7,7 @@ import { createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
 import { serveRehearsal } from "../../examples/rehearsal/server.ts";
 import { assistant, modelRequest, toolResult, user } from "../support/model-request.ts";
 
-it("the rehearsal's own server streams the script's steps to our model adapter, and counts tokens, reasoning and cache", async () => {
+it("the rehearsal's server streams the script to our model adapter, and counts its tokens", async () => {
   const served = await serveRehearsal(createRehearsal({ script: FLASHCARDS, delayMs: 0 }));
   try {
     const model = createAiSdkModel({

@@ -56,7 +56,7 @@ it.each([
   ["of the operator", null, /^It is not known how this call of pay ended/],
   ["of an MCP server", "far", /^The record that this call had begun is lost/],
 ])(
-  "a call %s that an earlier attempt had claimed, and whose row does not say so, ends as unknown",
+  "a call %s that an earlier attempt claimed ends as unknown, also if its row is older",
   async (_of, mcpServer, text) => {
     // The attempt fails after the tool has run: another one has the row.
     const { agent, runs } = await calling(async (id) => void (await setRow(id, { fence: 7 })));
@@ -81,7 +81,7 @@ it.each([
   },
 );
 
-it("a call whose worker died before its first heartbeat, and whose row is older, is not made again", async () => {
+it("a call is not made again if its worker died before a heartbeat and its row is older", async () => {
   const begun = Promise.withResolvers<void>();
   const { agent, runs } = await calling(() => {
     begun.resolve();

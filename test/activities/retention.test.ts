@@ -71,7 +71,7 @@ it("outputs that are old enough become a line, and sessions that are go; others 
     expect(await deleteFamily(db, await readFamily(db, id), "us")).toMatchObject({ kind: "deleted" });
 });
 
-it("a session stores whole outputs up to a bound, and says of later ones that they were not kept", async () => {
+it("a session stores whole outputs up to a bound, and reports later ones as not kept", async () => {
   const { store } = database;
   await createSession(store, { id: "full", task: "Print.", config });
   const deps = { store, sanitizer: createSanitizer([]) };
@@ -121,7 +121,7 @@ it("a leaked text is taken out of every row; what still has it is named", async 
   expect(rows.some((row) => row.includes("apart") && row.includes("leaked"))).toBe(true);
 });
 
-it("files of starts that never happened go after a day; those of today, of a session and of a batch's item stay", async () => {
+it("files of starts that never happened go after a day; a session's and a batch's stay", async () => {
   const { store } = database;
   const { db } = store;
   await createSession(store, { id: "begun", task: "Look.", config });
@@ -138,7 +138,7 @@ it("files of starts that never happened go after a day; those of today, of a ses
   expect(kept.toSorted()).toEqual(["of begun", "of later-i", "of today"]);
 });
 
-it("a session's file stays while its message is on its way, whatever happens to another with the same bytes", async () => {
+it("a session's file stays while its message is on its way, whatever happens to the same bytes", async () => {
   const { store } = database;
   const { db } = store;
   const secret = "sk-on-its-way-12345";
@@ -242,7 +242,7 @@ const file = (path: string, text = path): WorkspaceFile => ({
 const pathsOf = async (id: string) =>
   (await readWorkspace(database.store.db, id))?.map(({ path }) => path).toSorted();
 
-it("a session goes with its delegates and all their rows; forks and other sessions keep what they share", async () => {
+it("a session goes with its delegates and all their rows; others keep what they share", async () => {
   const { store } = database;
   const { db } = store;
   const bytes = (text: string) => Buffer.from(text);

@@ -45,7 +45,7 @@ it("a run that another has taken over from neither delivers nor parks what was s
   expect((await transcriptOf(database.store, agent.id)).map((row) => row.kind)).toEqual(["task"]);
 });
 
-it("two activities of a new run may enter at once: the second is not taken for one of an older run", async () => {
+it("two activities of a new run may enter at once; neither is taken for an older run's", async () => {
   const agent = await start();
   const { store, sessionRuns } = agent.deps;
   const run = { sessionId: agent.id, runId: "run-2" };
@@ -97,7 +97,7 @@ it("a run that never opened its session leaves it as it is, whatever it is close
   expect(await agent.events()).toEqual(events);
 });
 
-it("a run that was to continue the one in charge as new ends its session, at the step where it stood", async () => {
+it("a run that was to continue the one in charge ends its session, at the step where it stood", async () => {
   const agent = await start();
   await agent.step(1);
   agent.runId = "run-2";
@@ -168,7 +168,7 @@ it("who opens a sandbox locks the session before its sandbox, as who saves one d
   expect(row).toMatchObject({ savedStep: 0 });
 });
 
-it("a run that goes back to a call that was under way begins an epoch, in which the call is repeated", async () => {
+it("a run that goes back to a call under way begins an epoch, and the call is repeated", async () => {
   const { db } = database.store;
   const agent = await start(scriptedModel().calls("bash", { command: "true" }));
   await agent.perform("modelStep", { step: 1, guidance: [] });
@@ -183,7 +183,7 @@ it("a run that goes back to a call that was under way begins an epoch, in which 
   ]);
 });
 
-it("a run that takes the session over back before a round reads the view without it; one in charge reads once", async () => {
+it("a run that takes over before a round reads the view without it; one in charge reads once", async () => {
   const session = await compactingSession(database, work(30), summaryText());
   const before = (await session.view()).map(({ sequence }) => sequence);
   expect(await session.summarize()).toMatchObject({ kind: "compacted", round: 1 });
@@ -210,7 +210,7 @@ it("a run that takes the session over back before a round reads the view without
   expect(again.filter(({ kind }) => kind !== "notice").map(({ sequence }) => sequence)).toEqual(before);
 });
 
-it("while Temporal is asked about other runs nothing waits for the session's row, and a run that was replaced meanwhile claims nothing", async () => {
+it("nothing waits while Temporal is asked about other runs; a replaced run claims nothing", async () => {
   const session = await compactingSession(database, work(3), summaryText());
   const { store } = database;
   const at = { step: 2, phase: "model" } as const;

@@ -45,7 +45,7 @@ afterAll(async () => {
   await container.remove({ force: true });
 });
 
-test("sessions in one container have their own commands; a worker that closes ends none, and another continues", async () => {
+test("sessions share a container, each with its commands, which outlive a worker that closes", async () => {
   const [first, second] = [attachedSpec(), attachedSpec()];
   const [sandbox, other] = await Promise.all([host.open(first), host.open(second)]);
   expect(sandbox).toMatchObject({ container: NAME, network: { reach: "everything" } });
@@ -91,7 +91,7 @@ test("a supervisor that was killed is started again, and its commands are lost",
   expect(await inContainer(container, "pgrep -fc 'sleep 30[1]'")).toBe("0\n");
 });
 
-test("a container that has stopped, or taken the place of the session's, is refused and left as it is", async () => {
+test("a container that stopped, or replaced the session's, is refused and left as it is", async () => {
   const spec = attachedSpec();
   await host.open(spec);
   await container.stop({ t: 0 });

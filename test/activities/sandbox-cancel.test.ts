@@ -42,7 +42,7 @@ describe("a cancel ends", () => {
     },
   );
 
-  it("a call that waits for a save, and the save before a fresh history; the last save waits for both", async () => {
+  it("a call that waits for a save, and a save before a fresh history; the last save waits", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt", "echo 2 > n.txt");
     const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     engine.beforeProgram = () => {

@@ -74,7 +74,7 @@ test("NUL and bytes that are not UTF-8 are returned as they were written", { tag
 });
 
 test(
-  "the beginning and the last mebibyte of a flood are kept, the rest is counted, and memory stays flat",
+  "a flood's beginning and last mebibyte are kept, the rest is counted, and memory stays flat",
   { tags: ["R26"] },
   async () => {
     const id = newId();
@@ -129,7 +129,7 @@ test("a shell that ends does not wait for its background child, which continues"
   expect((await bash(sandbox, `kill -0 ${out.trim()} && echo lives`)).out).toBe("lives\n");
 });
 
-test("a child that outlives its command can still write, and does not change the command's result", async () => {
+test("a child that outlives its command can still write, and its result does not change", async () => {
   const script = "(sleep 0.5; echo late; echo still here > late.txt) & echo first";
   const { state } = await bash(sandbox, script);
   await waitUntil(async () => (await sandbox.files.stat("late.txt")).ok, "the child went on after writing");

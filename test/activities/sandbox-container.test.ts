@@ -120,7 +120,7 @@ test.each([
   },
 );
 
-test("a sandbox of an engine that does not filter system calls is refused, or runs and reports that", async () => {
+test("without a filter of system calls a sandbox is refused, or runs and reports that", async () => {
   // Such an engine gives every container what this one requests, and inspecting the container does not show it.
   const { docker } = sandboxes;
   const lax = new Dockerode();
@@ -152,7 +152,7 @@ test("a sandbox of an engine that does not filter system calls is refused, or ru
   }
 });
 
-test("two workers that open at the same time get one sandbox, and its files outlive the container", async () => {
+test("two workers that open at once get one sandbox, and its files outlive the container", async () => {
   const spec = sandboxes.spec();
   const other = sandboxes.newHost();
   const [mine, theirs] = await Promise.all([sandboxes.host.open(spec), other.open(spec)]);
@@ -169,7 +169,7 @@ test("two workers that open at the same time get one sandbox, and its files outl
 });
 
 test(
-  "a sandbox that is removed during a command is lost, and a new one does not know the command",
+  "a sandbox removed during a command is lost, and a new one does not know the command",
   { tags: ["R13"] },
   async () => {
     const spec = sandboxes.spec();
@@ -212,7 +212,7 @@ test("an aborted opening ends at once, and leaves nothing once the sandbox is re
 });
 
 test(
-  "after a restart of the container, running commands are lost, ended ones are known, and none runs again",
+  "after a container's restart running commands are lost, ended ones known, none runs again",
   { tags: ["R13"] },
   async () => {
     const spec = sandboxes.spec();
@@ -234,7 +234,7 @@ test(
   },
 );
 
-test("a stream that breaks while the sandbox runs is reopened, and a waiting caller does not notice", async () => {
+test("a stream that breaks while the sandbox runs is reopened; its caller does not notice", async () => {
   const spec = sandboxes.spec();
   const sandbox = await sandboxes.host.open(spec);
   const id = newId();
@@ -249,7 +249,7 @@ test("a stream that breaks while the sandbox runs is reopened, and a waiting cal
 });
 
 test(
-  "sandboxes and volumes are found by their label in any state, and removed without touching others",
+  "sandboxes and volumes are found by label in any state, and removed without touching others",
   { tags: ["R12"] },
   async () => {
     const [over, created, volumeOnly, alive] = [

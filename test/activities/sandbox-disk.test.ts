@@ -65,7 +65,7 @@ test.each([
   ["/var/tmp", "/var/tmp/fill"],
   ["a folder that it has made inaccessible", "fill/closed"],
 ])(
-  "a command that fills %s is ended at the limit, its result says what to do, and the next call works",
+  "a command that fills %s is ended at the limit with advice, and the next call works",
   { tags: ["R24"] },
   async (_, where) => {
     const script = where === "fill/closed" ? fillClosed : fill(where);
@@ -246,7 +246,7 @@ test(
   },
 );
 
-test("the outputs of all commands together are bounded in the sandbox: the oldest are deleted first", async () => {
+test("the outputs of all commands together are bounded: the oldest are deleted first", async () => {
   const flood = (id: string) => sandbox.run({ id, argv: ["head", "-c", "64000000", "/dev/zero"] });
   await flood("flood-1");
   expect((await sandbox.state("flood-1"))?.outKept).toBe(64_000_000);

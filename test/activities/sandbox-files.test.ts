@@ -72,7 +72,7 @@ test("files and links can be removed, but not links' targets or folders", async 
   expect(await files.remove("d/t")).toMatchObject({ reason: "not-found" });
 });
 
-test("a listing has kinds and sizes, is sorted, and counts the entries beyond the requested number", async () => {
+test("a listing has kinds and sizes, is sorted, and counts entries beyond the requested number", async () => {
   await bash(sandbox, "mkdir -p l/sub; printf 12345 > l/file; ln -s file l/link; mkfifo l/pipe");
   expect(await files.list("l")).toEqual({
     ok: true,
@@ -141,7 +141,7 @@ test("a file that uid 1000 may not read is denied, and a write-protected one is 
 });
 
 test(
-  "a name that is not UTF-8 is listed in a form that can be read, and one with NUL or 256 bytes is refused",
+  "a name that is not UTF-8 is listed readably; one with NUL or 256 bytes is refused",
   { tags: ["R57"] },
   async () => {
     await bash(sandbox, String.raw`mkdir names; printf raw > $'names/bad\xff'`);

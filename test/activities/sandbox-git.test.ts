@@ -33,7 +33,7 @@ test("a file in Git LFS is not delivered as a pointer without its content", asyn
   });
 });
 
-test("if Git LFS objects are pushed too, a large file is committed, and one that a restore lost is not deleted", async () => {
+test("a large file is committed if Git LFS objects are pushed, and a lost one is not deleted", async () => {
   const { sandbox, shell } = await opened();
   const base = await shell(
     "git init -q . && git lfs track '*.bin' >/dev/null && echo a > a.bin && echo b > b.bin && git add -A && git commit -q -m start && git rev-parse HEAD",

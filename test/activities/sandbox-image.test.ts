@@ -76,7 +76,7 @@ test("C is compiled", async () => {
   expect(out).toBe("7\n");
 });
 
-test("a program that a tool puts first on the path is run by tools, never by the supervisor, which is root", async () => {
+test("a program that a tool puts first on the path is run by tools, never by the supervisor", async () => {
   const { out } = await bash(
     sandbox,
     "mkdir -p ~/.local/bin && printf '#!/bin/sh\\necho mine\\n' > ~/.local/bin/python3 && chmod +x ~/.local/bin/python3; python3",

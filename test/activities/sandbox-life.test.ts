@@ -95,7 +95,7 @@ describe("the last save of a run", () => {
     expect((await agent.events()).filter((type) => type === "sandbox:lost")).toHaveLength(1);
   });
 
-  it("is not repeated, and nothing counts as lost, if an attempt is repeated after its answer was lost", async () => {
+  it("is not repeated, and nothing counts as lost, if an attempt's answer was lost", async () => {
     const { engine, agent } = await startCommands(database, "echo 1 > n.txt");
     await agent.step(1);
     const remove = engine.host.remove.bind(engine.host);

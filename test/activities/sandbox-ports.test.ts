@@ -55,7 +55,7 @@ test("listening ports of a sandbox are listed with their process, without our ow
   expect(await runningSandbox(sandboxes.docker, "no-such-session")).toBeUndefined();
 });
 
-test("a server in a sandbox without a network answers at a loopback port, with complete data in both directions", async () => {
+test("a server without a network answers at a loopback port, with complete data both ways", async () => {
   const troubles: string[] = [];
   const forward = await forwardPort(await container(), { port: 8080, localPort: 0 }, (why) =>
     troubles.push(why),

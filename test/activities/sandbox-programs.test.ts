@@ -13,7 +13,7 @@ const run = (sandbox: Sandbox, source: string, timeoutMs = TIMEOUT_MS): Promise<
 
 const outOf = async (sandbox: Sandbox, source: string) => endOf(sandbox, await run(sandbox, source));
 
-test("a program has its output, its exit code, its errors and its environment, as if an interpreter ran it", async () => {
+test("a program has its output, exit code, errors and environment, as if run directly", async () => {
   const sandbox = await sandboxes.host.open(sandboxes.spec());
   const facts =
     "import os,sys;print(os.getuid(),os.getcwd(),sorted(os.listdir('/proc/self/fd')),os.environ['LC_ALL'])";

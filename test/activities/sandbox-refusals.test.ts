@@ -169,7 +169,7 @@ exec python3.real -I -S -c "import sys; sys.version_info = (3, 6, 15); exec(sys.
   }
 });
 
-it("an image that does not exist, or in which no Python runs, is refused before a sandbox is made", async () => {
+it("an image that does not exist or runs no Python is refused before a sandbox is made", async () => {
   for (const [name, type] of [
     [image, "SandboxRefused"],
     [foreign, "SandboxRefused"],

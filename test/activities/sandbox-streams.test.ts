@@ -93,7 +93,7 @@ test("lines written without pause keep their order in their stream, and none is 
   }
 });
 
-test("a child that keeps one of the pipes open does not keep the command, and its later output is dropped", async () => {
+test("a child that keeps a pipe open does not keep the command; its later output is dropped", async () => {
   for (const held of [">/dev/null", "2>/dev/null"]) {
     const script = `(sleep 300; echo late; echo late >&2) ${held} & echo out; echo err >&2; exit 4`;
     const { id, state, output } = await ran({ argv: ["bash", "-c", script], timeoutMs: 60_000 });
@@ -103,7 +103,7 @@ test("a child that keeps one of the pipes open does not keep the command, and it
   }
 });
 
-test("the limit of an output is that of both streams together; of what was dropped it is not known whose it is", async () => {
+test("both streams share one limit; whose the dropped output was is not known", async () => {
   const script = "head -c 3000000 /dev/zero | tr '\\0' o & head -c 3000000 /dev/zero | tr '\\0' e >&2; wait";
   const { state, output } = await ran({ argv: ["bash", "-c", script], maxOutputBytes: 1_000 });
   expect(state).toMatchObject({ outBytes: 6_000_000, outKept: 1_000 + MIB, errBytes: 0 });

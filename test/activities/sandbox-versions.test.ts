@@ -36,7 +36,7 @@ test.each([
   },
 );
 
-test("a container of the same name that is another session's is refused, whatever version made it", async () => {
+test("another session's container of the same name is refused, whatever version made it", async () => {
   const spec = sandboxes.spec();
   const options = createOptions(spec, new Date());
   const made = await sandboxes.docker.createContainer({

@@ -57,7 +57,7 @@ test("an image is never a session's before it is known that a sandbox runs on it
   expect((await bash(taken!, "ls /opt")).out).toContain("here");
 });
 
-test("a build runs without a way out: no fetch by the engine, no interface but loopback, no more processes than the sandbox", async () => {
+test("a build has no way out but loopback, and no more processes than the sandbox", async () => {
   let asked = 0;
   const server = createServer((_request, response) => {
     asked += 1;
@@ -188,7 +188,7 @@ test("what a build left without a name goes after a day, and not before", async 
   await docker.getImage(fresh).inspect();
 });
 
-test("a kept image goes with its deleted session on each host, unless the session was started again", async () => {
+test("a kept image goes with its deleted session on each host, unless that was started again", async () => {
   const { docker, host } = sandboxes;
   const { store } = database;
   const spec = sandboxes.spec({ network: "none" });

@@ -7,7 +7,7 @@ import { useDatabase } from "../support/test-database.ts";
 const database = useDatabase();
 
 it(
-  "brings back the view before the newest round, keeps its event, and never gives its number again",
+  "brings back the view before the newest round, whose event and number stay used",
   { tags: ["case-30"] },
   async () => {
     const session = await compactingSession(database, work(30), summaryText(), summaryText());
@@ -31,7 +31,7 @@ it(
   },
 );
 
-it("takes back one round a request, also if it is asked twice, and goes further back with another", async () => {
+it("takes back one round a request, also if asked twice, and goes further back with another", async () => {
   const session = await compactingSession(database, work(30), summaryText(), summaryText());
   const whole = await session.view();
   await session.summarize(1);

@@ -102,7 +102,7 @@ describe("the view", () => {
     [7, 6],
     [50, 48],
   ])(
-    "holds the messages that middle removal is configured to leave at the beginning, in whole batches: of %i, %i",
+    "keeps what middle removal leaves at the beginning, in whole batches: of %i, %i",
     async (headMessages, whole) => {
       const session = await withStrategy("middle-removal", { headMessages, keepMessages: 2 });
       await session.add(work(30), 40);
@@ -143,7 +143,7 @@ describe("the view", () => {
     }
   });
 
-  it("costs a round one row of its own and the summary: none of what it replaces is written, nor where it is undone", async () => {
+  it("costs a round its own row and the summary, and nothing of what it replaces or undoes", async () => {
     const session = await compactingSession(database, work(60), summaryText());
     const versions = async () => {
       const { rows } = await database.store.pool.query<{ sequence: string; version: string }>(

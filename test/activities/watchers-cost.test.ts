@@ -42,7 +42,7 @@ function explained(db: Database) {
   return { db: wrapped, seen };
 }
 
-it("is a look-up of a few rows, wherever the watcher is and whether or not its copy was restored", async () => {
+it("is a look-up of a few rows, wherever the watcher is and also in a restored copy", async () => {
   const { db } = database.store;
   const id = randomUUID();
   await createSession(database.store, { id, task: "Save it.", config: runConfig() });

@@ -56,7 +56,7 @@ const identities = async (lease: WorkerLease) => (await lease.missing()).map(({ 
 const untilMissing = (lease: WorkerLease, identity: string) =>
   eventually(`${identity} is missing`, async () => (await identities(lease)).includes(identity), 20_000);
 
-it("if another server takes Postgres' place, no worker is judged dead until leases have had the time to come back", async () => {
+it("no worker is judged dead until leases could come back to a server in Postgres' place", async () => {
   const lease = await hold("survivor");
   const gone = await holdSilently("gone before");
   await gone.end();
@@ -75,7 +75,7 @@ it("if another server takes Postgres' place, no worker is judged dead until leas
   await other.end().catch(() => undefined);
 });
 
-it("a worker that holds its lease and says nothing is frozen; it is not ended, and one at a time frees its work", async () => {
+it("a silent worker that holds its lease is frozen: it is not ended, and its work is freed", async () => {
   const lease = await hold("live");
   const second = await hold("live too");
   await holdSilently("frozen");
@@ -121,7 +121,7 @@ it("a worker notes the sessions it works for at each check; whoever finds it los
   expect(await lease.missing()).toMatchObject([{ identity: "silent", sessions: ["four"] }]);
 });
 
-it("a lost worker's open transactions are ended when its work goes to others, and nobody else's", async () => {
+it("a lost worker's open transactions, and nobody else's, are ended when its work moves", async () => {
   const lease = await hold("survivor");
   const silent = await holdSilently("frozen");
   const stores = ["frozen", "frozen two", "live"].map((identity) =>

@@ -63,7 +63,7 @@ it("what is saved under running programs by two workers at once comes back whole
   expect(await savers[0]?.(session, ROUNDS + 3)).toEqual({ changed: 0, bytes: 0 });
 }, 120_000);
 
-it("a content that is written twice within a tick of the clock, with the same size, is not missed", async () => {
+it("a content written twice within one tick of the clock, at the same size, is not missed", async () => {
   const sandbox = await sandboxes.host.open(sandboxes.spec());
   const session = await newSession(sandbox);
   const save = saver(sandbox);

@@ -112,7 +112,7 @@ const OWN_WORDS = [
   "client/workspace/workspace-folder.ts",
 ];
 
-test("the client tells an error's reason by the one function that never tells SQL, or reads the words of an error that holds none", () => {
+test("the client tells an error's reason by the function that tells no SQL, or an error without", () => {
   const readers = sources()
     .filter(
       ({ path, text }) =>
@@ -132,7 +132,7 @@ const SURROUNDINGS = [
   "activities/store/postgres-address.ts",
 ];
 
-test("the environment is read by the configurations, the local set-up and the modules of the surroundings only", () => {
+test("only the configurations, the set-up and the modules of the surroundings read `process.env`", () => {
   const readers = sources()
     .filter(({ path }) => /^(workflows|activities|temporal|worker|client|examples)\//.test(path))
     .filter(

@@ -49,7 +49,7 @@ test("the commands that people and machines start are executable", () => {
   }
 });
 
-test("GitHub's workflow runs what every build machine runs, with the Node that package.json asks for", () => {
+test("GitHub's workflow runs what every build machine runs, on the Node of package.json", () => {
   const { jobs } = parse(textOf(".github/workflows/ci.yml")) as {
     readonly jobs: { readonly test: { readonly steps: readonly Readonly<Record<string, unknown>>[] } };
   };

@@ -22,7 +22,7 @@ test("applies the change on a new branch of the checkout; push and pr need a rep
   expect(push.err).toContain(` apply ${id}`);
 });
 
-test("an old C repository whose ignore file names a folder of tracked files is taken in, changed and applied back whole", async () => {
+test("an old C repository that tracks an ignored folder is changed and applied back whole", async () => {
   const cwd = emptyFolder();
   const put = (name: string, text: string | Buffer, mode = 0o644) =>
     writeFileSync(join(cwd, name), text, { mode });

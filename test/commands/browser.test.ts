@@ -25,7 +25,7 @@ const LONG_WORD = "w".repeat(400);
 
 // A second try: the browser is another program, which a busy machine lets fall behind. No other test has one.
 describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, { retry: 1 }, () => {
-  test("a phone answers a question by its button, follows and continues with a message; no result is markup, nothing is too wide", async () => {
+  test("a phone answers, follows and continues; no result is markup, nothing is too wide", async () => {
     const ask = JSON.stringify({ question: `npm or pnpm? ${HOSTILE}`, options: ["npm", "pnpm"] });
     const words = "The words of this answer come one after the other, and whoever looks reads along.";
     const id = await begin(
@@ -64,7 +64,7 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, { retry: 
     expect([...errors, ...desk.errors], faults()).toEqual([]);
   });
 
-  test("batches and schedules stand below the sessions, with a way to each session and their buttons, and fit a phone", async () => {
+  test("batches and schedules stand below the sessions with links and buttons, and fit a phone", async () => {
     const name = `page-${randomBytes(3).toString("hex")}`;
     const cwd = emptyFolder();
     const items = [

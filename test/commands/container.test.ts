@@ -62,7 +62,7 @@ test("works in its folder as its user, and leaves only its work", async () => {
   expect(await left(task.container)).toEqual([""]);
 });
 
-test("ends in order at its deadline, also when its client was killed: 3, a trajectory, nothing left", async () => {
+test("ends in order at its deadline, also without its client: 3, a trajectory, nothing left", async () => {
   const flags = ["--container", task.name, "--deadline", "10s", "--id", "container-deadline"];
   const order = ["run", ...flags, "run: sleep 302\nsay: Never."];
   const killed = starting(order);

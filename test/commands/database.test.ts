@@ -51,7 +51,7 @@ async function sessionOf(person: Person, folder = emptyFolder()): Promise<string
   return id;
 }
 
-test("a person's own sessions are started, guided, read, exported, forked and retried as without a role", async () => {
+test("a person's own sessions are started, guided, read, exported, forked and retried as ever", async () => {
   const id = await sessionOf("alice");
   // Long texts and files are stored as blobs; the second time the blobs exist already.
   const image = join(emptyFolder(), "dot.png");
@@ -180,7 +180,7 @@ test("the tables cannot be altered, and the operator's commands are refused with
   expect(await longhaul(["database", "client", `eve-${RUN}`], as("bob"))).toMatchObject({ code: 5 });
 });
 
-test("files are kept for one's own sessions, and for ids that no one has; not for another person's", async () => {
+test("files are kept for one's own sessions and free ids, not for another person's", async () => {
   const [own, id] = [await sessionOf("bob"), await sessionOf("alice")];
   const keep = "select longhaul_keep_blob($1, 'text/plain', 'bytes'::bytea)";
   expect(await refusal("bob", keep, [own])).toBe("done");

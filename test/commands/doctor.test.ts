@@ -45,7 +45,7 @@ test("a missing service is 4, a wrong configuration 2; each with a remedy", asyn
   expect(wrong.code).toBe(2);
 });
 
-test("what could not be looked at, and a folder for repositories that cannot be written to, are named", async () => {
+test("what could not be checked is named, and a folder for repositories that is read-only", async () => {
   const file = join(emptyFolder(), "file");
   writeFileSync(file, "");
   const { code, out } = await longhaul(["doctor"], {

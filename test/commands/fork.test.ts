@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { finished, longhaul, statusOf } from "../support/commands/longhaul.ts";
 
-test("starts another session from an earlier point, with its files, and leaves the first unchanged", async () => {
+test("starts a session from an earlier point, with its files, and leaves the first unchanged", async () => {
   const id = await finished("run: echo one >> log\nrun: echo two >> log\nsay: Done.");
   const message = "run: echo three >> log\nsay: Forked.";
   const { code, out } = await longhaul([

@@ -193,7 +193,7 @@ test("by HTTP, sessions are asked for with the worker's tokens, and choose and s
   expectEnds(made, ended, [...texts, server.out().replace(line, ""), server.err()]);
 }, 300_000);
 
-test("by a batch's file, sessions are asked for with the worker's tokens, and choose and see none", async () => {
+test("by a batch's file, sessions use the worker's tokens, and choose and see none", async () => {
   const made = await stand();
   const { environment } = made;
   const cwd = emptyFolder();

@@ -101,7 +101,7 @@ test("starts a batch from a file, lists it, and cancels one; runs and deletes a 
   expect(await ofName()).toBeUndefined();
 });
 
-test("a picture far larger than a signal is stored, shown to the model, and only named in the history", async () => {
+test("a picture far larger than a signal is stored, shown, and only named in the history", async () => {
   const client = await connected();
   const id = await begin("run: sleep 100\nsay: Not heard.");
   await untilStatus(id, ({ step }) => step === 1);

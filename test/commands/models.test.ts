@@ -5,7 +5,7 @@ import { emptyFolder, longhaul } from "../support/commands/longhaul.ts";
 import { obey } from "../support/commands/obedient-model.ts";
 import { startScriptedModel } from "../support/scripted-model.ts";
 
-test("models lists the usable models, filtered, as a table and as JSON; ✓ is explained where it is used", async () => {
+test("models lists the usable models, filtered, as a table and as JSON, and explains its ✓", async () => {
   const table = await longhaul(["models", "gpt-6.1-sol"]);
   expect(table).toMatchObject({ code: 0, err: "" });
   expect(table.out).toMatch(/^✓ +openai\/gpt-6\.1-sol +1\.1M /m);

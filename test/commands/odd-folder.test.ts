@@ -8,7 +8,7 @@ import { cloneProject } from "../support/clone-project.ts";
 import { clientArgs, spawned } from "../support/program.ts";
 import { createDatabase, dropDatabase } from "../support/services.ts";
 
-test("a folder with a blank, an umlaut, a # and a % migrates, starts its services and does a task", async () => {
+test("a folder with a blank, an umlaut, a # and a % migrates, starts services and does a task", async () => {
   const folder = cloneProject("my löng #1 100%20");
   const database = `odd_${randomUUID().replaceAll("-", "")}`;
   const databaseUrl = await createDatabase(inject("databaseServer"), database);

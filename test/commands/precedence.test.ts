@@ -17,7 +17,7 @@ const RUN = randomBytes(3).toString("hex");
 const described = async (id: string) => (await temporal()).workflow.getHandle(id).describe();
 const over = (id: string) => untilStatus(id, ({ status }) => status === "completed");
 
-test("priority and tenant stay with a session over continue-as-new and a resume, and the tenant is a search attribute", async () => {
+test("priority and tenant stay over continue-as-new and a resume; the tenant can be searched", async () => {
   const config = join(emptyFolder(), "short.yaml");
   writeFileSync(config, "limits: {maxHistoryEvents: 50}\n");
   const steps = Array.from({ length: 6 }, (_, step) => `run: echo ${step}`).join("\n");
@@ -67,7 +67,7 @@ test("a batch's line overrides its flags, and a schedule's sessions have its fla
   expect((await described(id)).priority).toMatchObject({ fairnessKey: "gamma", priorityKey: 4 });
 }, 240_000);
 
-test("a priority outside Temporal's range, and a tenant with invalid characters, are refused with 2", async () => {
+test("a priority out of range, and a tenant with invalid characters, are refused with 2", async () => {
   for (const [flag, value] of [
     ["--priority", "6"],
     ["--priority", "high"],

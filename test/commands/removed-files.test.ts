@@ -9,7 +9,7 @@ import { eventually } from "../support/eventually.ts";
 import { startMcpServer } from "../support/mcp-server.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 
-test("ends when it needs a part that is gone, and another worker continues the session with its server's tools", async () => {
+test("ends when it needs a part that is gone; another worker continues with the server's tools", async () => {
   const { url } = await startMcpServer((server) => {
     server.registerTool("get", { description: "Gets a row." }, () => ({
       content: [{ type: "text", text: "row 1" }],

@@ -15,7 +15,7 @@ test("shows the work on stderr, the final text alone on stdout, and writes the f
   expect(readFileSync(join(folder, "made.txt"), "utf8")).toBe("made\n");
 });
 
-test("ends with the task's outcome although the files cannot be written here, and says where they are", async () => {
+test("ends with the task's outcome although the files cannot be written, and says where they are", async () => {
   const cwd = emptyFolder();
   writeFileSync(join(cwd, ".longhaul"), "");
   const { code, err } = await longhaul(["run", "run: echo made > made.txt\nsay: It is made."], { cwd });

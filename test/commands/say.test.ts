@@ -77,7 +77,7 @@ test("an empty message and a wrong id of a message are 2", async () => {
   expect((await longhaul(["say", "no-such-session", "--id", "a b", "hello"])).code).toBe(2);
 });
 
-test("a session keeps to a model with tools, or to one without, and is unchanged where another is refused", async () => {
+test("a session keeps to models with tools, or without, and is unchanged if another is refused", async () => {
   const cwd = emptyFolder();
   const settings = (name: string, ...without: readonly string[]) => {
     const models = Object.fromEntries(without.map((model) => [model, { tools: "none" }]));

@@ -124,7 +124,7 @@ test("behind a proxy with TLS the proxy's name and origin are let in, and no oth
   });
 });
 
-test("no request gets in without the token, by another host name or from another site; the page runs only its own script", async () => {
+test("no request gets in without the token, by another host name or from another site", async () => {
   const served = await serving();
   const { host } = new URL(served.url);
   expect(await statusWith(served, {})).toBe(200);

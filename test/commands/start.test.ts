@@ -15,7 +15,7 @@ test("reads the task from standard input", async () => {
   expect((await untilStatus(out.trim(), ({ status }) => status === "completed")).result).toBe("From a pipe.");
 });
 
-test("the same id and task attach while it runs; another task is refused, and so is an id that has ended", async () => {
+test("the same id and task attach while it runs; another task, or an ended id, is refused", async () => {
   const task = "run: sleep 100\nsay: Once.";
   const id = await begin(task, "--id", "start-twice");
   expect(await begin(task, "--id", "start-twice")).toBe(id);

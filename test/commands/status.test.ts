@@ -5,7 +5,7 @@ import { begin, finished, longhaul, temporal, untilRunning } from "../support/co
 const printed = async (reference: string) =>
   JSON.parse((await longhaul(["status", reference, "--json"])).out) as SessionStatusDocument;
 
-test("shows a running session's progress, as text and as one JSON document with the promised fields", async () => {
+test("shows a running session's progress as text, and as one JSON document as promised", async () => {
   const id = await begin("run: sleep 100\nsay: Done.");
   await untilRunning(id);
   await longhaul(["say", id, "say: Later."]);

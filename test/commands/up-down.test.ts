@@ -48,7 +48,7 @@ function start(folder: string, words: readonly string[], own: Readonly<Record<st
   return { child, err: () => err, ended };
 }
 
-test("up shows its worker's log until Ctrl-C ends what it started; down then says that nothing runs", async () => {
+test("up shows its worker's log until Ctrl-C ends it; down then says that nothing runs", async () => {
   const folder = clone();
   // On its own queue: the other tests' sessions are for the worker that stays.
   const own = { LONGHAUL_TASK_QUEUE: `up-${process.pid}` };
@@ -80,7 +80,7 @@ async function leaveOpen(folder: string, id: string): Promise<void> {
   }
 }
 
-test("running services serve the next command; with another key doctor says so and the command restarts the worker; after down a command starts what it needs, but no worker without the key that an open session needs", async () => {
+test("running services serve the next command, which starts or restarts what it needs", async () => {
   const folder = clone();
   // With its own database, so on its own queue.
   const setUp = { LONGHAUL_NO_SETUP: "", DATABASE_URL: "", LONGHAUL_TASK_QUEUE: `own-${process.pid}` };
@@ -124,7 +124,7 @@ test("running services serve the next command; with another key doctor says so a
   expect((await start(folder, ["down"], setUp).ended).err).toContain("postgres.");
 }, 240_000);
 
-test("down lists unfinished tasks, and keeps a Temporal that another installation uses, except with --all", async () => {
+test("down lists unfinished tasks, and keeps a Temporal in use elsewhere, except with --all", async () => {
   const folder = clone();
   // A process in place of the server that this clone started.
   const server = spawn("sleep", ["600"], { stdio: "ignore" });

@@ -60,7 +60,7 @@ test("on a terminal one line is redrawn with a clock, the running command and it
   expect((await longhaul(["cancel", id])).code).toBe(0);
 });
 
-test("the final text is laid out on a terminal; narrow, without colours and in a pipe it is unchanged", async () => {
+test("the final text is laid out on a terminal; narrow, colourless or piped it is unchanged", async () => {
   const id = await finished("say: **It** is `done`, and every one of its many words stays whole here.");
   const wide = await inTerminal(["watch", id], 80).ended;
   expect(wide.out).toContain("\u001b[1mIt\u001b[22m is \u001b[36mdone\u001b[39m, and every");

@@ -88,7 +88,7 @@ const asText = ({ itemId, status, attempt }: Awaited<ReturnType<typeof listItems
   `${itemId} ${status} ${attempt}`;
 
 it(
-  "is processed over a kill -9 of its worker, two at once, with the model calls of an undisturbed run",
+  "is done over a kill -9 of its worker, two at once, with an undisturbed run's model calls",
   { tags: ["B1"], timeout: 240_000 },
   async () => {
     const tasks = [8, 8, 0, 0, 0, 0].map((seconds, place) => `run: sleep ${seconds}\nsay: Done ${place}.`);

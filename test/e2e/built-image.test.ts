@@ -75,7 +75,7 @@ test("a sandbox's image is built from the workspace's Dockerfile, once for the s
   expect(other.data.image).not.toBe(first.data.image);
 });
 
-test("a failed build, or one without a usable image, ends the run before any model call and leaves nothing", async () => {
+test("a failed build, or one without a usable image, ends the run unpaid and leaves nothing", async () => {
   const owner = randomBytes(8).toString("hex");
   const label = `longhaul.test=${owner}`;
   const ends = async (dockerfile: string) => {
@@ -105,7 +105,7 @@ test("a failed build, or one without a usable image, ends the run before any mod
   expect(await agent.docker.listImages({ filters: { label: ["longhaul.setup", label] } })).toEqual([]);
 });
 
-test("a Dockerfile's commands have the sandbox's network: only listed addresses; the layers of others are not taken", async () => {
+test("a Dockerfile's commands reach only listed addresses, and nobody else's layers are taken", async () => {
   const ask = "curl -s -o /dev/null -D - http://192.0.2.1/ | grep -o 'blocked-[a-z-]*' > /opt/refused";
   const run = async (owner: string, more: string) => {
     const session = await agent.start(

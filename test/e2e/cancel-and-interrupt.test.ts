@@ -102,7 +102,7 @@ describe("a cancel", () => {
   });
 });
 
-it("an interrupt reports what was kept of the step that it ended, and the session continues with the message", async () => {
+it("an interrupt reports what was kept of its step, and the session continues with the message", async () => {
   const script = scriptedModel()
     .answers(text("I begin"), { type: "hang" })
     .answers(call("bash", { command: "sleep 600" }))

@@ -29,7 +29,7 @@ it("a delegate ends with its parent at the limit of what both may cost", { tags:
   expect((await resultTexts(agent.database.store, session.id))[0]).toContain("stopped at the limit of cost");
 });
 
-it("a delegate has the limit that its parent was given more of: in its next step, and when it is resumed", async () => {
+it("a delegate has the limit that its parent was raised to: in its next step, and resumed", async () => {
   const { store } = agent.database;
   const usage = { input: 1_000, output: 100, cached: 0, reasoning: 0 };
   let id = "";

@@ -87,7 +87,7 @@ describe("a reset of the parent", () => {
     },
   );
 
-  it("to the start of a delegate that has completed takes its answer and its files, and asks it nothing again", async () => {
+  it("to the start of a completed delegate takes its answer and files, and asks nothing again", async () => {
     const session = await agent.start(
       bySession({
         "": [
@@ -121,7 +121,7 @@ describe("a reset of the parent", () => {
     await checkFamily(agent, session);
   });
 
-  it("of an older run to after the start goes on with a delegate that was ended when its line was left", async () => {
+  it("to after the start, of an older run, continues a delegate that ended with its line", async () => {
     const session = await agent.start(
       bySession({
         "": [[delegateCall("Sleep.")], [text("Done without.")], [text("Done.")]],

@@ -34,7 +34,7 @@ const delegateCall = (task: string, more: object = {}) => call("delegate", { tas
 const SLEEP = [call("bash", { command: "sleep 60" })];
 
 describe("a delegate", () => {
-  it("works on the files of the call, its changes are merged, and its parent continues as new without it", async () => {
+  it("works on the call's files; its changes are merged, and its parent continues as new", async () => {
     const script = scriptedModel()
       .calls("write_file", { path: "later.txt", content: "of the parent" })
       .calls("delegate", { task: "Change both files.", access: "write" })
@@ -205,7 +205,7 @@ describe("a delegate", () => {
   );
 });
 
-it("a session that has the id of a delegate, as an older version allowed, is neither run nor merged", async () => {
+it("a session with the id of a delegate is neither run nor merged", async () => {
   const { db } = agent.database.store;
   const gate = Promise.withResolvers<void>();
   const script = scriptedModel()

@@ -95,7 +95,7 @@ describe.concurrent("a delivery", () => {
     expect(place.at(`longhaul/${session.id}`)).toBeUndefined();
   });
 
-  it("is refused by `push` as often as the remote refuses it for the same reason, and made once it does not", async () => {
+  it("is refused by `push` as often as the remote refuses it, and made once it does not", async () => {
     const place = remote();
     const open = hook(place, "pre-receive", "echo 'not on a Friday' >&2; exit 1");
     const session = await start(place.url, "echo one > one.txt");

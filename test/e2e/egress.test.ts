@@ -25,7 +25,7 @@ afterAll(() => agent.deps.sandboxHost.removeUnused());
 const ask = `curl -s -o /dev/null -D - http://${NAME}/ | grep -o 'blocked-[a-z-]*'`;
 
 it(
-  "refuses a name, allows it after a person's approval, and no longer after a reset to before that",
+  "refuses a name, allows it once a person approves, and refuses it after a reset again",
   { tags: ["E6"] },
   async () => {
     const script = scriptedModel()

@@ -21,7 +21,7 @@ const [ONE, TWO] = ["one", "two"].map((id) => `${id}:${randomBytes(32).toString(
 ];
 const withKeys = (keys: string) => ({ LONGHAUL_CODEC_KEYS: keys });
 
-it("shows nothing of it, waits if a key is missing, continues with a new one, and accepts an answer from the Web UI", async () => {
+it("shows nothing of it, waits for a missing key, continues with a new one, can be answered", async () => {
   const script = scriptedModel()
     .calls("bash", { command: `echo ${SECRET}` })
     .answers(call("ask_user", { question: `Is it ${SECRET}?` }))

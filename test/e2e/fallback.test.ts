@@ -68,7 +68,7 @@ describe("a model with a fallback", () => {
   });
 });
 
-it("a session whose cost is limited gets a notice at 80 %, and ends with a last answer: max_steps, limit cost", async () => {
+it("a session with a cost limit gets a notice at 80 % and ends with a last answer: max_steps", async () => {
   // 1,000 tokens in, 100 out at $1,000 a million each: $1.10 a step.
   const usage = { input: 1_000, output: 100, cached: 0, reasoning: 0 };
   const script = scriptedModel()

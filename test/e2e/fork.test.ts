@@ -30,7 +30,7 @@ async function rowsOf({ id }: RunningSession): Promise<string[]> {
   return all.filter((row) => row.includes(id) && !row.includes(`${id}-fork`)).toSorted();
 }
 
-it("a fork continues from before a step, with its conversation, its files and its note; the other is unchanged", async () => {
+it("a fork continues from before a step, with its files and a note; the other is unchanged", async () => {
   const script = scriptedModel();
   for (const step of [1, 2, 3]) writes(script, step);
   script
@@ -70,7 +70,7 @@ it("a fork continues from before a step, with its conversation, its files and it
   expect(new Set(rows.map((row) => row.sequence)).size).toBe(rows.length);
 });
 
-it("it copies the compactions up to there and no later one; a fork of everything, and of a fork, continues at the end", async () => {
+it("it copies the compactions so far; a fork of everything, or of a fork, continues at the end", async () => {
   const noisy = noisySteps(1, 12, 80);
   const script = longSession({
     steps: [...noisy, says("One."), says("Two."), says("Three."), says("Four.")],

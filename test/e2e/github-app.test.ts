@@ -15,7 +15,7 @@ import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { emptyFolder } from "../support/empty-folder.ts";
 
-it("a GitHub App's token that expires between clone and push is replaced, and none is shown anywhere", async () => {
+it("a GitHub App's token that expires before the push is replaced, and none is shown", async () => {
   let clock = new Date();
   const app = createFakeGitHubApp(() => clock);
   const place = makeRemote();

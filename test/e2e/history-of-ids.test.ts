@@ -10,7 +10,7 @@ import { resultTexts, transcriptOf, textsIn } from "../support/stored.ts";
 const SECRET = "SECRET-WORD";
 const agent = perFile(() => startAgent({ idsOnly: true }));
 
-it("stores only ids and codes in the history: of commands, messages, questions, answers and failures", async () => {
+it("stores only ids and codes of commands, messages, questions, answers and failures", async () => {
   vi.stubEnv("LONGHAUL_HISTORY", "ids");
   onTestFinished(() => void vi.unstubAllEnvs());
   const script = scriptedModel()

@@ -41,71 +41,64 @@ function expectNone(where: string, content: string): void {
 }
 
 describe("a secret of the worker", () => {
-  it(
-    "that enters a sandbox in pieces leaves it in no form: model, database, history, logs, export and Web UI",
-    { tags: ["R51"] },
-    async () => {
-      const half = Math.floor(CANARY.length / 2);
-      // Neither half is the secret: so it enters the sandbox without passing the sanitizer.
-      // Calls of a step run in parallel: each has its own file.
-      const put = (file: string) =>
-        `a=${CANARY.slice(0, half)}; b=${CANARY.slice(half)}; printf %s%s $a $b > ${file}; k=$(cat ${file})`;
-      const script = scriptedModel()
-        .fails(500, `You sent the key ${CANARY}, which is broken today`)
-        .answers(
-          call("bash", {
-            command: `${put("k")}; cat k; env; cat /proc/1/environ /proc/*/environ 2>&1 | tr '\\0' '\\n'`,
-          }),
-          call("bash", {
-            command: `${put("k2")}; for at in $(seq 0 ${CANARY.length - 1}); do printf %s "\${k:$at:1}"; sleep 0.01; done`,
-          }),
-          call("bash", {
-            command: `${put("k3")}; for pre in '' x xy; do printf '%s%s' "$pre" "$k" | base64; printf '%s%s' "$pre" "$k" | base64 -w 20; done; printf %s "$k" | basenc --base64url; printf %s "$k" | od -An -tx1 | tr -d ' \\n'; printf %s "$k" | od -An -tx1 | tr -d ' '; printf %s "$k" | od -An -tx1 | tr -d ' \\n' | tr a-f A-F`,
-          }),
-          call("bash", {
-            command: `${put("k4")}; python3 -c "import json, sys, urllib.parse; k = open('k4').read(); print(json.dumps({'key': k}), urllib.parse.quote('https://u:' + k + '@host/', safe=''), repr(k)); print('\\033[31m' + k[:9] + '\\033[0m' + k[9:]); sys.exit(k)"`,
-          }),
-          call("bash", {
-            command: `${put("k5")}; mkdir -p names; echo "needle $k" > "names/$k.txt"; head -c 60000 /dev/zero | tr '\\0' x; echo "$k"; head -c 60000 /dev/zero | tr '\\0' y`,
-          }),
-        )
-        .answers(
-          call("list_directory", { path: "names" }),
-          call("glob_files", { pattern: "names/*" }),
-          call("grep_content", { pattern: "needle" }),
-          call("read_file", { path: "k" }),
-          call("edit_file", { path: "k", old_string: "sk-canary-", new_string: "sk-canary-" }),
-          call("read_output", { handle: "s1c4", offset: 59_900, limit: 300 }),
-          call("search_history", { query: "needle" }),
-          call("todo", { items: [{ text: `keep ${CANARY}`, status: "pending" }] }),
-          call(`tool_${CANARY}`, { [CANARY]: CANARY }),
-        )
-        .answers(text(`The key is ${CANARY}, in base64 ${Buffer.from(CANARY).toString("base64")}.`))
-        .with({ chunkChars: 7 });
-      const session = await agent.start(script, { task: "Look around." });
-      const closed = await session.result();
-      expect(closed.status).toBe("completed");
-      const results = await resultTexts(agent.database.store, session.id);
-      // It was there, as the output shows.
-      expect(results.join("\n").match(/\[masked\]/g)?.length).toBeGreaterThan(15);
-      expectNone(
-        "the model",
-        session.model.requests.map((request) => JSON.stringify(request.raw)).join("\n"),
-      );
-      expectNone("the database", await wholeDatabase(agent.database.store));
-      expectNone("the history", await wholeHistory(session.handle));
-      expectNone("the description", JSON.stringify((await session.handle.describe()).raw));
-      expectNone(
-        "the Web UI",
-        JSON.stringify(await session.handle.query("__temporal_workflow_metadata")) + "-".repeat(100),
-      );
-      const { db } = agent.database.store;
-      const row = await findSessionRow(db, session.id);
-      if (!row) throw new Error("The session has no row.");
-      expectNone("the export", JSON.stringify(exportDocument(row, await readWhole(db, session.id))));
-      expectNone("the result", JSON.stringify(closed) + "-".repeat(100));
-    },
-  );
+  it("that enters a sandbox in pieces leaves it in no form, by no way out", { tags: ["R51"] }, async () => {
+    const half = Math.floor(CANARY.length / 2);
+    // Neither half is the secret: so it enters the sandbox without passing the sanitizer.
+    // Calls of a step run in parallel: each has its own file.
+    const put = (file: string) =>
+      `a=${CANARY.slice(0, half)}; b=${CANARY.slice(half)}; printf %s%s $a $b > ${file}; k=$(cat ${file})`;
+    const script = scriptedModel()
+      .fails(500, `You sent the key ${CANARY}, which is broken today`)
+      .answers(
+        call("bash", {
+          command: `${put("k")}; cat k; env; cat /proc/1/environ /proc/*/environ 2>&1 | tr '\\0' '\\n'`,
+        }),
+        call("bash", {
+          command: `${put("k2")}; for at in $(seq 0 ${CANARY.length - 1}); do printf %s "\${k:$at:1}"; sleep 0.01; done`,
+        }),
+        call("bash", {
+          command: `${put("k3")}; for pre in '' x xy; do printf '%s%s' "$pre" "$k" | base64; printf '%s%s' "$pre" "$k" | base64 -w 20; done; printf %s "$k" | basenc --base64url; printf %s "$k" | od -An -tx1 | tr -d ' \\n'; printf %s "$k" | od -An -tx1 | tr -d ' '; printf %s "$k" | od -An -tx1 | tr -d ' \\n' | tr a-f A-F`,
+        }),
+        call("bash", {
+          command: `${put("k4")}; python3 -c "import json, sys, urllib.parse; k = open('k4').read(); print(json.dumps({'key': k}), urllib.parse.quote('https://u:' + k + '@host/', safe=''), repr(k)); print('\\033[31m' + k[:9] + '\\033[0m' + k[9:]); sys.exit(k)"`,
+        }),
+        call("bash", {
+          command: `${put("k5")}; mkdir -p names; echo "needle $k" > "names/$k.txt"; head -c 60000 /dev/zero | tr '\\0' x; echo "$k"; head -c 60000 /dev/zero | tr '\\0' y`,
+        }),
+      )
+      .answers(
+        call("list_directory", { path: "names" }),
+        call("glob_files", { pattern: "names/*" }),
+        call("grep_content", { pattern: "needle" }),
+        call("read_file", { path: "k" }),
+        call("edit_file", { path: "k", old_string: "sk-canary-", new_string: "sk-canary-" }),
+        call("read_output", { handle: "s1c4", offset: 59_900, limit: 300 }),
+        call("search_history", { query: "needle" }),
+        call("todo", { items: [{ text: `keep ${CANARY}`, status: "pending" }] }),
+        call(`tool_${CANARY}`, { [CANARY]: CANARY }),
+      )
+      .answers(text(`The key is ${CANARY}, in base64 ${Buffer.from(CANARY).toString("base64")}.`))
+      .with({ chunkChars: 7 });
+    const session = await agent.start(script, { task: "Look around." });
+    const closed = await session.result();
+    expect(closed.status).toBe("completed");
+    const results = await resultTexts(agent.database.store, session.id);
+    // It was there, as the output shows.
+    expect(results.join("\n").match(/\[masked\]/g)?.length).toBeGreaterThan(15);
+    expectNone("the model", session.model.requests.map((request) => JSON.stringify(request.raw)).join("\n"));
+    expectNone("the database", await wholeDatabase(agent.database.store));
+    expectNone("the history", await wholeHistory(session.handle));
+    expectNone("the description", JSON.stringify((await session.handle.describe()).raw));
+    expectNone(
+      "the Web UI",
+      JSON.stringify(await session.handle.query("__temporal_workflow_metadata")) + "-".repeat(100),
+    );
+    const { db } = agent.database.store;
+    const row = await findSessionRow(db, session.id);
+    if (!row) throw new Error("The session has no row.");
+    expectNone("the export", JSON.stringify(exportDocument(row, await readWhole(db, session.id))));
+    expectNone("the result", JSON.stringify(closed) + "-".repeat(100));
+  });
 
   it(
     "in a provider's refusal is masked in the failure, the status and the log",
@@ -261,7 +254,7 @@ it("one session next to another sees nothing of it under the same names and hand
 });
 
 it(
-  "a model that asks for too much gets thirty calls at once done, each once and in order, with two of them under one id",
+  "thirty calls at once are each done once and in order, with two of them under one id",
   { tags: ["R38"] },
   async () => {
     const many = Array.from({ length: 30 }, (_, at) =>

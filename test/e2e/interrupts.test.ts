@@ -31,7 +31,7 @@ describe("before the first token", () => {
   );
 
   it(
-    "an interrupt continues with its message and picture, and leaves no empty answer; waiting messages are announced at once, from any source",
+    "an interrupt continues with its message and picture, and leaves no empty answer",
     { tags: ["case-23"] },
     async () => {
       const session = await agent.start(silent().says("Something else then."));
@@ -62,7 +62,7 @@ describe("before the first token", () => {
 });
 
 it(
-  "two interrupts at once end three calls, each with a result that says so, and deliver both messages",
+  "two interrupts at once end three calls, each with a result that says so, and deliver both",
   { tags: ["case-23"] },
   async () => {
     const sleep = call("bash", { command: "echo begun; sleep 60" });

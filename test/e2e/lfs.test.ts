@@ -32,7 +32,7 @@ const start = (url: string, script: ModelScript, git: Partial<SessionGit> = {}) 
 const refusals = async (session: RunningSession) =>
   (await session.dataOf("git:refused")).map(({ reason }) => reason);
 
-it("files in Git LFS are in the sandbox with their content, and new ones reach the store before the branch", async () => {
+it("files in Git LFS are in the sandbox whole, and new ones reach the store before the branch", async () => {
   const { remote, store, url } = await place();
   const script = scriptedModel()
     .calls("bash", { command: "wc -c < here.bin; git status --porcelain; git lfs ls-files | cut -c1-12" })
@@ -76,7 +76,7 @@ it("a pointer whose content is nowhere is not pushed", async () => {
   expect(remote.at(`longhaul/${session.id}`)).toBeUndefined();
 });
 
-it("a store that has not what it should, or sends something else, ends the session before a model is asked", async () => {
+it("a store that lacks an object, or sends another, ends the session before a model is asked", async () => {
   const { store, url } = await place();
   store.lies = true;
   const lied = await start(url, scriptedModel().says("Never."));

@@ -28,7 +28,7 @@ const steps = (count: number) =>
     scriptedModel(),
   );
 
-it("asks at the cost limit, continues by the granted amount, and never beyond the operator's policy", async () => {
+it("asks at the cost limit, continues by the granted amount, within the operator's policy", async () => {
   underPolicy(agent, { max: { costUsd: 4 } });
   const session = await agent.start(steps(4).says("That is all.").with({ usage }), {
     config: asking({ maxCostUsd: 2 }),
@@ -100,7 +100,7 @@ it("survives its worker; stop ends as without a question, and a message then ask
   await checkSession(session.place, session, { kills: 1 });
 });
 
-it("resumed at the limit of cost, ends before it pays if no one may be asked, and keeps the message", async () => {
+it("resumed at its limit with nobody to ask, ends before it pays, and keeps the message", async () => {
   for (const onLimit of ["stop", "ask"] as const) {
     if (onLimit === "ask") underPolicy(agent, { max: { costUsd: 1 } });
     const script = steps(1).says("That is all.").with({ usage }).says("Never.");

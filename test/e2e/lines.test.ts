@@ -38,7 +38,7 @@ const viewOf = (session: RunningSession, at = -1) =>
     .at(at)
     ?.items.filter((item) => !JSON.stringify(item).includes("The conversation went back"));
 
-it("a reset of an abandoned run goes on with that run's line, byte for byte, also twice and from one to the other", async () => {
+it("a reset of an abandoned run goes on with that run's line, byte for byte, also twice", async () => {
   let line = 1;
   const session = await agent.start(
     counting(
@@ -145,7 +145,7 @@ const answeredAt = (events: readonly HistoryEvent[]) => {
   );
 };
 
-it("a reset while the sandbox is being opened keeps the answer that came meanwhile, and pays for nothing twice", async () => {
+it("a reset while the sandbox opens keeps the answer that came, and pays for nothing twice", async () => {
   opening = Promise.withResolvers<void>();
   const session = await agent.start(
     counting(

@@ -46,7 +46,7 @@ const ended = () =>
       .forever({ parts: [text("Done again.")] }),
   );
 
-it("a start whose answer is lost has started; where Temporal does not say, the same start attaches to it", async () => {
+it("a start whose answer is lost has started, or the same start attaches to it", async () => {
   const like = await ended();
   const services = clientServices(agent);
   const first = agent.adopt(newId("start"), like);
@@ -68,7 +68,7 @@ it("a start whose answer is lost has started; where Temporal does not say, the s
   expect(await second.result()).toMatchObject({ result: "Done again." });
 });
 
-it("a message whose answer is lost is sent once; where Temporal does not say, it goes again under its id", async () => {
+it("a message whose answer is lost is sent once, or goes again under its id", async () => {
   const session = await ended();
   const services = clientServices(agent);
   const row = await sessionRow(agent, session.id);
@@ -148,7 +148,7 @@ it("a batch whose answer is lost runs; the same batch attaches to it", async () 
   expect(await startBatch(elsewhere, batch)).toMatchObject({ attached: true });
 });
 
-it("a schedule is adopted by the same order, also where neither answer came; without a row it can be paused, not run", async () => {
+it("a schedule whose answer is lost is adopted by the same order; without a row it only pauses", async () => {
   const services = { ...clientServices(agent), taskQueue: newId("nobody") };
   const name = newId("schedule");
   onTestFinished(() => deleteSchedule(services, name).catch(() => undefined));

@@ -30,7 +30,7 @@ describe.concurrent("a sandbox that is lost during a command", () => {
     ["killed", (sandbox: { kill(): Promise<unknown> }) => sandbox.kill()],
     ["removed", (sandbox: { remove(options: object): Promise<unknown> }) => sandbox.remove({ force: true })],
   ])(
-    "by being %s: the model learns that the outcome is unknown, the files are there, nothing runs again",
+    "by being %s: the outcome is unknown, the files are there, nothing runs again",
     { tags: ["R13"] },
     async (_, lose) => {
       const session = await agent.start(script(), offline);
@@ -55,7 +55,7 @@ describe.concurrent("a sandbox that is lost during a command", () => {
   );
 
   it(
-    "with its volume: the files are restored from the last save, and the model gets a notice of what is gone",
+    "with its volume: files come from the last save, and a notice names what is gone",
     { tags: ["R14"] },
     async () => {
       const session = await agent.start(script("cat kept.txt; ls"), offline);
@@ -75,7 +75,7 @@ describe.concurrent("a sandbox that is lost during a command", () => {
   );
 
   it(
-    "with its volume and all saves: the run fails with a typed failure, and does not continue in an empty folder",
+    "with its volume and all saves: the run fails, and does not continue in an empty folder",
     { tags: ["R14"] },
     async () => {
       const session = await agent.start(script(), offline);

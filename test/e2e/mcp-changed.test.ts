@@ -10,7 +10,7 @@ import { resultTexts } from "../support/stored.ts";
 const agent = useAgent();
 
 test.each(["old", "new"] as const)(
-  "%s servers: changed tools are announced at once and used after a person's message, and a removed one says so",
+  "%s servers: changed tools are announced, and used after a person's message",
   async (era) => {
     const names = new Set(["get", "old"]);
     const answer = (text: string) => ({ content: [{ type: "text" as const, text }] });

@@ -96,7 +96,7 @@ test("a server's question is asked field by field, and the answers are returned 
   await checkSession(agent, session);
 });
 
-test("an answer that does not fit the form is asked for again, and an address is shown, never opened", async () => {
+test("an answer that does not fit the form is asked for again; an address is never opened", async () => {
   const page = await startMcpServer(() => undefined);
   const server = await startMcpServer((made) => {
     made.registerTool("count", { description: "Counts." }, ({ mcpReq }) => {
@@ -235,7 +235,7 @@ test("no worker is needed while a server waits for a person, and a continued cal
   await checkSession(session.place, session, { kills: 2 });
 });
 
-test("a server's question is open again after a reset to the wait, and the call continues from it", async () => {
+test("a server's question is open again after a reset to the wait, and its call continues", async () => {
   const server = await startMcpServer((made) => addCreate(made));
   const session = await agent.start(scriptedModel().calls("github__create", {}).says("Done."), {
     config: withServers({ github: { url: server.url } }),

@@ -124,7 +124,7 @@ test("a task outlives the worker that began it: the next one follows the same ta
   await checkSession(session.place, session, { kills: 1 });
 });
 
-test("an answer that was sent to a program in the sandbox, and its task, are found by the next worker: nothing runs twice", async () => {
+test("the next worker finds an answer sent to a program, and its task: nothing runs twice", async () => {
   const session = await startKillableSession(
     agent.database,
     scriptedModel()

@@ -35,7 +35,7 @@ const agent = perFile(() =>
   }),
 );
 
-test("a session uses the servers in the worker's policy, with the listed variables of the environment, and nothing is left", async () => {
+test("a session uses the policy's servers with the listed variables, and leaves nothing", async () => {
   const session = await agent.start(
     scriptedModel()
       .calls("own__whoami", {})

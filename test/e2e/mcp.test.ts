@@ -20,7 +20,7 @@ const agent = useAgent();
 const text = (value: string) => ({ content: [{ type: "text" as const, text: value }] });
 
 test(
-  "a server's tools are offered, called and answered for each protocol revision, bounded and masked",
+  "a server's tools are offered and called in each protocol revision, bounded and masked",
   { tags: ["R56"] },
   async () => {
     const add = (server: Parameters<Parameters<typeof startMcpServer>[0]>[0]) => {
@@ -204,7 +204,7 @@ test(
 );
 
 test(
-  "a worker that dies during a call: no call runs twice that may not, and a program's result is found",
+  "a worker that dies during a call repeats none that may not, and finds a program's result",
   { tags: ["M1", "M2", "M5"] },
   async () => {
     const calls: string[] = [];

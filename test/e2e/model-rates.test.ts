@@ -33,7 +33,7 @@ async function secondWorker({ deps, database: { url }, taskQueue }: AgentHarness
 const words = (tokens: number) => "word ".repeat(tokens);
 
 it(
-  "tokens a minute never exceed the limit by more than one request, over two workers; all sessions end",
+  "two workers exceed the limit of tokens a minute by one request at most; all sessions end",
   { tags: ["T1"] },
   async () => {
     const tokensPerMinute = 50_000;

@@ -19,7 +19,7 @@ async function engineWith(runc: string): Promise<string> {
   return `tcp://127.0.0.1:${await listen(server)}`;
 }
 
-test("a worker does not start with a runc that has known escapes unless that is allowed, and names them and the remedy", async () => {
+test("a worker refuses a runc with known escapes unless allowed, with their names and the remedy", async () => {
   const worker = spawn(process.execPath, workerArgs(), {
     env: {
       PATH: process.env["PATH"],

@@ -45,7 +45,7 @@ export default [
 ];
 `;
 
-it("runs in the worker with access to the sandbox; killed in mid-call it is unknown and not repeated; a worker without it says so", async () => {
+it("runs in the worker with the sandbox; killed in mid-call it is unknown and not repeated", async () => {
   const consumer = installPacked();
   onTestFinished(() => consumer.remove());
   const file = join(consumer.folder, "tools.ts");

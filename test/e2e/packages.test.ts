@@ -53,7 +53,7 @@ const PROJECTS = [
 ];
 
 test(
-  "a session builds and tests a Node, a Python and a C project with what this machine's registries give",
+  "a session builds and tests a Node, a Python and a C project from this machine's registries",
   { timeout: 300_000 },
   async ({ skip }) => {
     if (!(await registriesAnswer())) return skip("no package registry answers on this machine");

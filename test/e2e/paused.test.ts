@@ -39,7 +39,7 @@ async function untilPaused(session: RunningSession, type = "modelStep"): Promise
 }
 
 it(
-  "a model step paused between two attempts waits, and continues when it is unpaused: one answer",
+  "a model step paused between two attempts waits for the unpause, and has one answer",
   { tags: ["A13"] },
   async () => {
     const session = await agent.start(scriptedModel().fails(503, "Down.", AWAY).says("Here I am."));

@@ -13,7 +13,7 @@ import { file } from "../support/workspace-file.ts";
 
 const agent = useAgent();
 
-it("runs a call only with a person's approval, for which a reset asks again; a message is not an approval", async () => {
+it("runs a call only with a person's approval, again after a reset; a message is none", async () => {
   const touch = (name: string) => call("bash", { command: `touch ${name}; ls` });
   const script = scriptedModel()
     .answers(touch("a"), call("bash", { command: "ls && rm -rf /workspace" }))

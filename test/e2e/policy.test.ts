@@ -12,7 +12,7 @@ import { underPolicy } from "../support/operator-policy.ts";
 
 const agent = useAgent();
 
-it("a request beyond a rule is refused when its run opens, by the rule's name, and nothing is sent or run", async () => {
+it("a request beyond a rule is refused when its run opens, by the rule's name, and unpaid", async () => {
   underPolicy(agent, { max: { steps: 10, sessionsPerUser: 1 } });
   const { db } = agent.database.store;
   const withSteps = (maxSteps: number) => ({ limits: { maxSteps } });
@@ -53,7 +53,7 @@ it("a request beyond a rule is refused when its run opens, by the rule's name, a
   expect(await findSession(db, "one-more")).toMatchObject({ status: "active" });
 });
 
-it("a run is held to the priority and the tenant that Temporal has for it, whatever its settings say", async () => {
+it("a run is held to the priority and the tenant that Temporal has, whatever its settings say", async () => {
   underPolicy(agent, { tenants: ["acme"], max: { priority: 2 } });
   const session = await agent.start(scriptedModel().says("Allowed.").says("Never."), {
     config: { priority: 2, tenant: "acme" },

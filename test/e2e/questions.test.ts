@@ -180,7 +180,7 @@ it("withdraws open questions when the step is interrupted or the run cancelled",
 });
 
 it(
-  "keeps no sandbox during a long wait: it is recreated with its files, and the model learns what is gone",
+  "keeps no sandbox during a long wait; the next has its files, and the model a notice",
   { tags: ["Q10"] },
   async () => {
     const script = scriptedModel()

@@ -52,7 +52,7 @@ it("a repository's devcontainer.json gives the session its image, its set-up and
   expect(gitIn(place.folder, "diff", "--name-only", "main", branch)).toBe("one");
 });
 
-it("takes over no packages of a commit that is not part of its history, whatever the branch is called", async () => {
+it("takes over no packages of a commit outside its history, whatever the branch is called", async () => {
   const owner = randomBytes(8).toString("hex");
   const files = { "package.json": "{}", "postinstall.sh": "echo ours > ~/tool\n" };
   const place = makeRemote(files);

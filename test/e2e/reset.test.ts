@@ -19,7 +19,7 @@ const writes = (script: ModelScript, step: number) =>
   script.calls("write_file", { path: `file-${step}.txt`, content: `of step ${step}` });
 
 it(
-  "a reset to an earlier step begins a new epoch there, with the files of that moment, and keeps the abandoned line",
+  "a reset to an earlier step begins an epoch with its files, and keeps the abandoned line",
   { tags: ["A12", "R59"] },
   async () => {
     const script = scriptedModel();
@@ -72,7 +72,7 @@ it(
   },
 );
 
-it("a session that was cancelled is resumed with the messages before the cancel, then the new ones, each once", async () => {
+it("a cancelled session resumes with the messages before the cancel, then the new, each once", async () => {
   const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("All three are clear.");
   const session = await agent.start(script);
   await session.until("llm:chunk");
@@ -94,7 +94,7 @@ it("a session that was cancelled is resumed with the messages before the cancel,
 });
 
 it(
-  "a session that outgrows its history continues in new ones: no step twice, and each message once, also when it is sent again",
+  "a session that outgrows its history continues in new ones: no step or message twice",
   { tags: ["A8", "A10"] },
   async () => {
     const total = 24;

@@ -23,7 +23,7 @@ const PER_SESSION = IS_LONG ? 20 : 2;
 const AT_ONCE = 4;
 
 it(
-  "whatever is reset goes on with its own line to its end, and everything that is left is sound",
+  "whatever is reset goes on with its own line to its end, and all that is left is sound",
   { timeout: IS_LONG ? 6 * 3_600_000 : 300_000 },
   async () => {
     const counts = newCounts();

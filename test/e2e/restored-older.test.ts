@@ -89,7 +89,7 @@ it("of one step's results: the calls are told as not known, not as never started
 
 const WHICH = { question: "npm or pnpm?", options: ["npm", "pnpm"] };
 
-it("while it waits for an answer whose row alone is missing: `answer` has it asked again, and works", async () => {
+it("while it waits for an answer whose row alone is missing: `answer` has it asked again", async () => {
   const { session } = await startCopied(agent, { count: 1, copied: 1 }, (script) =>
     script.calls("ask_user", WHICH).says("Done."),
   );
@@ -110,7 +110,7 @@ it("while it waits for an answer whose row alone is missing: `answer` has it ask
   await checkSession(agent, session);
 });
 
-it("while it waits for an answer whose row alone is missing: an answer from the Web UI counts as well", async () => {
+it("while it waits for an answer whose row alone is missing: the Web UI's answer counts too", async () => {
   const { session } = await startCopied(agent, { count: 1, copied: 1 }, (script) =>
     script.calls("ask_user", WHICH).says("Done."),
   );
@@ -121,7 +121,7 @@ it("while it waits for an answer whose row alone is missing: an answer from the 
   expect((await resultTexts(agent.database.store, session.id)).at(-1)).toBe("The person answered: npm");
 });
 
-it("while it waits for an answer, with its step missing: the clean-up finds it, and the model is told", async () => {
+it("while it waits for an answer, without its step: the clean-up finds it and tells the model", async () => {
   const { session, older } = await startCopied(agent, { count: 3, copied: 2 }, (script) =>
     script.calls("ask_user", WHICH).says("Done."),
   );
@@ -144,7 +144,7 @@ it("while it waits for an answer, with its step missing: the clean-up finds it, 
   await checkSession(agent, session, { kills: 5 });
 });
 
-it("between turns, older than its run's end: the clean-up says what is missing, and a message goes on behind it", async () => {
+it("between turns, older than its run's end: the clean-up says so, and a message continues it", async () => {
   const { session, older } = await startCopied(agent, { count: 3, copied: 2 }, (script) =>
     script.says("The first task is done.").says("Gone on."),
   );
@@ -164,7 +164,7 @@ it("between turns, older than its run's end: the clean-up says what is missing, 
   await checkSession(agent, session, { kills: 5 });
 });
 
-it("between turns, older by whole runs: the next run says what is missing, and what people wrote is read again", async () => {
+it("between turns, by whole runs: the next run says so, and people's messages are read again", async () => {
   const { session, older } = await startCopied(agent, { count: 2, copied: 2 }, (script) =>
     script.says("The first task is done.").says("The second is done.").says("The third is done."),
   );
@@ -199,7 +199,7 @@ it("at its end: a session is not completed without the answer that completed it"
   await expectSaid(agent, session, 2, 3);
 });
 
-it("without the session's row: the run fails, says what was kept and what to do, and the sandbox stays", async () => {
+it("without the session's row: the run fails with what was kept, and the sandbox stays", async () => {
   const late = gate({ parts: [call("bash", { command: "true" })] });
   const { session } = await startCopied(agent, { count: 2, copied: 2 }, (script) =>
     script.replies(late.turn),

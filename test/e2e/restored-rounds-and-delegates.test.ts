@@ -41,7 +41,7 @@ it("during a compaction: no round replaces rows that are gone, and the run goes 
   await checkSession(agent, session, { kills: 6 });
 }, 90_000);
 
-it("while a delegate works, older than the delegate: its call's step is missing, and its parent goes on", async () => {
+it("while a delegate works, older than it: its call's step is missing, its parent goes on", async () => {
   const late = gate({ parts: [text("The delegate's answer.")] });
   const { session, older } = await startCopied(
     agent,
@@ -55,7 +55,7 @@ it("while a delegate works, older than the delegate: its call's step is missing,
   await expectSaid(agent, session, 2, 3);
 });
 
-it("while a delegate works, older by its steps alone: what is missing is said in the delegate, whose result counts", async () => {
+it("while a delegate works, older by its steps alone: it is told so, and its result counts", async () => {
   const late = gate({ parts: [text("It belongs to rows that are gone.")] });
   const older = Promise.withResolvers<OlderCopy>();
   let child = 0;

@@ -30,7 +30,7 @@ async function workOn<T>(taskQueue: string, body: () => Promise<T>): Promise<T> 
 
 const newQueue = () => `test-late-${randomBytes(4).toString("hex")}`;
 
-it("a message to an ended session, cancelled before its run began, only waits: nothing else changes", async () => {
+it("a message to a session cancelled before its run began only waits: nothing else changes", async () => {
   const script = scriptedModel()
     .calls("write_file", { path: "kept.txt", content: "kept" })
     .says("The first task is done.")

@@ -127,7 +127,7 @@ describe("messages that waited in a terminated run", () => {
   });
 });
 
-it("a reset in the Web UI that applies the same signals again delivers each once, also those without an id", async () => {
+it("a reset that applies the same signals again delivers each once, also those without an id", async () => {
   const said = Promise.withResolvers<void>();
   const script = scriptedModel()
     .calls("bash", { command: "true" })

@@ -39,7 +39,7 @@ async function prepared(
 }
 
 it(
-  "two clients that start one id at the same time share one session and one run; another task is refused",
+  "two clients that start one id at once share its session; another task is refused",
   { tags: ["R19"] },
   async () => {
     const { made, release } = await prepared("twice");

@@ -36,7 +36,7 @@ async function stored(
   return id;
 }
 
-it("a session whose run is gone from its namespace ends, and frees its place; one of another namespace, or that has just begun, does not", async () => {
+it("a session whose run is gone ends and frees its place; a new or a foreign one stays", async () => {
   const given = await stores();
   const gone = await stored({ runId: randomUUID(), status: "waiting" });
   const never = await stored({});

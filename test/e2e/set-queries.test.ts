@@ -70,7 +70,7 @@ function hostOf(ids: readonly string[]): SandboxHost {
   } as unknown as SandboxHost;
 }
 
-it("a round of the reaper, the list and its figures send as many statements for 200 sessions as for 2", async () => {
+it("the reaper, the list and its figures need as many statements for 200 sessions as for 2", async () => {
   const ids = await startSessions(200);
   const round = (some: readonly string[]) =>
     reapSandboxes({

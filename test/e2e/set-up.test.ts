@@ -21,7 +21,7 @@ const settingUp = (commands: readonly string[], optional = false) => ({
   sandbox: { setup: { commands: [...commands], optional, keep: true, timeout: 60_000 } },
 });
 
-test("a project is set up before the first step, and again in the sandbox of a session that is resumed", async () => {
+test("a project is set up before the first step, and again in a resumed session's sandbox", async () => {
   const script = scriptedModel()
     .calls("bash", { command: "cat ~/tool node_modules/made; wc -l < count" })
     .says("Done.")
@@ -110,7 +110,7 @@ RUN echo once >> /opt/first
 RUN sleep 4.25
 `;
 
-test("a worker killed in an image's build and in a set-up's command repeats neither, and leaves nothing", async () => {
+test("a worker killed in an image's build or a set-up's command repeats neither, leaves nothing", async () => {
   const session = await startKillableSession(
     agent.database,
     scriptedModel().calls("bash", { command: "cat /opt/first ~/second" }).says("Done."),

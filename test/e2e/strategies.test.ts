@@ -106,7 +106,7 @@ describe.concurrent("during a compaction", () => {
   );
 
   it(
-    "a cancel ends the run: no other summary is requested, no row is written, the sandbox is gone",
+    "a cancel ends the run without another summary or a row, and the sandbox is gone",
     { tags: ["case-14"] },
     async () => {
       const session = await agent.start(

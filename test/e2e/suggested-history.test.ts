@@ -17,7 +17,7 @@ const temporal = perFile(() =>
   startOwnTemporal([`limit.historyCount.suggestContinueAsNew=${SUGGESTED_EVENTS}`]),
 );
 
-it("is followed at the next boundary, long before our own cap: each run is short, every step runs once", async () => {
+it("is followed at the next boundary, before our own cap: runs are short, steps run once", async () => {
   const script = scriptedModel().forever(({ items }) => {
     const step = items.filter((item) => item.type === "call").length + 1;
     return step > STEPS

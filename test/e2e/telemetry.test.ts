@@ -36,7 +36,7 @@ const untilRuns = (id: string, count: number) =>
     return list.filter(isRun).length >= count && list;
   });
 
-it("has a run as one trace, its requests and calls as siblings, with the bill's figures and no secret", async () => {
+it("has a run as one trace, requests and calls as siblings, with its bills and no secret", async () => {
   const script = scriptedModel()
     .fails(503)
     .calls("bash", { command: `echo the key is ${CANARY}` })
@@ -93,7 +93,7 @@ it("has a run as one trace, its requests and calls as siblings, with the bill's 
   expect(JSON.stringify(metrics)).not.toContain(session.id);
 });
 
-it("links a run to the one that it continues, and puts a delegate under the call that waits for it", async () => {
+it("links a run to the one it continues, and puts a delegate under the call that waits", async () => {
   const script = scriptedModel()
     .calls("write_file", { path: "a.txt", content: "a" })
     .calls("delegate", { task: "Look at a.txt." })

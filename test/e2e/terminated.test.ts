@@ -92,7 +92,7 @@ it.each([
   },
 );
 
-it("a session whose run was terminated continues with its newest files, in the same worker, once its sandbox was reaped", async () => {
+it("a session continues with its newest files once its terminated run's sandbox was reaped", async () => {
   const session = await agent.start(
     scriptedModel()
       .calls("bash", { command: "echo newest > n.txt; sleep 600" })
@@ -108,7 +108,7 @@ it("a session whose run was terminated continues with its newest files, in the s
 });
 
 it(
-  "a run terminated during a summary leaves no sandbox, an ended session, and all waiting messages",
+  "a run terminated during a summary leaves no sandbox, an ended session, and all messages",
   { tags: ["R58"] },
   async () => {
     const noisy = noisySteps(1, 4, 80);
@@ -135,7 +135,7 @@ it.each([
   ["before its sandbox's removal is stored", { type: "sandbox:removed" }, "lost", "cancelled"],
   ["after its end is stored, before anybody hears of it", { type: "session:ended" }, "kept", "completed"],
 ] as const)(
-  "a run that is terminated while it closes, %s, leaves no sandbox, an ended session, and all that waited",
+  "a run terminated while it closes, %s, leaves no sandbox, an ended session, all messages",
   { tags: ["R58"] },
   async (_when, match, fate, status) => {
     const session = await agent.start(
@@ -153,7 +153,7 @@ it.each([
 );
 
 it(
-  "messages delivered by a terminated run's last step are delivered again by the run that resumes the session",
+  "messages of a terminated run's last step are delivered again by the run that resumes",
   { tags: ["R58", "invariant-6"] },
   async () => {
     const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("I have heard it all.");

@@ -13,7 +13,7 @@ import { touch } from "../support/in-container.ts";
 const database = useDatabase(20);
 
 it(
-  "a worker that is killed while another stands by loses the step to it at once, without a heartbeat timeout",
+  "a killed worker loses its step to another at once, without a heartbeat timeout",
   { tags: ["R21"] },
   async () => {
     const script = scriptedModel()

@@ -23,7 +23,7 @@ it.each([
   ["in its words", "You have reached your 5-hour usage limit. It resets in 5h 0m.", {}],
   ["in its header", "Rate limit exceeded.", { "retry-after": "18000" }],
 ] as const)(
-  "a 429 that names the end of a five-hour limit %s is waited for by one timer; status and list say until when",
+  "a 429 that names a five-hour limit %s waits by one timer; status and list say until when",
   async (_, message, headers) => {
     let isOver = false;
     const session = await agent.start(() =>
@@ -53,7 +53,7 @@ it.each([
   },
 );
 
-it("the session goes on by itself once the limit is over, as a five-hour limit divided by 1,500", async () => {
+it("the session goes on by itself once the limit, 1,500 times shortened, is over", async () => {
   const script = scriptedModel()
     .fails(429, "You have reached your usage limit. It resets in 12s.")
     .says("Done.");

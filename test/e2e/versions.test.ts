@@ -40,7 +40,7 @@ async function statusOf(id: string) {
 }
 
 it(
-  "a pinned session whose version has no worker says so, and doctor's command moves it to the current one",
+  "a pinned session without a worker of its version says so, and doctor's command moves it",
   { tags: ["V3"] },
   async () => {
     const deployment = `fleet-${randomBytes(3).toString("hex")}`;
@@ -105,7 +105,7 @@ const newer = await newerTemporal();
 
 describe.skipIf(newer === undefined)("with Temporal's server 1.32", () => {
   it(
-    "a session that waits for a person moves with its question open, and accepts the answer there",
+    "a session that waits for a person moves with its question open, and is answered there",
     { tags: ["V2"] },
     async () => {
       const temporal = await startOwnTemporal([], newer);

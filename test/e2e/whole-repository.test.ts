@@ -39,7 +39,7 @@ it("resumed with its saved files, it removes none that Git tracks, by name or by
   await checkSession(agent, session);
 });
 
-it("whose history is too large for a save is refused before a model is asked, and starts with the way that this names", async () => {
+it("whose history is too large for a save is refused unpaid, with the way to start it", async () => {
   const { bytes } = LIMITS;
   onTestFinished(() => void (LIMITS.bytes = bytes));
   LIMITS.bytes = 200_000;

@@ -6,7 +6,7 @@ import { callRows, resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 
-it("runs calls that are written otherwise as what they mean, for rules, the ledger and the history alike", async () => {
+it("runs calls that are written otherwise as what they mean, for rules, ledger and history", async () => {
   const script = scriptedModel()
     .answers(
       call("functions.Bash<|channel|>commentary", '{}{"cmd": "echo \'one\ntwo\'", "timeout_seconds": "5",}'),

@@ -24,7 +24,7 @@ describe.skipIf(reason !== undefined)(
       ["restarted", "end"],
       ["killed and started again", "kill"],
     ] as const)(
-      "that is %s in the middle of a tool costs that command, recorded as unknown; files stay and the worker continues",
+      "that is %s during a tool costs that command; files stay and the worker continues",
       { tags: ["R15"] },
       async (_name, how) => {
         const script = scriptedModel()

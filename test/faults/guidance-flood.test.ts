@@ -30,7 +30,7 @@ async function send({ handle }: KillableSession, from: number, to: number): Prom
 const WAIT = "until [ -e go ]; do sleep 0.1; done; echo went";
 
 it(
-  "ten thousand messages during one command are each in the transcript once, in order, a step's worth at a time, although the worker dies, and the run ends",
+  "ten thousand messages during one command are each delivered once, in order, over a crash",
   { tags: ["R44", "A7", "A10", "invariant-6"], timeout: 600_000 },
   async () => {
     const script = scriptedModel().forever(({ items }) =>

@@ -58,7 +58,7 @@ describe.skipIf(reason !== undefined)(
     });
 
     it(
-      "the sandbox's host dies during a command: its outcome is unknown, the files are restored on the other, and the first one's reaper removes what is left there",
+      "one dies during a command: its outcome is unknown, the other has the files, nothing stays",
       { tags: ["A22", "A21"] },
       async () => {
         const session = await start(
@@ -103,7 +103,7 @@ describe.skipIf(reason !== undefined)(
     );
 
     it(
-      "the sandbox's host dies between two calls: the next call has not begun, and runs on the other",
+      "one dies between two calls: the next call has not begun, and runs on the other",
       { tags: ["A22"] },
       async () => {
         const session = await start(

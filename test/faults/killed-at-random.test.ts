@@ -25,7 +25,7 @@ async function isSaved(sessionId: string): Promise<boolean> {
 }
 
 it(
-  "ten times in twenty steps: each line is written once and in order, and no answer is requested more than once a kill",
+  "ten times in twenty steps: lines are written once, in order, and answers paid once a kill",
   { tags: ["R1", "A26", "invariant-2"] },
   async () => {
     // By the request's content: an answer that was lost with the worker is given again.

@@ -115,7 +115,7 @@ describe.concurrent("a worker whose Postgres", () => {
   );
 
   it(
-    "is down when the run is cancelled waits for it: the last files are saved, the sandbox is gone, the run Cancelled",
+    "is down when the run is cancelled waits for it, then saves the files and ends the run",
     { tags: ["R24"] },
     async (context) => {
       const postgres = await ownPostgres(context);
@@ -143,7 +143,7 @@ describe.concurrent("a worker whose Postgres", () => {
 
 describe.concurrent("a Postgres with few connections", () => {
   it(
-    "that are all taken are waited for with a typed failure, and the run continues when some are free",
+    "that are all taken are waited for, and the run continues when some are free",
     { tags: ["R16", "R24"] },
     async (context) => {
       const narrow = await ownPostgres(context, {
@@ -191,7 +191,7 @@ describe.skipIf(noSmallDisk !== undefined)(
   { concurrent: true },
   () => {
     it(
-      "that is full is waited for with a typed failure; no step is half stored, and the run continues when there is room",
+      "that is full is waited for; no step is half stored, and the run continues with room",
       { tags: ["R24"] },
       async (context) => {
         const { onTestFinished } = context;

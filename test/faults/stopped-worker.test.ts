@@ -15,7 +15,7 @@ import { touch } from "../support/in-container.ts";
 
 const database = useDatabase(20);
 
-describe("a worker that is stopped past its heartbeat, and resumes when another has finished the step", () => {
+describe("a worker stopped past its heartbeat, which resumes when another has finished the step", () => {
   const quick = { LONGHAUL_HEARTBEAT_TIMEOUT_MS: "3000" };
 
   it(

@@ -18,7 +18,7 @@ const temporal = perFile(() => startOwnTemporal());
 const database = useDatabase();
 
 it(
-  "a Temporal server that goes away during a tool costs neither the tool's result nor the run nor the worker, and `watch` shows it to the end",
+  "a Temporal server away during a tool costs neither its result, the run nor the worker",
   { tags: ["R18", "A27"] },
   async () => {
     const script = scriptedModel()

@@ -47,7 +47,7 @@ async function takenUp(agent: DirectAgent, minutes: number): Promise<{ rounds: n
   return { rounds: state.round, asked: last === undefined ? "" : wordsOf(last) };
 }
 
-it("a session that is resumed when its provider's cache has expired, past its trigger for that, is summarised before it continues", async () => {
+it("a session resumed past its trigger for an expired cache is summarised first", async () => {
   const { rounds, asked } = await takenUp(await ended(), 11);
   expect(rounds).toBe(1);
   expect(asked).toContain("Session Summary");

@@ -80,7 +80,7 @@ describe("a burst of messages", () => {
   });
 
   it(
-    "takes a message that came as a blob for the words it is, and reads it with a handle if no window holds it",
+    "takes a message that came as a blob as its words, and by a handle if no window holds it",
     { tags: ["case-10"] },
     async () => {
       const said = `Mind the beginning. ${mixedText(7, 1_500)} Mind the end.`;

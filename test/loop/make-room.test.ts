@@ -52,7 +52,7 @@ async function eventsOf(agent: DirectAgent) {
 const summaries = (agent: DirectAgent) => agent.model.requests.filter(isSummaryRequest).length;
 const refused = (agent: DirectAgent) => agent.model.log.filter(({ status }) => status !== 200).length;
 
-it("in a small window old results are hidden first, and no summary is made while that is enough", async () => {
+it("in a small window old results are hidden first; no summary is made while that is enough", async () => {
   const agent = await start({ window: 16_000, reads: 10, lines: 60 });
   const end = await playLoop(agent);
   expect(end.status).toBe("completed");
@@ -73,7 +73,7 @@ it("in a large window the summary comes first, and nothing is hidden", async () 
   expect((await eventsOf(agent)).some(({ type }) => type === "context:pruned")).toBe(false);
 });
 
-it("with prune always, the newest 40,000 tokens of results stay, and others are hidden once they are 20,000, far from any trigger", async () => {
+it("with prune always, the newest 40,000 tokens of results stay; 20,000 older ones are hidden", async () => {
   const agent = await start({ window: 1_000_000, reads: 9, lines: 400, options: { prune: "always" } });
   const end = await playLoop(agent);
   const events = await eventsOf(agent);
@@ -124,7 +124,7 @@ it.each([
   if (!isRefused) for (const { tokensBefore } of rounds) expect(tokensBefore).toBeGreaterThan(27_000);
 });
 
-it("in a window that is nearly all instructions and tools no model is asked for summaries, and each round is a row and a line", async () => {
+it("in a window full of instructions no model summarises, and each round is a row and a line", async () => {
   const agent = await start({ window: 4_000, reads: 8, lines: 8 });
   await playLoop(agent);
   expect(summaries(agent)).toBe(0);

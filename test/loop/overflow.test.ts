@@ -84,7 +84,7 @@ const spellings: readonly (readonly [string, Reply])[] = [
   ],
 ];
 
-it("that names its server's window is compacted to it: the window counts from then on, and the server is quoted", async () => {
+it("that names its server's window is compacted to it, and the window counts from then on", async () => {
   let refused = 0;
   let step = 1;
   const served = 12_000;
@@ -129,7 +129,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
   );
 
   it(
-    "that comes twice is followed by a stronger round without a model: each request is smaller than the one before",
+    "that comes twice leads to a stronger round without a model, and ever smaller requests",
     { tags: ["case-11", "A18"] },
     async () => {
       const tooLong = http(400, "It does not fit.", "context_length_exceeded");
@@ -263,7 +263,7 @@ it("bills of ten times the requests start no compaction, and are reported as dou
 });
 
 it(
-  "bills of a server that cuts requests to its own window are reported once, and neither learned from nor in the way of a compaction",
+  "bills of a server that cuts requests are reported once, and nothing is learned from them",
   { tags: ["S11"] },
   async () => {
     let step = 0;
@@ -284,7 +284,7 @@ it(
 );
 
 it(
-  "an answer whose bill is larger than the window is kept, and the next step begins with a compaction",
+  "an answer billed beyond the window is kept, and the next step begins with a compaction",
   { tags: ["case-31"] },
   async () => {
     let step = 0;

@@ -90,7 +90,7 @@ describe("a request near the largest that the model takes", () => {
 });
 
 it.each(["threshold-turns", "reactive-overflow"] as const)(
-  "a long session with %s asks for a count only where it decides: a few times in 100 steps, and no request is refused",
+  "a long session with %s asks for a count only where it decides, and none is refused",
   async (strategy) => {
     const { agent, front } = await start(reads(100), {
       config: { context: { strategy, options: { prune: "never" } } },

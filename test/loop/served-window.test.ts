@@ -37,7 +37,7 @@ async function reading(options: DirectAgentOptions, onStep: (step: number) => vo
   return agent;
 }
 
-it("the window is asked with the first answer: the smaller one counts from then on, and is said once with what gives more", async () => {
+it("the window is asked with the first answer; the smaller counts, and is said once", async () => {
   const agent = await reading({ documents: ollama(12_000), ...SUMMARIES_ONLY });
   expect(await playLoop(agent)).toMatchObject({ status: "completed" });
   const rounds = await roundsOf(database.store, agent.id);
@@ -79,7 +79,7 @@ it("an answer to a request that was cut is dropped, and the session is compacted
   expect(await answersOf(database.store, agent.id)).toHaveLength(12);
 });
 
-it("a cut answer does not complete a task whose beginning does not fit: the failure says what gives more room", async () => {
+it("a cut answer completes no task whose beginning does not fit: the failure gives advice", async () => {
   const agent = await startDirectAgent(
     database,
     (request) => (isSummaryRequest(request) ? goodSummary(request) : says("Roses are red.")),

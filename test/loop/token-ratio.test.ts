@@ -36,7 +36,7 @@ async function firstError({ store }: TestDatabase, { id }: DirectAgent): Promise
 }
 
 it(
-  "a model's ratio is learned in one session and predicts the first request of the next, after a restart",
+  "a model's ratio predicts the next session's first request, after a restart",
   { tags: ["case-18"] },
   async () => {
     const before = await start(database);

@@ -118,7 +118,7 @@ describe("a request without a bill", () => {
   });
 });
 
-it("a request that was lost with its worker is calculated at the price of the model that was asked, once", async () => {
+it("a request lost with its worker is charged once, at the price of the model that was asked", async () => {
   const price = { input: 10, cached: 1, output: 20 };
   const cheap = { model: "openai/gpt-4o-mini", price: { input: 1, cached: 0.1, output: 2 } };
   const agent = await startDirectAgent(database, scriptedModel().says("Done."), {
@@ -153,7 +153,7 @@ it("a request that was lost with its worker is calculated at the price of the mo
 });
 
 describe("hidden thinking", () => {
-  it("is asked for without a summary if the provider gives none to this account, and reported once", async () => {
+  it("is asked for without a summary if the account is given none, and reported once", async () => {
     const script = scriptedModel()
       .answers(thought("Hm."), call("bash", { command: "true" }))
       .says("Done.");
@@ -201,7 +201,7 @@ describe("hidden thinking", () => {
   });
 });
 
-it("a last answer that calls a tool although it may not ends the session as the limit does: nothing runs, and the call has a result", async () => {
+it("a last answer that calls a tool although it may not ends the session: nothing runs", async () => {
   const script = scriptedModel()
     .calls("bash", { command: "echo one" })
     .calls("write_file", { path: "never.txt", content: "no" }, { says: "One is done." });

@@ -8,7 +8,7 @@ import { systemPrompt } from "../../activities/config/system-prompt.ts";
 
 const container = { name: "t1", folder: "/srv/app" };
 
-it("a worker that does not allow attaching refuses every session in a container without asking the engine", async () => {
+it("a worker that does not allow attaching refuses such sessions without asking the engine", async () => {
   const opened: string[] = [];
   const own = {
     name: "host",
@@ -25,7 +25,7 @@ it("a worker that does not allow attaching refuses every session in a container 
   expect(opened).toEqual(["s"]);
 });
 
-it("an attached session has no set-up and no delegates, and learns the folder and the container's owner", () => {
+it("an attached session has no set-up or delegates, and knows its folder and its owner", () => {
   const settings = resolveConfig({}, { OPENAI_API_KEY: "sk", LONGHAUL_MODEL: "gpt-4o" }, "/").run;
   const config = inContainer(
     {

@@ -54,7 +54,7 @@ describe("saving in parallel with the next step", () => {
     expect(log).toEqual(["other", "saved", "next"]);
   });
 
-  it("saves once more on request, after a save in progress, although a call did not wait for that", async () => {
+  it("saves once more on request, after a save in progress, although a call did not wait", async () => {
     const saves = createBackgroundSaves();
     const saving = gate();
     const log: string[] = [];

@@ -42,7 +42,7 @@ describe("a question about a limit", () => {
     expect(textOf(steps, "more")).toContain('an amount such as "20 steps"');
   });
 
-  it("offers the same amount again as far as the policy allows, and is not asked if it allows none", () => {
+  it("offers the same amount again within the policy, and is not asked if that allows none", () => {
     expect(budgetOptions("cost", 5, Infinity)).toEqual(["another $5.00", "stop"]);
     expect(budgetOptions("cost", 5, 1.25)).toEqual(["another $1.25", "stop"]);
     expect(budgetOptions("steps", 500, 1)).toEqual(["another 1 step", "stop"]);

@@ -92,7 +92,7 @@ it.each([
   expect(python(TUNNEL("evil.example", early))).toEqual(["15030300020231", 0, ["server-name-mismatch"]]);
 });
 
-it("a second hello that was sent along with the first reaches no server before the answer to that", () => {
+it("a second hello sent along with the first reaches no server before the first's answer", () => {
   expect(
     python(
       `
@@ -178,7 +178,7 @@ return ["0\\r\\n\\r\\n" in text, "GET /2" in text]
   ).toEqual([false, false]);
 });
 
-it("connections that say nothing take no other session's place, and one of another session's is served", () => {
+it("silent connections take no other session's place, and another session's is served", () => {
   expect(
     python(`
 proxy, path, _ = await stand("a", "b")

@@ -4,7 +4,7 @@ import { startHeartbeats } from "../../activities/runtime/activity-scope.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-it("an activity reports at its interval, and after a stop soon and then ever more rarely until the cancellation arrives", () => {
+it("an activity reports at its interval, after a stop ever more rarely until its cancellation", () => {
   const beats: number[] = [];
   const begun = Date.now();
   const heartbeats = startHeartbeats(

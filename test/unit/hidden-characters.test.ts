@@ -74,7 +74,7 @@ describe.each(Object.keys(OUTPUTS))("hidden characters in the output %s", (name)
   );
 });
 
-it("codes of characters beyond the first plane are in braces, and showing twice changes nothing", () => {
+it("codes beyond the first plane are in braces, and showing twice changes nothing", () => {
   expect(showHidden("a\u202eb\u{e0041}c")).toBe(String.raw`a\u202eb\u{e0041}c`);
   expect(showHidden(showHidden("a\u202eb"))).toBe(showHidden("a\u202eb"));
   expect(JSON.parse(escapeHidden(JSON.stringify("a\u202eb\u{e0041}c")))).toBe("a\u202eb\u{e0041}c");

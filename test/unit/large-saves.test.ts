@@ -31,7 +31,7 @@ function sandboxWith(bytes: number): CommandSandbox {
   };
 }
 
-it("one large save is in memory at a time, from reading until it is stored or failed; small ones do not wait", async () => {
+it("one large save is in memory at a time, until stored or failed; small ones do not wait", async () => {
   const [large, small] = [sandboxWith(17 * 2 ** 20), sandboxWith(2)];
   let [held, most] = [0, 0];
   const slow = Promise.withResolvers<void>();

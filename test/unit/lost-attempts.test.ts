@@ -34,7 +34,7 @@ describe("losses before an attempt", () => {
     expect(lossesBefore(5, mark(4, { losses, lifeMs: 5_001 }))).toEqual({ quick: 0, total: 4 });
   });
 
-  it("do not count attempts that began nothing: handed to a frozen worker, or lost before their turn", () => {
+  it("do not count attempts that began nothing: with a frozen worker, or before their turn", () => {
     expect(lossesBefore(5, mark(2))).toEqual({ quick: 1, total: 1 });
   });
 });

@@ -20,7 +20,7 @@ describe("two hundred secrets", () => {
   };
   const masker = createMasker(secrets, TOKEN_RULES, counted);
 
-  it("cost the beginnings of their forms, and a form is made whole once, when a text begins like it", () => {
+  it("cost the beginnings of their forms; a form is made whole when a text begins like it", () => {
     expect(made.secrets).toBe(200);
     expect(made.forms).toBeGreaterThan(2_000);
     expect(made.whole).toBe(0);

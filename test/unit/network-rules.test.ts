@@ -10,7 +10,7 @@ import { containedIn, isPrefix, prefixText, toPrefix } from "../../activities/co
 const rules = (changes: Partial<Parameters<typeof networkRules>[0]> = {}) =>
   networkRules({ host: ["172.17.0.1"], subnets: ["172.17.0.4/16"], allow: [], ...changes });
 
-it("a registry's port is open for any address, except a metadata service's or the sandbox's own", () => {
+it("a registry's port is open at any address but a metadata service's and the sandbox's own", () => {
   const { ruleset, open } = rules({
     registries: [
       { address: "10.1.2.3", port: 8080 },
@@ -76,7 +76,7 @@ describe("the rules of a sandbox's network", () => {
       expect(refuses(ruleset, address), address).toBe(false);
   });
 
-  it("refuse the host's own addresses, also by NAT64, and the sandbox's network, for any address range", () => {
+  it("refuse the host's own addresses, also by NAT64, and the sandbox's, for any range", () => {
     const { ruleset, probe } = rules({
       host: ["127.0.0.1", "::1", "8.8.4.1", "2a01:4f8::2"],
       subnets: ["11.22.33.44/20"],

@@ -32,7 +32,7 @@ const failed = fc.tuple(causes, fc.nat({ max: 2 })).map(([cause, times]) => {
   return error;
 });
 
-it("whatever a query fails with, all who tell a reason tell neither its statement nor its values", () => {
+it("whatever a query fails with, no reason tells its statement or its values", () => {
   fc.assert(
     fc.property(failed, (error) => {
       const told = [

@@ -67,7 +67,7 @@ describe("the script", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("keeps each answer within 2,000 tokens and is long enough for three compactions of a 16k window", () => {
+  it("keeps each answer within 2,000 tokens, and fills a 16k window three times", () => {
     const sizes = FLASHCARDS.map((step) =>
       estimateText(step.text + step.calls.map((call) => JSON.stringify(inputOf(call))).join("")),
     );

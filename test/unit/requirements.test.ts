@@ -53,7 +53,7 @@ async function attributes(known: Record<string, number>, refusal?: string) {
   };
 }
 
-it("search attributes are used where they are there or can be added, and else left out in the server's words", async () => {
+it("search attributes are used if there or addable, and else left out in the server's words", async () => {
   const all = Object.fromEntries(SEARCH_ATTRIBUTES.map((name) => [name, 2]));
   expect(await attributes(all)).toEqual({ used: true, added: [], warned: [] });
   const { AgentPhase: _, ...most } = all;

@@ -23,7 +23,7 @@ describe("the loss with a sandbox", () => {
     expect(lossOf(change({ now: { ...now, host: "renamed" } }))).toEqual({ kind: "none" });
   });
 
-  it("is its processes after a restart, and everything outside the workspace in another container", () => {
+  it("is its processes after a restart, and all outside the workspace in another container", () => {
     expect(noticeOf({ now: { ...now, boot: "b2" } })).toMatch(/restarted.*as they were.*processes are gone/);
     expect(noticeOf({ now: { ...now, boot: "b2" } })).not.toContain("outside /workspace");
     expect(noticeOf({ now: { ...now, container: "c2", boot: "b2" } })).toContain("outside /workspace");
@@ -49,7 +49,7 @@ describe("the loss with a sandbox", () => {
   );
 
   it(
-    "is everything if steps wrote files and none was ever saved, but not if there was nothing to save",
+    "is everything if steps wrote files and none was saved, but not if nothing was to save",
     { tags: ["R14"] },
     () => {
       const lost = { now: { ...now, volume: "v2" }, hasCheckpoint: false };

@@ -86,7 +86,7 @@ test("only the firewall's refusals during the command count", () => {
   expect(refusedLately(LISTED, 120_000)).toHaveLength(2);
 });
 
-test("a refused address is reported with the setting that allows it, and checked only if the output hints at it", async () => {
+test("a refused address is reported with its setting, and looked for if the output hints at it", async () => {
   let asked = 0;
   const sandbox = { refused: async () => ((asked += 1), [{ address: "10.1.2.3", port: 8080 }]) };
   const facts = { id: "c", startedAtMs: 0, outBytes: 0, errBytes: 0, outKept: 0, errKept: 0 } as const;
@@ -114,7 +114,7 @@ test("a set-up is written as its commands alone, or with its other settings", ()
   expect(sandboxOf(sandboxOf({ setup: ["npm ci"] })).setup.commands).toEqual(["npm ci"]);
 });
 
-test("with `listed` the private registries of the person's machine are listed, the public ones are not", () => {
+test("with `listed` the machine's private registries are listed, the public ones are not", () => {
   const found = {
     npm: ["https://npm.example.test:8443/all/"],
     pip: [`https://${PUBLIC_REGISTRIES[2]}/simple`],

@@ -35,7 +35,7 @@ it("reads a skill's name and description from its front matter, and ignores a fi
     expect(parseSkill(path, text)).toBeUndefined();
 });
 
-it("finds skills one folder below the configured ones, sorted by path, and none if they are off", () => {
+it("finds skills one folder below the configured ones, by path, and none if they are off", () => {
   const files = [
     file(".agents/skills/b/SKILL.md", skillText("b", "B.")),
     file(".agents/skills/a/SKILL.md", skillText("a", "A.")),
@@ -82,7 +82,7 @@ it("puts the operator's instructions before the project's, or in place of ours",
   expect(replaced).toMatch(/^You are X\.\n\nYou are not root/);
 });
 
-it("includes the person's own skills: listed in the prompt, files of the sandbox's root, and no link is followed", () => {
+it("includes the person's own: listed in the prompt, root's files, and no link is followed", () => {
   const folder = emptyFolder();
   mkdirSync(join(folder, "mine/pdf/scripts"), { recursive: true });
   writeFileSync(join(folder, "mine/pdf/SKILL.md"), skillText("pdf", "Fill forms"));

@@ -117,7 +117,7 @@ const line = fc.oneof(
 const chunks = fc.array(fc.tuple(stream, line), { maxLength: 40 });
 
 describe("a command's streams", () => {
-  it("are what each of them shows by itself, whatever was removed, or are said not to be kept apart", async () => {
+  it("are what each shows by itself, whatever was removed, or said not to be kept apart", async () => {
     await fc.assert(
       fc.asyncProperty(chunks, fc.constantFrom(0, 3), async (given, exitCode) => {
         const { apart, text, streams } = await stored(given, 30_000, exitCode);
@@ -182,7 +182,7 @@ describe("a command's streams", () => {
     expect(apart.stderr).not.toMatch(/[o[]/);
   });
 
-  it("are not kept apart if a secret crosses from one to the other, or is whole in one of them only", async () => {
+  it("are not kept apart if a secret crosses between them, or is whole in one of them only", async () => {
     const [first, second] = [SECRET.slice(0, 9), SECRET.slice(9)];
     const crossing = await stored([
       ["stdout", `a ${first}`],

@@ -5,7 +5,7 @@ import { systemPrompt } from "../../activities/config/system-prompt.ts";
 const promptOf = (instructions: string | undefined, image = DEFAULT_IMAGE) =>
   systemPrompt({ instructions, config: { sandbox: { image } } });
 
-it("lists the installed programs for the default image only, and for every image that there is no root", () => {
+it("lists the installed programs for the default image only, and no root for any image", () => {
   expect(promptOf(undefined)).toContain("Node 24 with npm");
   expect(promptOf(undefined, "node:24")).not.toContain("Installed are");
   expect(promptOf(undefined, imageNamed("longhaul-sandbox:full"))).toContain("Rust with cargo");

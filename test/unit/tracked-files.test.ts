@@ -115,7 +115,7 @@ withPython("a saved repository", () => {
     expect(skipped).toMatchObject([{ path: ".git", reason: "repository" }]);
   });
 
-  it("whose parts are all in the workspace is whole: worktrees, submodules, objects borrowed within", async () => {
+  it("whose parts are all in the workspace is whole: worktrees, submodules, borrowed objects", async () => {
     const sandbox = await newSandbox();
     await repository(sandbox, ["a.txt"]);
     const script =
@@ -179,7 +179,7 @@ withPython("a saved repository", () => {
     expect(await prepareWork(other, { base, lfs: false, commit })).not.toHaveProperty("committed");
   });
 
-  it("names a file that Git cannot bring back, and neither the agent's own commit nor ours removes it", async () => {
+  it("names a file that Git cannot bring back; neither the agent's commit nor ours removes it", async () => {
     const sandbox = await newSandbox();
     const base = await repository(sandbox, ["a/big.bin", "small"]);
     await put(sandbox, ".gitattributes", "*.bin filter=locked\n");

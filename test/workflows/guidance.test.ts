@@ -45,7 +45,7 @@ async function race(
 
 describe("a message that meets the end of a run", () => {
   it(
-    "completed in that moment is heard in one more step, or refused to its sender: never taken and lost",
+    "completed in that moment is heard in one more step, or refused to its sender: never lost",
     { tags: ["R45"], timeout: 240_000 },
     async () => {
       const { accepted, fake } = await race(answered(), REPEATS.completed);
@@ -77,7 +77,7 @@ describe("a message that meets the end of a run", () => {
     },
   );
 
-  it("is kept also while the notice of the end is being sent, however the run ends, and however many there are", async () => {
+  it("is kept also while the end is being announced, however the run ends, however many come", async () => {
     const ends = [
       { steps: [answered([bashCall])], maxSteps: 1 },
       { steps: [answered([], { finish: "content-filter" })] },

@@ -59,7 +59,7 @@ describe("the loop", () => {
     },
   );
 
-  it("does not take an answer that broke off for the end of the task: one more try, then a typed failure", async () => {
+  it("does not take a broken answer for the task's end: one more try, then a typed failure", async () => {
     const once = await play({ steps: [answered([], { finish: "error" }), answered()] });
     expect(once.value?.status).toBe("completed");
     expect(once.fake.steps()).toEqual([1, 2]);
@@ -136,7 +136,7 @@ describe("the loop", () => {
 
 describe("compaction", () => {
   const full = 100_000;
-  it("is due before the next step once the full request reaches the trigger, and never twice without a step between", async () => {
+  it("is due before the next step once the full request reaches the trigger, never twice", async () => {
     const { fake } = await play({
       steps: [answered([bashCall], { used: full }), answered()],
       rounds: [compactedTo(1, full)],

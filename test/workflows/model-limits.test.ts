@@ -11,7 +11,7 @@ const FIVE_HOURS_MS = (5 * 3_600_000) / FACTOR;
 const limited = { kind: "limited", waitMs: FIVE_HOURS_MS, epoch: 1 } as const;
 const long = { ...limited, waitMs: 5 * 3_600_000 };
 
-it("waits for the end of a five-hour limit with one timer, asks nothing meanwhile, and goes on with the step", async () => {
+it("waits for the end of a five-hour limit with one timer, asking nothing, and goes on", async () => {
   const begun = performance.now();
   let until: string | undefined;
   const { fake, handle, value } = await play(
@@ -91,7 +91,7 @@ it("waits in the same way for a limit that a compaction meets, and then makes th
   expect(events?.filter(({ timerStartedEventAttributes: timer }) => timer)).toHaveLength(1);
 });
 
-it("makes the compaction that a person asked for when its limit is over, and leaves waiting to a fallback model", async () => {
+it("makes a requested compaction when its limit is over, and leaves waiting to a fallback", async () => {
   const asked = { ...limitedRound, waitMs: 1_000 };
   const steps = [answered([bashCall]), answered()];
   const byPerson = await play({ steps, rounds: [asked, compactedTo(1)] }, async (session) => {

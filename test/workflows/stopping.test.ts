@@ -209,7 +209,7 @@ describe("a cancel", () => {
   });
 });
 
-it("a message that comes while a failed run closes is kept, and its sender hears that it waits for the next run", async () => {
+it("a message while a failed run closes is kept, and its sender hears that it waits", async () => {
   let reply: unknown;
   const { fake, failure } = await play({
     steps: [
@@ -241,7 +241,7 @@ it("a run that could not open its session says so to the activities that close i
 });
 
 it(
-  "a sandbox that cannot be closed does not keep the run from ending, and the session reports why",
+  "a sandbox that cannot be closed does not stop the run's end, and the session says why",
   { tags: ["invariant-14"] },
   async () => {
     const { fake, value } = await play({

@@ -58,7 +58,7 @@ describe.skipIf(newer === undefined)("with Temporal's server 1.32", { timeout: 2
   }
 
   it(
-    "a session that waits for a person goes at its next task, with its question still open, and no answer is lost",
+    "a session that waits for a person moves at its next task, question open, no answer lost",
     { tags: ["V2"] },
     async () => {
       const { deployment, worker, start, close } = fleet();
@@ -149,7 +149,7 @@ describe.skipIf(newer === undefined)("with Temporal's server 1.32", { timeout: 2
   };
 
   it(
-    "a pinned session goes to the new version at its next step, and asks its model nothing twice",
+    "a pinned session moves to the new version at its next step, and asks nothing twice",
     { tags: ["V1"] },
     async () => {
       const { deployment, worker, start, close } = fleet();

@@ -6,7 +6,7 @@ import { readRecorded, trajectoryOf } from "../../bench/policies/recorded.ts";
 
 const FIXTURE = fileURLToPath(new URL("../../fixtures/trajectory.json.gz", import.meta.url));
 
-test("the recorded session has 300 steps, each call with its tool's result, and facts of every kind", () => {
+test("the recorded session has 300 steps, results for all calls, and facts of every kind", () => {
   const { steps, facts } = readRecorded(FIXTURE);
   expect(steps).toHaveLength(300);
   expect(steps.flatMap(({ calls }) => calls).filter(({ output }) => output === "")).toEqual([]);
@@ -30,7 +30,7 @@ test("the recorded session contains no home folder, registry host or container a
   expect(new RegExp(traces.join("|")).exec(text)?.[0]).toBeUndefined();
 });
 
-test("an exported session is replayed as before its compactions: replaced rows whole, without summaries and undone lines", () => {
+test("an exported session is replayed with replaced rows, without summaries and undone lines", () => {
   const say = (sequence: number, kind: string, text: string, more: object = {}) => ({
     sequence,
     role: kind === "answer" || kind === "summary" ? "assistant" : "user",

@@ -64,7 +64,7 @@ describe("the command line", { timeout: 60_000 }, () => {
     }
   });
 
-  it("refuses an invalid address with 2 and without printing it, and has help without empty defaults", async () => {
+  it("refuses an invalid address with 2, not printing it, and its help has no empty defaults", async () => {
     const [address, ...helps] = await Promise.all([
       longhaul(["list"], { DATABASE_URL: "hunter2" }),
       longhaul(["--help"]),
@@ -105,7 +105,7 @@ describe("the command line", { timeout: 60_000 }, () => {
   });
 
   it(
-    "exits with 4 within 10 s if a service is missing: which, where, a fix, no stack, no password",
+    "exits with 4 within 10 s if a service is missing, with a fix, no stack, no password",
     { tags: ["U7"] },
     async () => {
       const timed = async (...words: string[]) => {

@@ -138,7 +138,7 @@ describe("context options", () => {
     expect(policyOf(runOf({ trigger: "overflow" })).autoCompaction).toBeUndefined();
   });
 
-  it("leave a session that compacts on an overflow as it is when it is resumed, unless they say otherwise", () => {
+  it("leave a resumed session that compacts on an overflow as it is, unless they say otherwise", () => {
     const returnOf = (options: object) => budgetOf(runOf(options, "reactive-overflow"), 0).returnTokens;
     expect(returnOf({})).toBeUndefined();
     expect(returnOf({ returnTrigger: 0.5 })).toBe(58_500);

@@ -28,7 +28,7 @@ describe("parseConfigFile", () => {
     );
   });
 
-  it("suggests the nearest tool for an unknown one, and refuses settings that a tool does not have", () => {
+  it("suggests the nearest tool for an unknown one, and refuses settings that a tool lacks", () => {
     expect(mistakesOf("tools:\n  edit_fil:\n    limits: { maxChars: 5000 }\n")).toContain(
       "longhaul.yaml:2:3: unknown key tools.edit_fil: did you mean edit_file?",
     );

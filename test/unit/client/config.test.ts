@@ -208,7 +208,7 @@ describe("the person's own file", () => {
   };
   const environment = () => ({ ...key, HOME: join(folder, "home") });
 
-  it("decides which names a sandbox reaches: a project's file may not add one, nor open a closed network", () => {
+  it("decides which names a sandbox reaches: a project's file adds none, and opens no network", () => {
     mine("sandbox: {network: listed, domains: [good.test]}\n");
     file("sandbox: {domains: [good.test, evil.test]}\n");
     expect(() => resolveConfig({}, environment(), folder)).toThrow(/sandbox\.domains/);
@@ -245,7 +245,7 @@ describe("the person's own file", () => {
     expect(run.sandbox).toMatchObject({ image: "mine:1", memory: "1g", network: "none" });
   });
 
-  it("keeps the model that the person chose: a project's file may not send the conversation elsewhere", () => {
+  it("keeps the model that the person chose: no project's file sends the conversation elsewhere", () => {
     mine("model: openai/gpt-4o\n");
     file("model: openai/gpt-4.1\n");
     const wrong = thrownBy(() => resolveConfig({}, environment(), folder));

@@ -79,7 +79,7 @@ test("a Dockerfile and its context are paths of the workspace", () => {
   expect(of({ image: "a", build: { dockerfile: "Dockerfile" } }).build).toBeUndefined();
 });
 
-test("its image overrides the person's, its commands run first, and the person's variables override its own", () => {
+test("its image overrides the person's, its commands run first, the person's variables win", () => {
   const folder = emptyFolder();
   expect(() => readDevcontainer(folder)).toThrow(/has no \.devcontainer/);
   mkdirSync(join(folder, ".devcontainer"));

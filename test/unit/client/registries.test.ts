@@ -43,7 +43,7 @@ test("variables override files, and a machine without settings has none", () => 
   expect(machine({}).registries).toEqual({});
 });
 
-test("npm's variables for its child processes do not count: the current folder's .npmrc may be a stranger's", () => {
+test("npm's variables do not count: the current folder's .npmrc may be a stranger's", () => {
   const byNpm = { npm_config_registry: "http://10.1.2.3/", npm_command: "exec" };
   expect(machine({}, byNpm).registries).toEqual({});
   expect(machine({}, { npm_config_registry: "http://10.1.2.3/" }).registries).toEqual({
@@ -51,7 +51,7 @@ test("npm's variables for its child processes do not count: the current folder's
   });
 });
 
-test("a user name and password in an address are dropped and reported; what is not a web address is left out", () => {
+test("credentials in an address are dropped and reported; what is no web address is left out", () => {
   const { registries, notes } = machine(
     { "/home/agent/.npmrc": "registry=https://ada:s3cret@npm.example.test/all/" },
     { GOPROXY: "file:///srv/go|https://go.example.test", PIP_INDEX_URL: "nonsense" },

@@ -109,7 +109,7 @@ describe("Renderer", () => {
     );
   });
 
-  it("shows a run: steps with context use, text, tools with outcome and time, cost, compactions and the end", () => {
+  it("shows a run: steps with context, text, tools with outcome, cost, compactions, the end", () => {
     const { event, text } = recorder();
     event("session:started", 0, { task: "Build it.", model: "openai/gpt-5", continued: false });
     event("step:started", 1, begin(2_500));

@@ -13,7 +13,7 @@ const devcontainer = JSON.stringify({
 });
 
 it.each([true, false])(
-  "a repository's devcontainer.json is read from a branch, a tag and a commit (trees alone: %s)",
+  "a repository's devcontainer.json is read at a branch, a tag or a commit (trees alone: %s)",
   async (can) => {
     const place = makeRemote({ "README.md": "# Here\n" });
     const commit = place.commit("side", { ".devcontainer/devcontainer.json": devcontainer });

@@ -86,7 +86,7 @@ describe("Markdown on a terminal", () => {
   });
 });
 
-it("the live area erases what it drew, even after a narrower terminal has wrapped it, and cleans others' texts", () => {
+it("the live area erases what it drew, even wrapped by a narrower terminal, and cleans texts", () => {
   let out = "";
   const size = { columns: 20, rows: 10 };
   const area = new LiveArea(

@@ -36,7 +36,7 @@ it.each([
   expect(idsOnly(home)).toBe(expected);
 });
 
-it("a LONGHAUL_USER that would be shown as another name, or as nobody, is refused before anything is sent", () => {
+it("a LONGHAUL_USER that would read as another name, or as nobody, is refused before sending", () => {
   onTestFinished(() => void vi.unstubAllEnvs());
   for (const name of ["\u001b[31m", "al\nice", "a".repeat(101), "al\u0007ice"]) {
     vi.stubEnv("LONGHAUL_USER", name);

@@ -46,7 +46,7 @@ describe("cutView", () => {
   });
 
   it(
-    "replaces nothing in an empty view, in a view of one message, and if the tail covers everything",
+    "replaces nothing in a view that is empty, of one message or covered by the tail",
     { tags: ["case-4"] },
     () => {
       expect(cutView([], options).replaced).toEqual([]);

@@ -13,7 +13,7 @@ function round(contextWindow: number, prefixTokens: number, steps: number, lines
   return { budget, input: roundOf(rows, 1, { budget, prefixTokens, summariserRoomTokens: contextWindow }) };
 }
 
-it("in a window that is nearly all prefix the summary is made without a model, unless a person asks", async () => {
+it("a window that is nearly all prefix needs no model's summary, unless a person asks", async () => {
   const windows = fc.record({
     window: fc.integer({ min: 2_000, max: 8_192 }),
     prefix: fc.integer({ min: 55, max: 95 }),
@@ -34,7 +34,7 @@ it("in a window that is nearly all prefix the summary is made without a model, u
   expect(requests).not.toEqual([]);
 });
 
-it("where the messages to be replaced are hardly longer than a summary, no model is asked either", async () => {
+it("messages hardly longer than a summary are replaced without a model either", async () => {
   const { summarise, requests } = scriptedSummariser();
   const { input } = round(32_000, 3_000, 14, 15);
   const done = await compact("threshold-turns", { ...input, options: { keepMessages: 20 } }, summarise);

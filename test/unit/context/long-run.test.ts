@@ -47,7 +47,7 @@ it.each([
   ["a model that writes little", 32_000, 600],
   ["no model", 16_000, 300],
 ])(
-  "a long run in a small window with %s and %i tokens stays under its trigger, and forgets no path, item or task in %i steps",
+  "a long run with %s in %i tokens stays under its trigger and forgets nothing in %i steps",
   async (writer, window, steps) => {
     const budget = budgetFor(window, { triggerRatio: 0.8, prefixTokens: PREFIX });
     let rows: StoredMessage[] = rowsOf([user("Build the importer. Keep every rule.")]);

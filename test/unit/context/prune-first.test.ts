@@ -20,7 +20,7 @@ const cases = WINDOWS.flatMap((window) =>
 
 describe("where old results are hidden first", () => {
   it.each(cases)(
-    "in a window of %i tokens, on the occasion %s, that costs at most a fiftieth more and no fewer facts stay in view",
+    "in %i tokens, on the occasion %s, it costs a fiftieth more at most and keeps the facts",
     async (window, occasion) => {
       const share = pruneFirstFor(window)[occasion] as number;
       const { first, summary } = await compareFirst(occasion, share, replayIn(window));

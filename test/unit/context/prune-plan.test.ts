@@ -46,7 +46,7 @@ describe("planPrune", () => {
   });
 
   it(
-    "spares protected tools, and skips results that are already marked or shorter than a placeholder",
+    "spares protected tools, and results that are marked or shorter than a placeholder",
     { tags: ["case-15"] },
     () => {
       const old = [
@@ -99,7 +99,7 @@ describe("planPrune", () => {
 describe("prune after each step, the asked rule", { tags: ["case-15"] }, () => {
   // The document's own numbers: the newest 40,000 tokens of results are protected, at least 20,000 must be saved.
   it.each([16_000, 64_000, 128_000, 200_000, 1_000_000])(
-    "protects 40,000 tokens and hides 20,000 or more, in a window of %i tokens and however empty it is",
+    "protects 40,000 tokens and hides 20,000 or more, in a window of %i, however empty",
     (window) => {
       const config = configOf({ context: { options: { prune: "always" } } }, { contextWindow: window });
       const figures = budgetOf(config, 3_000);
@@ -144,7 +144,7 @@ describe("prune after each step, the asked rule", { tags: ["case-15"] }, () => {
     expect(figures(16_000)).toEqual([3_200, 2_400]);
   });
 
-  it("hides what is older than the newest 40,000 tokens of a single turn, as soon as that is 20,000", () => {
+  it("hides the older results of a single turn, as soon as they are 20,000 tokens", () => {
     const rows = (count: number) =>
       rowsOf([turn("task"), ...Array.from({ length: count }, () => step(10_050)).flat()]);
     expect(planPrune(rows(4), budget).sequences).toEqual([]);

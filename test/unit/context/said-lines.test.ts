@@ -25,7 +25,7 @@ const section = (lines: readonly string[]): string =>
   `The task\n${SAID_HEADER}\n${lines.map((line) => `- ${line}`).join("\n")}`;
 
 describe("a person's messages in a summary", () => {
-  it("have a line for each of the messages that waited together, so that cutting the first does not cut the last", () => {
+  it("have a line for each that waited together, so that cutting the first keeps the last", () => {
     const rows = guidance(together(LONG, "use pnpm", "and commit often"), user("go on"));
     const lines = saidLines({ replaced: rows, kept: [] }, "", ROOM);
     expect(lines.map((line) => line.slice(0, 20))).toEqual([

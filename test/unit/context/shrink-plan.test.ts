@@ -24,7 +24,7 @@ async function after(rows: readonly StoredMessage[]): Promise<{ done: Compaction
 }
 
 describe("a live turn larger than the window", { tags: ["case-10"] }, () => {
-  it("hides the largest results of the newest calls behind their handles, and no more than necessary", async () => {
+  it("hides the largest results of the newest calls behind handles, as many as necessary", async () => {
     const newest: Message[] = [
       calls("", "a", "b", "c"),
       result("a", huge(2_000)),
@@ -50,7 +50,7 @@ describe("a live turn larger than the window", { tags: ["case-10"] }, () => {
     expect(PREFIX + buildView(view).tokens).toBeLessThan(TARGET);
   });
 
-  it("shows head and tail of a person's message larger than any window, with a handle to the whole", async () => {
+  it("shows head and tail of a person's message larger than any window, with a handle", async () => {
     const said = `Begin here. ${huge(4_000)} And mind the end.`;
     const { done, view } = await after(rowsOf([user("Build."), says("What next?"), user(said)]));
     expect(done).toMatchObject({ kind: "pruned", hidden: [3] });
@@ -60,7 +60,7 @@ describe("a live turn larger than the window", { tags: ["case-10"] }, () => {
     expect(part).toMatchObject({ text: expect.stringContaining('read_output handle="m3"') });
   });
 
-  it("replaces even the newest calls if the model's own text is too large, and tells it to continue", async () => {
+  it("replaces even the newest calls if the model's own text is too large, and says so", async () => {
     const call = { id: "w", name: "write_file", input: { path: "src/big.ts", content: huge(4_000) } };
     const { done, view } = await after(
       rowsOf([user("Build."), calls("", call), result("w", "written", "completed", "write_file")]),

@@ -15,7 +15,7 @@ import {
 import { rowsOf, user } from "../../support/rows.ts";
 
 it.each(strategyNames)(
-  "every strategy %s shrinks the request, keeps the task, and gives a view that needs no repair",
+  "every strategy %s shrinks the request, keeps the task, and needs no repair",
   async (name) => {
     const rows = rowsOf([user("Build the app."), ...work(40)]);
     const done = compacted(await compact(name, roundOf(rows), scriptedSummariser(summaryText()).summarise));

@@ -54,7 +54,7 @@ describe("estimateText", () => {
 });
 
 describe("estimateMessage", () => {
-  it("counts pictures and PDFs by the rule of the model that sees them, in messages and in results", () => {
+  it("counts pictures and PDFs by the rule of the model that sees them, wherever they are", () => {
     const picture = {
       type: "file",
       mediaType: "image/png",

@@ -35,7 +35,7 @@ it.each(["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAIN
   },
 );
 
-it("NODE_EXTRA_CA_CERTS adds to the usual authorities, or to those of SSL_CERT_FILE, in a file of our own", () => {
+it("NODE_EXTRA_CA_CERTS adds to the usual authorities, or to SSL_CERT_FILE's, in our own file", () => {
   const folder = emptyFolder();
   const [extra, only] = [join(folder, "extra.pem"), join(folder, "only.pem")];
   writeFileSync(extra, "EXTRA");

@@ -34,7 +34,7 @@ const LOCKS = [
   "objects/pack/multi-pack-index.lock",
 ];
 
-it("does not keep a session's commits out of its relay, where a killed git left a lock for them", async () => {
+it("does not keep a session's commits out of its relay where a killed git left a lock", async () => {
   const remote = makeRemote();
   const access = gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: emptyFolder() });
   const mirror = await updateMirror(access, remote.url);

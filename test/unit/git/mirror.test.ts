@@ -38,7 +38,7 @@ beforeEach(() => {
 
 const { signal } = new AbortController();
 
-it("is cloned once for two concurrent users, then only fetched, and a crash's leftovers are removed", async () => {
+it("is cloned once for two users at once, then only fetched; a crash's leftovers are removed", async () => {
   const [one, two] = await Promise.all([updateMirror(access, remote.url), updateMirror(access, remote.url)]);
   expect(two).toBe(one);
   const left = `${one}.${process.pid}.abcdef01.part`;
@@ -271,7 +271,7 @@ it("a remote that sends without end is stopped, told at once, and nothing of it 
   expect(readdirSync(join(root, "mirrors"))).toEqual([]);
 });
 
-it("a fetch into a clone that is there is bounded by what it adds, and leaves the clone as it was", async () => {
+it("a fetch into a clone is bounded by what it adds, and leaves the clone as it was", async () => {
   const folder = await updateMirror(access, remote.url);
   const newer = remote.commit("main", { more: "more\n" });
   const sent = updateMirror(endlessRemote(), remote.url, { maxBytes: 2 ** 20 });

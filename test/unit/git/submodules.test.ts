@@ -90,7 +90,7 @@ describe("an address in a repository", () => {
     );
   });
 
-  it("gets no credential but for the repository itself and what the person opened, whatever its spelling", async () => {
+  it("gets no credential but for the repository and what the person opened, however spelled", async () => {
     const limited = access.limitedTo({ url, also });
     const tokens = async (...addresses: string[]) =>
       Promise.all(addresses.map((address) => limited.tokenFor(address)));

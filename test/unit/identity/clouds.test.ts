@@ -105,7 +105,7 @@ it("Claude at Vertex has its model in the address, and thinking, tools and resul
   expect(cloud.taken[0]?.body).toHaveProperty("thinking");
 });
 
-it("Claude at Vertex is asked for the count of a request, with thinking and tools, by the same token", async () => {
+it("Claude at Vertex counts a request, with thinking and tools, by the same token", async () => {
   const modelName = "claude-opus-4-6@20260801";
   const cloud = await startCloud("vertex-claude", says(), {
     models: { [modelName]: { window, reasoning: true } },

@@ -84,7 +84,7 @@ it("is used to its end while its source is away", async () => {
   await expect(token.get(signal)).rejects.toMatchObject({ class: "unavailable" });
 });
 
-it("fails for a while twice, then for good, so that a fallback model takes over; a token ends that", async () => {
+it("fails for a while twice, then for good, so that a fallback model takes over", async () => {
   let isAway = true;
   const { token } = kept(async () => {
     if (isAway) throw new Error("<html>hunter22</html>");

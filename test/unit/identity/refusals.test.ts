@@ -109,7 +109,7 @@ it("missing rights to one model end that model only, and renew nothing", async (
   expect(await ask("corp/gpt-4o", {}, client)).toMatchObject(hi);
 });
 
-it("a redirect to another host gets neither the token nor the conversation, and is told at once", async () => {
+it("a redirect to another host gets no token and no conversation, and is told at once", async () => {
   const heard: unknown[] = [];
   const other = createServer((request, response) => {
     heard.push(request.headers);

@@ -63,7 +63,7 @@ it.each([
   expect(wrongIn(providers).join("\n")).toContain(said);
 });
 
-it("an identity is refused in a longhaul.yaml and in a session's settings, and the message says where it belongs", () => {
+it("an identity in a longhaul.yaml or a session's settings is refused, with where it belongs", () => {
   const given = { providers: { bedrock: POLICY.providers.bedrock } };
   const { error } = agentConfigSchema.safeParse(given);
   expect(error && issueTexts(error, agentConfigSchema).join("\n")).toContain("LONGHAUL_POLICY");

@@ -93,7 +93,7 @@ test("a first one that was killed does not block; its npm is waited for", async 
   expect(npmPids()).toHaveLength(2);
 });
 
-test("everything is installed whatever the environment leaves out, and again if a part was removed", async () => {
+test("everything is installed whatever the environment leaves out, again if a part is gone", async () => {
   letNpmEnd();
   const first = start({ NODE_ENV: "production", npm_config_omit: "dev" });
   await first.ended;
@@ -107,7 +107,7 @@ test("everything is installed whatever the environment leaves out, and again if 
   expect(npmPids()).toHaveLength(2);
 });
 
-test("what npm has installed as locked by hand is recognised, and installed again if the lock has another", async () => {
+test("what npm installed as locked is recognised, and installed again if the lock differs", async () => {
   const wanted = { version: "1.0.0", integrity: "sha512-a" };
   const locked = (entry: object) =>
     JSON.stringify({

@@ -57,7 +57,7 @@ test("each field and each address is a question: choices are options, and option
   );
 });
 
-test("answers become values, skipped fields are omitted, and an invalid answer is asked for again", () => {
+test("answers become values, skipped fields are omitted, invalid answers are asked for again", () => {
   const of = asked(REQUESTS, questionsFor("github", REQUESTS, nameOf));
   const ready = answersTo(
     of,
@@ -108,7 +108,7 @@ test.each<[FieldSchema, string, unknown]>([
   expect(answerValue(schema, words)).toEqual(value);
 });
 
-test("a server's own regular expression is left to the server: it may keep the worker busy for good", () => {
+test("a server's own regular expression is left to it: it may keep the worker busy for good", () => {
   const schema: FieldSchema = { type: "string", minLength: 2, pattern: "^(a+)+$" };
   const words = `${"a".repeat(40)}!`;
   expect(answerValue(schema, words)).toEqual({ value: words });

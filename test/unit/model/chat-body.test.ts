@@ -45,7 +45,7 @@ describe("the body of a chat request", () => {
   });
 });
 
-it("a schema for Google's compatible endpoint omits keywords that it refuses, and keeps the bounds", () => {
+it("a schema for Google's compatible endpoint omits refused keywords, and keeps the bounds", () => {
   expect(
     toGoogleSchema({
       $schema: "x",
@@ -65,7 +65,7 @@ it("a schema for Google's compatible endpoint omits keywords that it refuses, an
   });
 });
 
-it("a schema for Google's compatible endpoint has one type, texts to choose from, and only what it knows", () => {
+it("a schema for Google's compatible endpoint has one type and only what that endpoint knows", () => {
   const one = { $ref: "#/$defs/a", description: "One." };
   expect(
     toGoogleSchema({

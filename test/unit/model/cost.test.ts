@@ -69,7 +69,7 @@ describe("the cost of a session", () => {
     expect(sessionCostUsd({ costUsd: 0, estimatedUsd: 0, uncosted: none }, { price: tiered })).toBe(0);
   });
 
-  it("of an answer is by the tier that served it rather than by the requested one, unless the provider names it", () => {
+  it("of an answer is by the tier that served it, not the requested one, unless it is named", () => {
     const price = { input: 2, cached: 2, output: 2, tiers: { flex: 0.5 } };
     const usage = { input: 1_000_000, output: 0, cached: 0, reasoning: 0 };
     const target = { price, tier: "flex" };

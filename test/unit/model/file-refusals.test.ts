@@ -122,7 +122,7 @@ it("counts no PDF among the images", async () => {
   expect(strict.asked).toEqual(["p a b", "p b"]);
 });
 
-it("tries the newest and all if the refusal says nothing, and one by one if the whole is too large", async () => {
+it("tries the newest and all if the refusal says nothing, one by one if all are too large", async () => {
   const messages = [user(picture("a"), picture("b")), result(picture("c"))];
   const silent = provider(holds("b"), "Request contains an invalid argument.");
   await silent.ask(messages);

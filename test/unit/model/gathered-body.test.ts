@@ -101,7 +101,7 @@ describe("the pieces of a stream", () => {
 });
 
 describe("a stream's other events", () => {
-  it("are passed through unchanged: `[DONE]`, data over several lines, lines that end in CR LF; comments are dropped", async () => {
+  it("are passed through unchanged, with their lines and ends; comments are dropped", async () => {
     const text = `: ping\n\ndata: {"a":1}\r\n\r\ndata: {"b":\ndata: 2}\n\ndata: [DONE]\n\n`;
     const out = (await through([text], { piece: responsesPiece }, 60_000)).join("");
     expect(out).toBe('data: {"a":1}\r\n\ndata: {"b":\ndata: 2}\n\ndata: [DONE]\n\n');

@@ -80,7 +80,7 @@ it("names the settings in its refusal", () => {
   });
 });
 
-it("refuses a fallback without tools for a model that has them, and takes it for one that has none", () => {
+it("refuses a fallback without tools for a model that has them, not for one without", () => {
   const [name = ""] = unable;
   const runOf = (tools: unknown) =>
     resolveRun(

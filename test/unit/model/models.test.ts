@@ -96,7 +96,7 @@ describe("resolving a model", { tags: ["U21"] }, () => {
     });
   });
 
-  it("assumes a window for an unknown one of a known provider, and says so with lines that settle it", () => {
+  it("assumes a window for an unknown one of a known provider, with lines that settle it", () => {
     const resolved = resolveModel("gpt-4.1-minny", {});
     expect(resolved).toMatchObject({ ok: true, model: { contextWindow: 32_000, maxOutput: 8_192 } });
     const note = resolved.ok ? (resolved.notes[0] ?? "") : "";

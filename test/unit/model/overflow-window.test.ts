@@ -53,7 +53,7 @@ it.each(windows)("is read, whatever its number is: %s", (text, window) => {
   );
 });
 
-it("is not made of a request's own size, of bytes, of a number of messages or of a minute's allowance", () => {
+it("is not read from a request's size, bytes, a number of messages or a minute's allowance", () => {
   const named = new Set(windows.map(([text]) => text));
   const others = overflowPatterns.filter(({ example }) => !named.has(example));
   const read = others.flatMap(({ example }) => windowInText(example) ?? []);

@@ -48,7 +48,7 @@ async function startSilentServer() {
 }
 
 it(
-  "waits an hour for headers and for the first bytes, where undici's own limits would have ended it",
+  "waits an hour for headers and first bytes, where undici's own limits would end it",
   { tags: ["S6"] },
   async () => {
     const server = await startSilentServer();

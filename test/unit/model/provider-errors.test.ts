@@ -140,7 +140,7 @@ describe("errors as services really send them", { tags: ["S15"] }, () => {
     });
   });
 
-  it("treats a 400 without a body as an overflow only if the request is about as large as the window", () => {
+  it("treats a 400 without a body as an overflow only if the request about fills the window", () => {
     for (const body of ["", "  ", "{}"]) {
       expect(toModelError(withBody(400, body), { ...chat, nearWindow: true }).class).toBe("overflow");
       expect(toModelError(withBody(400, body), chat).class).toBe("rejected");

@@ -76,7 +76,7 @@ describe.each(Object.entries(documents))("%s", (runner, given) => {
   });
 });
 
-it("a template without tools is known from llama.cpp, and a model that is not loaded has no window", async () => {
+it("a template without tools is known from llama.cpp; a model not loaded has no window", async () => {
   const props = { default_generation_settings: { n_ctx: 1 }, chat_template_caps: { supports_tools: false } };
   expect(await askRunner(from({ "/props": props }), "m")).toMatchObject({ tools: false });
   expect(await askRunner(from({ "/api/ps": { models: [] } }), "m")).toEqual({ runner: "ollama" });

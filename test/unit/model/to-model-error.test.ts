@@ -65,7 +65,7 @@ describe("provider errors by class", { tags: ["case-12", "A19", "R31"] }, () => 
     expect(wrapped.message).toContain(code);
   });
 
-  it("says that an answer broke off if a part of it had come, and not that its server was not reached", () => {
+  it("says of a partial answer that it broke off, not that its server was not reached", () => {
     const broken = () => new TypeError("terminated", { cause: new Error("other side closed") });
     expect(toModelError(broken(), { ...context, heard: true }).message).toMatch(
       /^The answer of \S+ broke off/,
@@ -73,7 +73,7 @@ describe("provider errors by class", { tags: ["case-12", "A19", "R31"] }, () => 
     expect(toModelError(broken(), context).message).toMatch(/could not be reached or did not answer/);
   });
 
-  it("says by which name a model was asked for that the server does not know, and how another is asked for", () => {
+  it("says by which name the server was asked for a model, and how to ask for another", () => {
     const provider = { name: "openai", baseUrlEnv: "OPENAI_BASE_URL", keyEnv: "OPENAI_API_KEY" };
     const message = (modelName: string) =>
       toModelError(apiError(404, "no such model"), { ...context, provider, modelName }).message;

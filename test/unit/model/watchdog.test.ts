@@ -65,7 +65,7 @@ describe("the watchdog", { tags: ["R32", "R33", "R34"] }, () => {
     expect(barks).toHaveLength(1);
   });
 
-  it("gives a model that was seen to reason more time, in its thoughts and between all pieces after them", () => {
+  it("gives a model that was seen to reason more time, in and between all later pieces", () => {
     for (const isFirst of [true, false]) {
       const { barks, watchdog, barksAfter } = watch(2_000);
       watchdog.connected();
@@ -97,7 +97,7 @@ describe("the watchdog", { tags: ["R32", "R33", "R34"] }, () => {
     expect(barksAfter(300)).toContain("limits.silenceTimeout");
   });
 
-  it("reports once that bytes come without a piece for long before the first piece, and again only after thoughts", () => {
+  it("reports once that bytes bring no piece for long, and again only after thoughts", () => {
     const { hidden, watchdog } = watch();
     watchdog.connected();
     const comments = (count: number) => {
@@ -201,7 +201,7 @@ describe("deadlines", () => {
     expect(ofProvider({ connect: 3_000 })).toMatchObject({ connectMs: 3_000, firstTokenMs: answerMs });
   });
 
-  it("count a server as this machine's by its name and by any address of its interfaces, and no other", () => {
+  it("count a server as this machine's by its name or any of its addresses, and no other", () => {
     const machine = {
       name: "Desk",
       interfaces: {

@@ -72,7 +72,7 @@ describe("the address for another role", () => {
   const text = fc.string({ minLength: 1, maxLength: 8, unit: "grapheme" });
   const raw = fc.stringMatching(/^[a-z#?%!$&'()*+,;=]{1,8}$/).filter((word) => !/[%,?]/.test(word));
 
-  it("is the same place in every spelling, with the role's own credentials, whatever its reader's surroundings", () => {
+  it("is the same place in every spelling, with the role's own credentials", () => {
     fc.assert(
       fc.property(
         fc.record({

@@ -57,7 +57,7 @@ test("a request without an answer has an error and no reason why an answer ended
   );
 });
 
-test("messages are JSON with a role, cut before that; an empty one is left out; other texts are as they are", () => {
+test("messages are JSON with a role, cut before that; empty ones are left out, texts unchanged", () => {
   const texts = {
     "gen_ai.input.messages": `Say "${"x".repeat(70_000)}`,
     "gen_ai.output.messages": "",

@@ -115,7 +115,7 @@ it("keeps a reference to what is there, and none to what moved", () => {
   );
 });
 
-it("renames arguments that Anthropic refuses, and gives them their own names when the tool is called", () => {
+it("renames arguments that Anthropic refuses, and gives them back their names in a call", () => {
   const { inputSchema, original } = acceptedSchema({
     properties: { "StartTime<": text, "StartTime>": text, "filter[a]": text, id: text, 項目: text },
     required: ["StartTime<", "id"],

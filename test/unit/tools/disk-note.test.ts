@@ -12,7 +12,7 @@ const exited = (exitCode: number, disk?: CommandState["disk"]): CommandState => 
 const OVER = { usedBytes: 11e9, limitBytes: 10e9, freeBytes: 50e9 };
 const HOST = { usedBytes: 1e9, limitBytes: 10e9, freeBytes: 4e8 };
 
-it("names the disk limit that was reached and the remedy, and nothing if the disk was not the cause", () => {
+it("names the disk limit that was reached and the remedy, and nothing for another cause", () => {
   const ended: CommandState = { ...base, kind: "killed", by: "disk", signal: "SIGKILL", disk: OVER };
   expect(diskNote(ended)).toMatch(/^\[ended, with everything that ran .*10 GB of its disk limit .*rm /);
   expect(diskNote({ ...ended, disk: { ...OVER, unseenBytes: 9e9 } })).toContain(

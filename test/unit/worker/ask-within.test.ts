@@ -11,7 +11,7 @@ function client() {
   return { withAbortSignal, signal: () => seen.at(-1) };
 }
 
-it("cancels a request that gets no answer in time: abandoned, it would be repeated on a closed connection", async () => {
+it("cancels a request that gets no answer in time, so that no closed connection repeats it", async () => {
   const asked = client();
   const answer = askWithin(asked, 20, () => new Promise(() => undefined));
   expect(asked.signal()?.aborted).toBe(false);

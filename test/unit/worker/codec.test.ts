@@ -27,7 +27,7 @@ const failureOf = (outcome: Promise<unknown>) =>
     (error: ApplicationFailure) => error,
   );
 
-it("decrypts with any of its keys, encrypts with the first, and leaves plain payloads unchanged", async () => {
+it("decrypts with any of its keys, encrypts with the first, leaves plain payloads unchanged", async () => {
   const old = await seal(`one:${OLD}`, { say: "SECRET-WORD" });
   expect(JSON.stringify([old, Buffer.from(old.data ?? []).toString("latin1")])).not.toContain("SECRET-WORD");
   const both = `two:${NEW}, one:${OLD}`;

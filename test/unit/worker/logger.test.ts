@@ -6,7 +6,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test("a line of Temporal's says why an activity failed, masked, and without what would complete it", () => {
+test("a line of Temporal's says why an activity failed, masked, without what could complete it", () => {
   const written = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const logger = temporalLogger(createLogger("info", createSanitizer(["s3cret-word"])));
   const cause = new Error("invalid reference format");

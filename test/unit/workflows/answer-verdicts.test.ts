@@ -8,7 +8,7 @@ import { answered, bashCall } from "../../support/fake-activities.ts";
 const policy = {} as RunPolicy;
 const answer = (finish: string): ModelStepFacts => answered([], { finish });
 
-it("an answer that is a call written as text is asked for again with a note that names it, then the run fails", () => {
+it("a call written as text is asked for again with a note that names it, then the run fails", () => {
   const state = createState({});
   const wrote = answered([], { wroteCall: "bash" });
   const first = afterStep(state, wrote, policy);
@@ -22,7 +22,7 @@ it("an answer that is a call written as text is asked for again with a note that
   expect(afterStep(state, wrote, policy).kind).toBe("corrected");
 });
 
-it("an answer that is empty is asked for again with the provider's reason, which the failure names too", () => {
+it("an empty answer is asked for again with the provider's reason, which the failure names", () => {
   const state = createState({});
   const facts = {
     kind: "empty",
@@ -42,7 +42,7 @@ it("an answer that is empty is asked for again with the provider's reason, which
   });
 });
 
-it("an answer that the output limit cuts is continued; the fourth in a row gets a note, the eighth ends the run", () => {
+it("a cut answer is continued; the fourth in a row gets a note, the eighth ends the run", () => {
   const state = createState({});
   const moves = Array.from({ length: 8 }, () => {
     const next = afterStep(state, answer("length"), policy);

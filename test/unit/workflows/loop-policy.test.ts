@@ -69,7 +69,7 @@ describe("old results", () => {
     ).toBe(false);
   });
 
-  it("need no summary after that if the request is under the trigger, with the messages that still wait", () => {
+  it("need no summary after that if the request and waiting messages are under the trigger", () => {
     const state = filled(small.triggerTokens - 1);
     expect(fitsNow(state, smallPolicy)).toBe(true);
     state.inbox.queue.push(item("a", "One more thing."));
@@ -79,7 +79,7 @@ describe("old results", () => {
 
 describe("a compaction", () => {
   it(
-    "is due when the full request, system and tools included, reaches the trigger, and not one token below",
+    "is due when the full request, with system and tools, reaches the trigger, not before",
     { tags: ["case-2"] },
     () => {
       // Messages take 60 % of the usable tokens; system and tools decide.
@@ -110,7 +110,7 @@ describe("a compaction", () => {
     },
   );
 
-  it("is due at its own trigger if a session is resumed with an expired cache, until its first step", () => {
+  it("is due at its own trigger if a session is resumed with an expired cache, until a step", () => {
     const large = budgetFor(200_000, { triggerRatio: 0.8, returnRatio: 0.4, maxOutputTokens: 4_000 });
     const half = Math.floor(large.triggerTokens / 2);
     const cacheExpired = (used: number): AgentState => ({ ...using(used), occasion: "return" });

@@ -194,7 +194,7 @@ describe("generated arguments", () => {
     );
   });
 
-  it("with quotes, brackets and backslashes that are not escaped are read as nothing that was not written", () => {
+  it("with unescaped quotes, brackets and backslashes are read as nothing that was not written", () => {
     const command = fc.record({
       command: fc.string({
         unit: fc.constantFrom("a", '"', "'", "\\", " ", "{", "}", ",", ":", "\n", "/", "#"),

@@ -52,7 +52,7 @@ describe.each([...toolRegistry.keys()])("generated input of %s", (name) => {
     );
   });
 
-  it("is read the same with each value as text, absent fields as null, and names in another spelling", () => {
+  it("is read the same with values as text, absent fields as null, and names spelled otherwise", () => {
     const camel = (field: string) => field.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase());
     fc.assert(
       fc.property(allowed(schema), (given) => {

@@ -76,7 +76,7 @@ describe("a tool's name", () => {
     for (const name of NAMES) expect(readName(registry, name)).toBe(name);
   });
 
-  it("leads to its tool through any prefix, case, mark and separator, and no text leads elsewhere", () => {
+  it("leads to its tool through any prefix, case, mark and separator, and never elsewhere", () => {
     const prefix = fc.constantFrom("", "functions.", "tool.", "default_api:", "tools/", "functions.tools.");
     const mark = fc.constantFrom("", "<|channel|>commentary", "<|end|>", "()", ":3", "<x");
     const unique = NAMES.filter((name) => !name.startsWith("two__"));
