@@ -77,7 +77,7 @@ it("a session is watched from its first listener until its last is gone, however
   alone();
 });
 
-it("whatever is appended to a session's log wakes its watchers once it is committed, and nothing else does", async () => {
+it("what is appended to a session's log, and nothing else, wakes its watchers once committed", async () => {
   const { store } = database;
   const id = randomUUID();
   await createSession(store, { id, task: "t", config: configOf({}) });

@@ -1,4 +1,4 @@
-/** One name for one thing: no export of the product is defined twice, and no comment cites what a reader cannot open. */
+/** One name for one thing, and what a test's name is: one behaviour, without labels. No comment cites what a reader cannot open. */
 import { describe, expect, it } from "vitest";
 import { sources } from "./sources.ts";
 
@@ -133,5 +133,57 @@ describe("a comment of the product", () => {
     'const text = "Pure. Source: ours"; // V8 and the C1 controls',
   ])("may be %j", (text) => {
     expect(idleWords(text)).toEqual([]);
+  });
+});
+
+/** A title after `it(`, `describe.skipIf(…)(`, `test.each(…)(`; in a scenario, the value of `name`. */
+const TITLE =
+  /(?:\b(?:test|it|describe)(?:\.\w+)*|\))\(\s*("(?:[^"\\\n]|\\.)*"|`(?:\$\{(?:[^{}`]|`[^`]*`)*\}|[^`])*`)|^- name: (.+)$/gm;
+const MAX_TITLE_CHARS = 90;
+
+/** What is wrong with the titles in a text, in its order. */
+function faultyTitles(text: string): string[] {
+  return [...text.matchAll(TITLE)].flatMap(([, quoted, plain]) => {
+    const title = plain ?? (quoted ?? "").slice(1, -1);
+    const chars = Array.from(
+      title.replaceAll(/\$\{(?:[^{}`]|`[^`]*`)*\}/g, "…").replaceAll(/\\(.)/g, "$1"),
+    ).length;
+    return [
+      ...(chars > MAX_TITLE_CHARS ? [`${chars} characters: ${title}`] : []),
+      ...(/\[(?:[a-z]+ [\d.]+|[A-Z]\d{1,2})\]/.test(title)
+        ? [`a label, which belongs in \`tags\`: ${title}`]
+        : []),
+    ];
+  });
+}
+
+describe("a test's name", () => {
+  it(`has at most ${MAX_TITLE_CHARS} characters and no label`, () => {
+    const found = sources(/^test\/.*\.test\.ts$|^test\/scenarios\/.*\.yaml$/)
+      .filter(({ path }) => path !== "test/architecture/names.test.ts")
+      .flatMap(({ path, text }) => faultyTitles(text).map((fault) => `${path}: ${fault}`));
+    expect(found).toEqual([]);
+  });
+
+  const long = "waits ".repeat(15);
+  it.each([
+    `test("${long}!", () => {});`,
+    `  it.only(\n    \`${long}!\`,\n    { timeout: 1 },\n    () => {});`,
+    `describe.skipIf(reason)("${long}!", () => {});`,
+    `it.each([["a", 1]])("${long}!", () => {});`,
+    `- name: ${long}!`,
+    'it("stops [R44]", () => {});',
+    'it.each(["a"] as const)("stops %s [case 12.3]", () => {});',
+    'test("stops [load 13]", () => {});',
+  ])("is refused in %j", (text) => {
+    expect(faultyTitles(text)).toHaveLength(1);
+  });
+
+  it.each([
+    `test("${long}", { tags: ["R44", "case-12"] }, () => {});`,
+    'describe(`a full disk${reason === undefined ? "" : ` (skipped, as nobody can make one here: ${reason})`} of Postgres\', of its own`, () => {});',
+    'it("joins two as [1]: and [2]:", () => {});',
+  ])("may be as in %j", (text) => {
+    expect(faultyTitles(text)).toEqual([]);
   });
 });
