@@ -5,7 +5,7 @@ import { amountLike } from "../activities/contract/limits.ts";
 import { tokens, usd } from "../activities/text/format.ts";
 import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/request-size.ts";
 import { showHidden, inertMarkdown } from "../activities/text/clean.ts";
-import { wantsWords, type QuestionKind } from "../activities/contract/questions.ts";
+import { QUESTION_TITLES, wantsWords } from "../activities/contract/questions.ts";
 import { cutChars } from "../activities/text/cut.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { OpenQuestion } from "./asking.ts";
@@ -73,21 +73,12 @@ export function currentDetails(
   return lines.join("\n");
 }
 
-const TITLES: Readonly<Record<QuestionKind, string>> = {
-  ask: "Question",
-  mcp: "Question from an MCP server",
-  budget: "Limit reached",
-  approval: "Approval needed",
-  plan: "Plan to approve",
-  egress: "Network access to approve",
-};
-
 /** What is asked, and the exact signal to send. */
 function questionLines(question: OpenQuestion): string[] {
   const { kind, text, options } = question;
   const [first = "", ...others] = answersTo(question).map((answer) => code(JSON.stringify(answer)));
   return [
-    `**${TITLES[kind]}:** ${plain(text)}`,
+    `**${QUESTION_TITLES[kind]}:** ${plain(text)}`,
     "",
     ...(options ?? []).map((label, place) => `${place + 1}. ${plain(label)}`),
     ...(options ? [""] : []),

@@ -17,6 +17,13 @@ export const modelRateSchema = z.strictObject({
 export type ModelRate = z.infer<typeof modelRateSchema>;
 type RateLimit = keyof ModelRate;
 
+/** What each limit counts, for people. */
+export const RATE_WORDS: Readonly<Record<RateLimit, string>> = {
+  requestsPerMinute: "requests a minute",
+  tokensPerMinute: "tokens a minute",
+  concurrent: "requests at once",
+};
+
 /** How much of a model's limits is used at the time of a request. */
 export interface RateUse {
   readonly requests: number;

@@ -11,6 +11,16 @@ import type { RunToolInput, ToolFacts } from "./calls.ts";
  */
 export type QuestionKind = "ask" | "approval" | "plan" | "egress" | "mcp" | "budget";
 
+/** What people are told that a question is. */
+export const QUESTION_TITLES: Readonly<Record<QuestionKind, string>> = {
+  ask: "Question",
+  mcp: "Question from an MCP server",
+  budget: "Limit reached",
+  approval: "Approval needed",
+  plan: "Plan to approve",
+  egress: "Network access to approve",
+};
+
 /** Whether the answer is text or one of the options; the other kinds ask for permission. */
 export const wantsWords = (kind: string): boolean => kind === "ask" || kind === "mcp" || kind === "budget";
 

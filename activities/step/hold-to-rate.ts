@@ -1,5 +1,11 @@
 /** Holds requests to the rate limits of their model: a request that does not fit is retried later, and takes no slot until then. */
-import { strictest, rateRefusal, type RateRefusal, type ModelTarget } from "../config/model-target.ts";
+import {
+  RATE_WORDS,
+  strictest,
+  rateRefusal,
+  type RateRefusal,
+  type ModelTarget,
+} from "../config/model-target.ts";
 import { rateOf } from "../config/operator-policy.ts";
 import { retryable } from "../contract/failures.ts";
 import type { StepUsage } from "../contract/activities.ts";
@@ -59,17 +65,11 @@ function keyOf({ model, provider }: ModelTarget): string {
   return `${model} ${provider?.keyEnv ?? ""}`.trim();
 }
 
-const WORDS = {
-  requestsPerMinute: "requests a minute",
-  tokensPerMinute: "tokens a minute",
-  concurrent: "requests at once",
-} as const;
-
 function refused({ model }: ModelTarget, { limit, waitMs }: RateRefusal, most = 0) {
   const seconds = Math.ceil(waitMs / 1_000);
   return retryable(
     "ModelThrottled",
-    `${model} may be asked ${most} ${WORDS[limit]}, and that is used up (rate.${limit}). Nothing was asked; it is tried again in ${seconds} s.`,
+    `${model} may be asked ${most} ${RATE_WORDS[limit]}, and that is used up (rate.${limit}). Nothing was asked; it is tried again in ${seconds} s.`,
     { delayMs: waitMs },
   );
 }

@@ -7,10 +7,10 @@ import {
   type AnswerNames,
 } from "../../activities/contract/questions.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
-import { ago, harmlessLine, present, shellWord } from "../console/format.ts";
+import { ago, harmlessLine, present } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
-import { commands, defaultLine, optionLines } from "../render/question-lines.ts";
+import { commands, defaultLine, optionLines } from "../render/lines.ts";
 import { requireSession, SESSION, withServices, withWorkingSession } from "../sessions/with-session.ts";
 import { oneOf } from "../../activities/text/format.ts";
 import { personName } from "../../activities/text/clean.ts";
@@ -106,10 +106,7 @@ export function answerCommand(command: Command, output: Output) {
     const message = answerOf(flags, question, text);
     await withWorkingSession(reference, async (services, { id }) => {
       const answered = await sendAnswer(services, id, message, FLAGS);
-      if (answered.allowedUnseen !== undefined)
-        output.note(
-          `Warning: the call that you allowed has ${answered.allowedUnseen} characters, of which only the beginning was shown while it waited. All of it: longhaul questions ${shellWord(answered.session)} --all. To stop it: longhaul interrupt ${shellWord(answered.session)}\n`,
-        );
+      if (answered.warning !== undefined) output.note(`${answered.warning}\n`);
       if (flags.json === true) output.json({ id, ...answered });
       else if (answered.acknowledged)
         output.note(`${answered.question} of ${answered.session} is answered.\n`);

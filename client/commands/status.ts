@@ -5,7 +5,7 @@ import type { Output, Style } from "../console/output.ts";
 import { bar, listNames, harmlessLine, present, shellWord } from "../console/format.ts";
 import { dollars, duration, percent, plural, tokens, usageText } from "../../activities/text/format.ts";
 import { isOfWorkflow } from "../connect/describe-run.ts";
-import { missingText } from "../render/lines.ts";
+import { missingText } from "../view/describe-event.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";

@@ -3,42 +3,18 @@
  * that a terminal, a pipe and a log show the same. A note never interrupts a sentence, but waits for its end.
  * Uses no clock: the time comes from events and ticks.
  */
-import type { EventData, SessionEvent } from "../../activities/store/event.ts";
+import type { EventData, EventType, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
-import { doubtText, refusedText, REFUSED_SUMMARY } from "../console/doubt-text.ts";
-import { contextText, harmlessLine, present } from "../console/format.ts";
-import { dollars, duration, plural, tokens } from "../../activities/text/format.ts";
-import {
-  changedTools,
-  missingText,
-  compressedLine,
-  endLines,
-  queuedLine,
-  sendersText,
-  refusedLine,
-  sandboxLine,
-  startLine,
-  delegateLines,
-  gitLines,
-  setupLines,
-  resultLines,
-  waitingLine,
-} from "./lines.ts";
-import { answeredLine, askedLines, withdrawnLine } from "./question-lines.ts";
+import { present } from "../console/format.ts";
+import { dollars, plural } from "../../activities/text/format.ts";
+import { describeEvent, type Sentence } from "../view/describe-event.ts";
+import { askedLines, resultLines, sentenceLines, waitingLine } from "./lines.ts";
 import { PlainAnswer, type AnswerOutput, Words } from "./answers.ts";
 import { Progress } from "./progress.ts";
 
 /** A tool that takes longer is announced before it finishes, then reported again at this interval, in ms. */
 const LONG_TOOL_MS = 3_000;
 const REMIND_MS = 60_000;
-
-const THROTTLED = {
-  requestsPerMinute: "requests a minute",
-  tokensPerMinute: "tokens a minute",
-  concurrent: "requests at once",
-} as const;
-const PARKED = "the sandbox is saved and removed until the answer comes";
-const WHY_SWITCHED = { fallback: "the first one failed", return: "the session's own model again" } as const;
 
 export interface RendererOptions {
   readonly write: (text: string) => void;
@@ -51,7 +27,10 @@ export interface RendererOptions {
   readonly hints?: (text: string) => string;
 }
 
-type Show = { [Type in SessionEvent["type"]]: (event: SessionEvent, data: EventData[Type]) => void };
+/** Of the events that are more to a terminal than their sentences. */
+type Show = {
+  [Type in EventType]?: (event: SessionEvent, data: EventData[Type], sentences: readonly Sentence[]) => void;
+};
 
 export class Renderer {
   readonly #write: (text: string) => void;
@@ -83,9 +62,12 @@ export class Renderer {
   }
 
   event(event: SessionEvent): void {
-    // An unknown event of a newer version must not stop the watch.
-    const show = this.#show[event.type] as ((event: SessionEvent, data: unknown) => void) | undefined;
-    show?.(event, event.data);
+    const show = this.#show[event.type] as Show[EventType] as
+      | ((event: SessionEvent, data: unknown, sentences: readonly Sentence[]) => void)
+      | undefined;
+    const sentences = describeEvent(event, { owner: this.#owner, senders: this.#senders });
+    if (show === undefined) for (const sentence of sentences) this.#aside(sentence);
+    else show(event, event.data, sentences);
     this.#progress.event(event);
     if (!this.#words.isOpen()) this.#flush();
   }
@@ -109,9 +91,21 @@ export class Renderer {
     this.#write(`${text}\n`);
   }
 
-  /** Prints a line, after the current sentence if one is unfinished. */
-  #aside(text: string): void {
-    this.#held.push(text);
+  /** Prints a sentence about an event, after the current one of the model if that is unfinished. */
+  #aside(sentence: Sentence): void {
+    this.#held.push(...this.#linesOf(sentence));
+  }
+
+  #say(sentences: readonly Sentence[]): void {
+    for (const text of sentences.flatMap((sentence) => this.#linesOf(sentence))) this.note(text);
+  }
+
+  /** Advice names commands; the words of people stay as they are. */
+  #linesOf(sentence: Sentence): string[] {
+    const lines = sentenceLines(sentence, this.#style);
+    return sentence.tone === "warn" || sentence.tone === "bad"
+      ? lines.map((line) => this.#hints(line))
+      : lines;
   }
 
   #flush(): void {
@@ -125,14 +119,6 @@ export class Renderer {
     return this.#lastText;
   }
 
-  #byOther(by: string | undefined): string {
-    return by === undefined || by === this.#owner ? "" : ` (${harmlessLine(by, 80)})`;
-  }
-
-  #warn(text: string): void {
-    this.#aside(this.#style("yellow", this.#hints(text)));
-  }
-
   #retried(event: SessionEvent): void {
     this.#attemptShown = event.attempt;
     const dropped = this.#words.reset() ? "; its text so far is dropped" : "";
@@ -143,7 +129,7 @@ export class Renderer {
     return event.step === this.#stepShown && event.attempt > this.#attemptShown;
   }
 
-  #stepLine(event: SessionEvent, data: EventData["step:started"]): void {
+  #stepLine(event: SessionEvent, [sentence]: readonly Sentence[]): void {
     if (this.#isRetry(event)) return this.#retried(event);
     const dropped = this.#words.reset();
     if (event.step === this.#stepShown) {
@@ -151,147 +137,66 @@ export class Renderer {
     } else {
       const { costUsd, waiting } = this.#progress;
       const parts = present(
-        data.window !== undefined && contextText(data.estimatedInput, data.window),
+        sentence?.facts,
         costUsd !== undefined && dollars(costUsd),
         waiting.size > 0 && this.#style("magenta", `${plural(waiting.size, "message")} waiting`),
       );
-      this.note(`\n${this.#style("bold", `step ${event.step}`)}  ${this.#style("dim", parts.join(" · "))}`);
+      this.note(`\n${this.#style("bold", sentence?.text ?? "")}  ${this.#style("dim", parts.join(" · "))}`);
     }
     this.#stepShown = event.step;
     this.#attemptShown = event.attempt;
   }
 
   readonly #show: Show = {
-    "session:started": (event, data) => {
+    "session:started": (_event, { continued, owner, resetTo }, [first, ...rest]) => {
       this.#stepShown = 0;
-      this.#owner = data.owner ?? this.#owner;
-      for (const text of startLine(event, data, this.#style, this.#columns)) this.note(text);
+      this.#owner = owner ?? this.#owner;
+      const gap = continued || resetTo !== undefined ? "\n" : "";
+      this.note(gap + this.#style("bold", present(first?.mark, first?.text).join(" ")));
+      this.#say(rest);
     },
-    "step:started": (event, data) => this.#stepLine(event, data),
-    "llm:thinking": (event, { hidden }) => {
+    "step:started": (event, _data, sentences) => this.#stepLine(event, sentences),
+    "llm:thinking": (event, _data, sentences) => {
       if (this.#isRetry(event)) this.#retried(event);
-      if (hidden) this.note(this.#style("dim", "thinking: the provider is at work, but shows nothing yet"));
+      this.#say(sentences);
     },
     "llm:chunk": (event, data) => {
       if (event.step === this.#stepShown && event.attempt < this.#attemptShown) return;
       if (data.chunkType === "text") this.#words.text(data.text);
       if (data.chunkType === "reasoning") this.#words.reasoning(data.text);
     },
-    "llm:response": (_event, data) => {
+    "llm:response": (_event, data, sentences) => {
       this.#words.whole(data.content, data.reasoning);
       this.#lastText = data.content;
-      if (data.usageDoubtful) this.#warn(`! ${doubtText(data.tokenUsage.input)}`);
-      if (data.summaryRefused) this.#warn(`! ${REFUSED_SUMMARY}`);
-      if (data.refusedTools) this.#warn(`! ${refusedText(data.refusedTools)}`);
+      for (const sentence of sentences) this.#aside(sentence);
       this.#words.reset();
     },
+    // Reported once it is slow, or with its result.
     "llm:tool-call": () => undefined,
-    "llm:tool-result": (_event, data) => {
-      const about = this.#progress.calls.get(data.callId)?.about ?? "";
-      for (const text of resultLines(data, about, this.#style, this.#columns)) this.note(text);
+    "llm:tool-result": (_event, { callId }, sentences) => {
+      const about = this.#progress.calls.get(callId)?.about ?? "";
+      for (const sentence of sentences)
+        for (const text of resultLines(sentence, about, this.#style, this.#columns)) this.note(text);
     },
-    "instructions:loaded": (_event, { path }) =>
-      this.note(this.#style("dim", `  instructions ${harmlessLine(path, 200)}`)),
-    "skill:opened": (_event, { name }) => this.note(this.#style("dim", `  skill ${harmlessLine(name, 80)}`)),
-    "mcp:connected": (_event, { server, tools }) =>
-      this.note(this.#style("dim", `  ${harmlessLine(server, 40)}: ${plural(tools, "tool")}`)),
-    "mcp:login-needed": (_event, { command }) => this.#warn(`  → ${harmlessLine(command, 200)}`),
-    "mcp:changed": (_event, data) => this.note(this.#style("dim", `  ${changedTools(data)}`)),
-    "mcp:failed": (_event, { server, message }) =>
-      this.#warn(`! MCP server ${harmlessLine(server, 40)}: ${harmlessLine(message, 300)}`),
-    "llm:error": ({ at }, { message, class: kind, final, retryInMs }) => {
-      const wait =
-        retryInMs === null
-          ? ""
-          : `; again in ${duration(retryInMs)}${retryInMs < 60_000 ? "" : `, at ${new Date(Date.parse(at) + retryInMs).toISOString()}`}`;
+    "llm:error": (_event, { message, final }, sentences) => {
       if (final) this.#finalError = message;
-      const text = `${final ? "✗" : "↻"} model: ${harmlessLine(this.#hints(message), 500)} (${kind})${wait}`;
-      this.note(this.#style(final ? "red" : "yellow", text));
+      this.#say(sentences);
     },
-    "llm:throttled": (_event, { limit, waitMs }) =>
-      this.#aside(
-        this.#style(
-          "yellow",
-          `… waits for the model: limit of ${THROTTLED[limit]} reached; next try in ${duration(waitMs)}`,
-        ),
-      ),
-    "llm:switched": (_event, { from, to, reason }) => {
-      const why = reason === undefined || reason === "person" ? "" : ` (${WHY_SWITCHED[reason]})`;
-      this.note(this.#style("cyan", `model: ${from} → ${to}${why}`));
-    },
-    "limit:near": (_event, { used, max }) =>
-      this.#warn(`! ${dollars(used)} of the ${dollars(max)} that this session may cost`),
-    "llm:unsupported-input": (_event, data) => this.#warn(`! ${harmlessLine(data.message, 500)}`),
+    // The status line says it, and what came of it has a line.
     "context:compressing": () => undefined,
-    "context:compressed": (_event, data) => this.note(compressedLine(data, this.#style)),
-    "context:pruned": (_event, data) => {
-      const what = plural(data.prunedCount, "old tool result");
-      this.#aside(this.#style("cyan", `✂ ${what} hidden, ${tokens(data.savedTokens)} tokens freed`));
+    "message:queued": (_event, { id, by }, sentences) => {
+      this.#senders.set(id, by);
+      if (!this.#progress.knowsMessage(id)) for (const sentence of sentences) this.#aside(sentence);
     },
-    "message:queued": (_event, data) => {
-      this.#senders.set(data.id, data.by);
-      if (!this.#progress.knowsMessage(data.id)) this.#aside(queuedLine(data, this.#style, this.#columns));
-    },
-    "message:withdrawn": (_event, { by }) =>
-      this.#aside(this.#style("magenta", `✉ a message was taken back${this.#byOther(by)}`)),
-    "person:acted": (_event, { action, by }) => {
-      if (by !== this.#owner)
-        this.#aside(this.#style("magenta", `▸ ${harmlessLine(by, 80)}: ${harmlessLine(action, 40)}`));
-    },
-    "message:dequeued": (_event, data) => {
-      const who = sendersText(data, this.#senders, this.#owner);
-      this.note(`${this.#style("magenta", `▸ ${who}:`)} ${harmlessLine(data.text, this.#columns * 3)}`);
-    },
-    "sandbox:created": (_event, data) => this.#aside(sandboxLine(data, this.#style)),
-    "sandbox:adopted": () => undefined,
-    "sandbox:lost": (_event, data) => this.#warn(`! sandbox lost: ${harmlessLine(data.message, 200)}`),
-    "sandbox:saved": () => undefined,
-    "sandbox:left-out": (_event, data) => {
-      const names = data.files.map(({ path }) => harmlessLine(path, 80)).join(", ");
-      this.#warn(`! not saved in their present state (too large, too many or not readable): ${names}`);
-    },
-    "sandbox:saves-full": (_event, { maxBytes }) =>
-      this.#warn(
-        `! saved files take ${Math.round(maxBytes / 2 ** 20)} MiB, all that the session may store: from now on only the newest are kept`,
-      ),
-    "sandbox:removed": () => undefined,
-    "sandbox:left": () => undefined,
-    "sandbox:parked": () => this.#aside(this.#style("dim", PARKED)),
-    "sandbox:not-closed": (_event, data) => this.#warn(`! ${harmlessLine(data.message, 300)}`),
-    "setup:started": (_event, data) => this.note(setupLines.started(data, this.#style)),
-    "setup:built": (_event, data) => this.note(setupLines.built(data, this.#style)),
-    "setup:ended": (_event, data) => this.note(setupLines.ended(data, this.#style)),
-    "egress:denied": (_event, data) => this.#warn(refusedLine(data)),
-    "egress:allowed": (_event, { domain, by }) =>
-      this.note(
-        this.#style("cyan", `network: ${harmlessLine(domain, 253)} is allowed (${harmlessLine(by, 80)})`),
-      ),
-    "git:fetched": (_event, data) => this.note(gitLines.fetched(data, this.#style)),
-    "git:pushed": (_event, data) => this.note(gitLines.pushed(data, this.#style)),
-    "git:refused": (_event, data) => this.#warn(gitLines.refused(data)),
-    "git:pull-request": (_event, data) => this.note(gitLines.pullRequest(data, this.#style)),
-    "git:left-out": (_event, data) => this.#warn(gitLines.leftOut(data)),
     "question:asked": (event, data) => {
       for (const text of askedLines(event.sessionId, data, this.#style, this.#columns))
         this.note(this.#hints(text));
     },
-    "question:answered": (_event, data) => this.note(answeredLine(data, this.#style, this.#columns)),
-    "question:expired": (_event, data) => {
-      this.#warn(`? ${data.id}: no answer came, so the default is used: ${harmlessLine(data.default, 200)}`);
-    },
-    "question:withdrawn": (_event, { id, reason }) => this.#aside(withdrawnLine(id, reason, this.#style)),
-    "delegate:started": (_event, data) => this.note(delegateLines.started(data, this.#style)),
-    "delegate:ended": (_event, data) => {
-      this.note(delegateLines.ended(data, this.#style));
-      const left = delegateLines.notApplied(data);
-      if (left !== undefined) this.#warn(left);
-    },
-    "record:missing": (_event, data) => this.#warn(`! ${missingText(data)}`),
-    "session:ended": (_event, data) => {
+    "session:ended": (_event, { reason }, [first, ...rest]) => {
       const isShown =
-        data.reason !== null && this.#finalError !== undefined && sameWords(data.reason, this.#finalError);
-      for (const text of endLines(isShown ? { ...data, reason: null } : data, this.#style))
-        this.note(this.#hints(text));
+        reason !== null && this.#finalError !== undefined && sameWords(reason, this.#finalError);
+      this.note("");
+      this.#say(present(first, ...(isShown ? [] : rest)));
     },
   };
 }

@@ -1,7 +1,8 @@
 /** The conversation and the tool calls, step by step; failures are red and linked. */
 import { stamp, present, firstString, harmlessLine } from "../console/format.ts";
-import { dollars, tokens, duration } from "../../activities/text/format.ts";
+import { dollars, tokens } from "../../activities/text/format.ts";
 import { WHO, type TrajectoryStep } from "../sessions/transcript.ts";
+import { callEnd } from "../view/describe-event.ts";
 import { html, type Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";
 import { z } from "zod";
@@ -83,10 +84,9 @@ export interface ShownCall {
   readonly about: string;
   readonly input: Readonly<Record<string, unknown>>;
   readonly step: number;
-  readonly outcome: string;
+  readonly end: ReturnType<typeof callEnd>;
   readonly hasFailed: boolean;
   readonly result: string;
-  readonly facts: CallEnd | undefined;
   readonly pictures: readonly Picture[];
 }
 
@@ -107,17 +107,17 @@ export function callsOfStep(step: TrajectoryStep, sources: CallSources): ShownCa
     const facts = sources.facts.get(id);
     const known = result?.extra["outcome"];
     const outcome = typeof known === "string" ? known : "no result";
-    const exitCode = facts?.exitCode ?? 0;
+    const exitCode = facts?.exitCode ?? null;
+    const end = callEnd({ outcome, exitCode, durationMs: facts?.ms });
     return {
       id,
       name: call.function_name,
       about: firstString(call.arguments),
       input: call.arguments,
       step: Number(step.extra["step"]),
-      outcome: exitCode !== 0 && outcome === "completed" ? `exit ${exitCode}` : outcome,
-      hasFailed: exitCode !== 0 || outcome === "error" || outcome === "unknown",
+      end,
+      hasFailed: end.tone === "bad" || outcome === "unknown",
       result: result?.content ?? "",
-      facts,
       pictures: sources.pictures.get(id) ?? [],
     };
   });
@@ -128,10 +128,9 @@ const anchorOf = ({ id }: ShownCall) => `call-${id.replaceAll(/[^\w-]/g, "_")}`;
 /** @param next the failure after this one */
 function callPart(call: ShownCall, next: ShownCall | undefined): Html {
   const todos = call.name === "todo" ? todoItems(call.input) : undefined;
-  const facts = [call.outcome, ...(call.facts?.ms === undefined ? [] : [duration(call.facts.ms)])].join(
-    " · ",
-  );
-  const { look, mark } = lookOf(call);
+  const { mark, tone, facts } = call.end;
+  const interrupted = tone === "warn" ? "interrupted" : "";
+  const look = call.hasFailed ? "failed" : interrupted;
   const isOpen = call.hasFailed || call.pictures.length > 0 || todos !== undefined;
   const title = html`<summary>
     <span class="mark">${mark}</span> <b>${call.name}</b>
@@ -159,17 +158,11 @@ export function failuresPart(failures: readonly ShownCall[]): Html {
             <a href="#${anchorOf(call)}"
               >step ${call.step}: ${call.name} <code>${harmlessLine(call.about, 80)}</code></a
             >
-            ${call.outcome}
+            ${call.end.facts}
           </li>`,
       )}
     </ol>
   </section>`;
-}
-
-function lookOf({ hasFailed, outcome }: ShownCall): { readonly look: string; readonly mark: string } {
-  if (hasFailed) return { look: "failed", mark: "✗" };
-  if (outcome === "completed") return { look: "", mark: "✓" };
-  return { look: outcome === "interrupted" ? "interrupted" : "", mark: "■" };
 }
 
 function inputPart({ input, about }: ShownCall): Html {

@@ -4,7 +4,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { cleanText, HIDDEN_PATTERN } from "../../activities/text/clean.ts";
-import type { Longhaul } from "../library/types.ts";
+import { QUESTION_TITLES, wantsWords } from "../../activities/contract/questions.ts";
+import type { Event, Longhaul } from "../library/types.ts";
+import { describeEvent, restoredText, type Sentence } from "../view/describe-event.ts";
 import { bearerOf, refuseOrigin, type Guard, type HttpRefusal } from "./local-server.ts";
 import { httpFailure, HEADERS, sendJson, parse } from "./http.ts";
 import { EVENTS_PATH, routes } from "./routes.ts";
@@ -223,7 +225,8 @@ export async function streamEvents(
         if (value !== undefined) response.write(`event: end\ndata: ${JSON.stringify(value)}\n\n`);
         break;
       }
-      const isTaken = response.write(`id: ${value.seq}\ndata: ${JSON.stringify(value)}\n\n`);
+      const data = JSON.stringify(frameOf(value));
+      const isTaken = response.write(`id: ${value.seq}\ndata: ${data}\n\n`);
       // Waits for a slow reader: events wait in Postgres, not here.
       if (!isTaken) await once(response, "drain", { signal }).catch(() => undefined);
     }
@@ -231,6 +234,12 @@ export async function streamEvents(
     clearInterval(heartbeat);
     response.end();
   }
+}
+
+/** An event as it is stored, and in words, so that no reader has to word it again. */
+function frameOf(event: Event): Event & { readonly sentences?: readonly Sentence[] } {
+  const sentences = describeEvent(event);
+  return sentences.length === 0 ? event : { ...event, sentences };
 }
 
 /** One document, assembled from its parts, that runs nothing but its own script. */
@@ -243,8 +252,14 @@ const part = (name: string) => readFileSync(new URL(`./page/${name}`, import.met
 
 export function readPage(): Page {
   const style = [part("page.css"), part("session.css")].join("\n");
-  const files = ["show.js", "notes.js", "controls.js", "many.js", "page.js", "start.js"].map(part);
-  const script = [`const HIDDEN = /${HIDDEN_PATTERN}/gu;`, ...files].join("\n");
+  const files = ["show.js", "controls.js", "many.js", "page.js", "start.js"].map(part);
+  const constants = [
+    `const HIDDEN = /${HIDDEN_PATTERN}/gu;`,
+    `const QUESTION_TITLES = ${JSON.stringify(QUESTION_TITLES)};`,
+    `const RESTORED = ${JSON.stringify(restoredText())};`,
+    `const WORDED = ${JSON.stringify(Object.keys(QUESTION_TITLES).filter(wantsWords))};`,
+  ];
+  const script = [...constants, ...files].join("\n");
   const html = part("page.html")
     // The hashes cover everything between the tags.
     .replace(/(?<=<style>)[^<]*/, () => style)

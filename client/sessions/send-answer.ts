@@ -34,6 +34,8 @@ export interface Answered {
   readonly acknowledged: boolean;
   /** Characters of a call that was allowed although watchers saw only its beginning. */
   readonly allowedUnseen?: number;
+  /** The same in words, with what to do. */
+  readonly warning?: string;
 }
 
 type Given = { readonly [Name in keyof AnswerMessage]?: AnswerMessage[Name] | undefined };
@@ -86,6 +88,7 @@ export async function sendAnswer(
   const { session, id: question } = asked;
   await requireKey(services.temporal, session);
   const message = { ...named, question };
+  const warning = unseenWarning(asked, message);
   const client = await services.temporal.client();
   const handle = client.workflow.getHandle(session);
   const sent = await unlessGone(async () => {
@@ -94,7 +97,7 @@ export async function sendAnswer(
       await askWithin(client, REPLY_MS, () =>
         handle.executeUpdate(answerQuestionUpdate, { args: [message], updateId }),
       );
-      return { session, question, acknowledged: true, ...unseenOf(asked, message) };
+      return { session, question, acknowledged: true, ...warning };
     } catch (error) {
       if (error instanceof WorkflowUpdateFailedError) {
         throw notPossible(
@@ -104,7 +107,7 @@ export async function sendAnswer(
       }
       // No worker answered. If one receives both, the second finds the question answered.
       await handle.signal(answerSignal, message);
-      return { session, question, acknowledged: false, ...unseenOf(asked, message) };
+      return { session, question, acknowledged: false, ...warning };
     }
   });
   if (sent === undefined) throw notPossible(`${session} is no longer running; the answer was not accepted.`);
@@ -129,14 +132,17 @@ async function openOrAskedAgain(
   return listQuestions(db, { of: id });
 }
 
-function unseenOf(
-  { kind, text }: ListedQuestion,
+/** For who allowed a call of which only the beginning had been shown. */
+export function unseenWarning(
+  { session, kind, text }: Pick<ListedQuestion, "session" | "kind" | "text">,
   { action }: AnswerMessage,
-): Pick<Answered, "allowedUnseen"> {
+): Pick<Answered, "allowedUnseen" | "warning"> {
   const isAllowed = action === "allow" || action === "allow-always";
-  return kind === "approval" && isAllowed && text.length > MAX_SHOWN_CHARS
-    ? { allowedUnseen: text.length }
-    : {};
+  if (kind !== "approval" || !isAllowed || text.length <= MAX_SHOWN_CHARS) return {};
+  return {
+    allowedUnseen: text.length,
+    warning: `Warning: the call that you allowed has ${text.length} characters, of which only the beginning was shown while it waited. All of it: longhaul questions ${shellWord(session)} --all. To stop it, interrupt the session: longhaul interrupt ${shellWord(session)}`,
+  };
 }
 
 const nameOf = (question: ListedQuestion, id: string): string =>

@@ -13,6 +13,7 @@ import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PlainAnswer } from "../render/answers.ts";
 import { Renderer } from "../render/renderer.ts";
+import { restoredText } from "../view/describe-event.ts";
 
 /** Resolves with the exit code of the outcome, or 130 when the person detached with Ctrl-C. */
 export async function watchSession(watch: Watch): Promise<ExitCode> {
@@ -76,9 +77,7 @@ function showProgress(item: Exclude<FollowItem, { kind: "event" | "tick" | "ende
       show.note("Postgres is back.");
       break;
     case "restored":
-      show.note(
-        `Postgres was restored from an older copy: what was shown after event ${item.toSeq} is not on record any more. What follows is new.`,
-      );
+      show.note(restoredText(`what was shown after event ${item.toSeq}`));
       break;
     case "trouble":
       show.trouble(item.message);

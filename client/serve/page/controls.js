@@ -40,22 +40,15 @@ function showQuestions(questions) {
   $("questions").replaceChildren(...questions.map(questionPart));
 }
 
-const KINDS = {
-  ask: "Question",
-  mcp: "Question from an MCP server",
-  budget: "Limit reached",
-  approval: "Approval needed",
-  plan: "Plan to approve",
-  egress: "Network access to approve",
-};
-/** Kinds that are answered with text or an option; the others are allowed or denied. */
-const ANSWERED = ["ask", "mcp", "budget"];
-
 function questionPart({ session, id, kind, text, options, default: fallback, expiresAt }) {
-  const wantsWords = ANSWERED.includes(kind);
+  // The other kinds are allowed or denied. `WORDED` and `QUESTION_TITLES` are the server's own.
+  const wantsWords = WORDED.includes(kind);
   const part = make("div", "question");
   const from = session === open.id ? "" : ` · ${session}`;
-  part.append(make("div", "faint", `${KINDS[kind] ?? kind} ${id}${from}`), make("div", "words", text));
+  part.append(
+    make("div", "faint", `${QUESTION_TITLES[kind] ?? kind} ${id}${from}`),
+    make("div", "words", text),
+  );
   if (fallback)
     part.append(
       make(
@@ -67,8 +60,7 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
   const send = (button, answer) =>
     perform(button, async () => {
       const answered = await request("POST", at(session, "/answers"), { question: id, ...answer });
-      const message = unseenWarning(session, answered.allowedUnseen);
-      if (message) showProblem({ message });
+      if (answered.warning) showProblem({ message: answered.warning });
     });
   const choices = make("div", "choices");
   const choice = (label, answer, look = "") =>
@@ -102,16 +94,8 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
   return part;
 }
 
-/** Of a call that was allowed and had only its beginning shown, as the command line says it. */
-function unseenWarning(session, chars) {
-  if (!chars) return undefined;
-  // A session that was started in Temporal's Web UI may have any id.
-  const id = /^[\w./@%+=:,-]*$/.test(session) ? session : `'${session.replaceAll("'", String.raw`'\''`)}'`;
-  return `Warning: the call that you allowed has ${chars} characters, of which only the beginning was shown while it waited. All of it: longhaul questions ${id} --all. To stop it, press Interrupt.`;
-}
-
 function hintFor(kind, options) {
   if (kind === "budget")
     return options.some(({ label }) => /steps?$/.test(label)) ? "Or: 20 steps" : "Or: $2.50";
-  return ANSWERED.includes(kind) ? "In your own words" : "Why not, or what instead";
+  return WORDED.includes(kind) ? "In your own words" : "Why not, or what instead";
 }

@@ -181,10 +181,7 @@ async function readStream(of, body) {
       if (block.startsWith("event: end")) return true;
       if (of !== open) return false;
       const event = JSON.parse(data);
-      if (event.seq <= of.seq)
-        log.note(
-          "Postgres was restored from an older copy: some of what is shown above is not on record any more. What follows is new.",
-        );
+      if (event.seq <= of.seq) log.note(RESTORED, "warn");
       of.seq = event.seq;
       take(event);
     }
@@ -215,7 +212,7 @@ async function showTab(name) {
       make(
         "p",
         "note",
-        changed === 0 ? "Nothing has changed." : `${numbered(changed, "file")}, as last saved`,
+        changed === 0 ? "Nothing has changed." : `${changed} file${changed === 1 ? "" : "s"}, as last saved`,
       ),
       ...patch
         .split(/^(?=diff --git )/m)

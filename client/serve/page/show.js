@@ -65,8 +65,6 @@ function patchPart(patch) {
   return part;
 }
 
-const firstNames = (names) => names.slice(0, 6).join(", ") + (names.length > 6 ? " …" : "");
-
 const marked = (text, mark) =>
   text
     .split("\n")
@@ -89,6 +87,10 @@ function inputParts({ input, inputCut }) {
   if (lines.length > 0) parts.unshift(make("pre", "", lines.join("\n")));
   return parts;
 }
+
+/** What the server says of an event, and lines below it. */
+const worded = ({ mark, text, facts, detail }) =>
+  [[mark, text, facts && `· ${facts}`].filter(Boolean).join(" "), detail].filter(Boolean).join("\n");
 
 /** The log of one session, from its events in order. */
 class Log {
@@ -120,55 +122,54 @@ class Log {
     this.add(make("p", `note ${kind}`, text));
   }
 
-  show({ type, data, step, attempt, at }) {
+  /** `sentences`: the event in words, from the server. Here are only the events that are drawn in another way. */
+  show({ type, data, step, attempt, sentences = [] }) {
     switch (type) {
       case "session:started":
-        if (data.resetTo !== undefined) this.note(`↶ went back to before step ${data.resetTo}`, "warn");
-        else if (!data.continued) this.add(make("div", "person", this.task ?? data.task));
-        return;
+        if (data.continued || data.resetTo !== undefined) break;
+        return this.add(make("div", "person", this.task ?? data.task));
       case "step:started":
         this.endLive();
         return;
       case "llm:chunk":
         return this.chunk(data, `${step}.${attempt}`);
       case "llm:response":
-        return this.response(data);
+        this.response(data);
+        break;
       case "llm:tool-call":
         return this.call(step, data);
       case "llm:tool-result":
-        return this.result(step, data);
+        return this.result(step, data, sentences);
       case "message:dequeued":
         return this.add(make("div", "person", data.text));
-      case "session:ended":
+      case "session:ended": {
         this.endLive();
-        this.add(
-          make(
-            "div",
-            `outcome${data.status === "completed" ? "" : " bad"}`,
-            [data.status + (data.reason ? `: ${data.reason}` : ""), data.text === this.said ? "" : data.text]
-              .filter(Boolean)
-              .join("\n"),
-          ),
-        );
+        const lines = [...sentences.map(worded), data.text === this.said ? "" : data.text];
+        const look = `outcome${data.status === "completed" ? "" : " bad"}`;
+        return this.add(make("div", look, lines.filter(Boolean).join("\n")));
+      }
+      case "llm:error":
+        this.endLive();
+        break;
+      case "question:asked":
+        // The agent's own question stands in its call.
+        if (data.kind === "ask") return;
+        break;
+      // The part that grows shows that the model is at work; and what waits is shown as the queue.
+      case "llm:thinking":
+      case "message:queued":
         return;
     }
-    if (type === "llm:error") this.endLive();
-    const [text, kind] = NOTES[type]?.(data, at) ?? [];
-    if (text !== undefined) this.note(text, kind);
+    // A sandbox is no news if it is as it was asked for.
+    for (const sentence of sentences)
+      if (type !== "sandbox:created" || sentence.tone !== "quiet") this.note(worded(sentence), sentence.tone);
   }
 
-  response({ reasoning, content, usageDoubtful, summaryRefused, refusedTools }) {
+  response({ reasoning, content }) {
     this.endLive();
     if (reasoning) this.add(folded("thought", reasoning));
     this.said = content;
     if (content) this.add(make("div", "words", content));
-    if (usageDoubtful) this.note("the server's token counts contradict ours: they are not used", "warn");
-    if (summaryRefused) this.note("the provider does not show this account what the model thinks", "warn");
-    if (refusedTools)
-      this.note(
-        `the provider refuses requests with ${firstNames(refusedTools)}: the model continues without these tools`,
-        "warn",
-      );
   }
 
   chunk({ chunkType, text }, attempt) {
@@ -206,14 +207,12 @@ class Log {
     this.add(part);
   }
 
-  result(step, { callId, name, outcome, durationMs, exitCode, truncated, text, excerpt, handle }) {
+  result(step, { callId, name, truncated, text, excerpt, handle }, [how]) {
     if (!this.calls.has(`${step}.${callId}`)) this.call(step, { callId, name, about: "" });
     const { part, state, facts } = this.calls.get(`${step}.${callId}`);
-    const isGood = outcome === "completed";
-    state.className = isGood && !exitCode ? "ok" : "bad";
-    state.textContent = isGood && !exitCode ? "✓ " : "✗ ";
-    const exit = exitCode === null || exitCode === undefined || exitCode === 0 ? "" : ` · exit ${exitCode}`;
-    facts.textContent = ` ${isGood ? "" : `${outcome} · `}${(durationMs / 1000).toFixed(1)} s${exit}`;
+    state.className = how.tone === "good" ? "ok" : "bad";
+    state.textContent = `${how.mark} `;
+    facts.textContent = ` ${how.facts}`;
     part.append(make("pre", "", text ?? excerpt));
     if (truncated || handle)
       part.append(make("p", "note", `cut here${handle ? `; the whole output: ${handle}` : ""}`));

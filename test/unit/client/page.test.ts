@@ -1,7 +1,11 @@
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { runInNewContext, Script } from "node:vm";
 import { expect, test } from "vitest";
 import { eventData } from "../../../activities/store/event-data.ts";
+import type { EventData, EventType, SessionEvent } from "../../../activities/store/event.ts";
+import { describeEvent } from "../../../client/view/describe-event.ts";
+import { unseenWarning } from "../../../client/sessions/send-answer.ts";
 import { readPage } from "../../../client/serve/server.ts";
 
 test("the page's script and style are complete, and the policy allows exactly them", () => {
@@ -16,45 +20,81 @@ test("the page's script and style are complete, and the policy allows exactly th
   }
 });
 
-test("an event is a line of the page's log, a part of it, or left out on purpose", () => {
-  const [, script = ""] = /<script>([^]*?)<\/script>/.exec(readPage().html) ?? [];
-  const [, notes = ""] = /\nconst NOTES = \{\n([^]*?)\n\};/.exec(script) ?? [];
-  const shown = [
-    ...notes.matchAll(/^ {2}"([a-z:-]+)":/gm),
-    ...script.matchAll(/^ +case "([a-z]+:[a-z-]+)":/gm),
-  ];
-  const leftOut = [
-    "llm:thinking",
-    // Shown as the queue.
-    "message:queued",
-    "sandbox:adopted",
-    "sandbox:left",
-    "sandbox:removed",
-    "sandbox:saved",
-  ];
-  const known = new Set([...shown.map(([, type]) => type), ...leftOut]);
-  expect(known).toEqual(new Set(Object.keys(eventData)));
+/** What the page's log shows of events, as the server sends them: each part's look and text. */
+function logOf(...events: readonly SessionEvent[]): string[] {
+  const shown: { className: string; textContent: string }[] = [];
+  const element = () => ({
+    className: "",
+    textContent: "",
+    append: () => undefined,
+    remove: () => undefined,
+  });
+  const place = {
+    replaceChildren: () => undefined,
+    append: (...parts: (typeof shown)[number][]) => void shown.push(...parts),
+  };
+  const frames = events.map((event) => ({ ...event, sentences: describeEvent(event) }));
+  const source = readFileSync(new URL("../../../client/serve/page/show.js", import.meta.url), "utf8");
+  runInNewContext(
+    `const HIDDEN = /(?!)/gu; ${source}; const log = new Log(place); for (const frame of frames) log.show(frame);`,
+    { document: { createElement: element }, place, frames },
+  );
+  return shown.map(({ className, textContent }) => `${className}: ${textContent}`);
+}
+
+const event = <Type extends EventType>(type: Type, data: EventData[Type]): SessionEvent => ({
+  seq: 1,
+  sessionId: "s",
+  epoch: 1,
+  step: 1,
+  attempt: 1,
+  at: "2026-01-02T03:04:05.000Z",
+  type,
+  data,
+});
+
+test("the page draws only events that exist in a way of its own", () => {
+  const { html } = readPage();
+  const own = [...html.matchAll(/^ +case "([a-z]+:[a-z-]+)":/gm)].map(([, type = ""]) => type);
+  expect(own.length).toBeGreaterThan(5);
+  expect(own.filter((type) => !(type in eventData))).toEqual([]);
+});
+
+test("an event is a line of the page's log in the server's words", () => {
+  const pushed = event("git:pushed", { commits: 1, branch: "b", commit: "c" });
+  const failed = event("setup:ended", {
+    container: "c",
+    status: "failed",
+    durationMs: 5,
+    output: "1\n2",
+    command: "npm ci",
+    how: "exit 1",
+  });
+  expect(logOf(pushed, failed)).toEqual([
+    "note good: ⇡ pushed 1 commit to b (c)",
+    "note warn: ! set-up failed at npm ci (exit 1)\n1\n2",
+  ]);
 });
 
 test("a new sandbox is a line only if it is not as it was asked for", () => {
-  const [, script = ""] = /<script>([^]*?)<\/script>/.exec(readPage().html) ?? [];
-  const [notes = ""] = /const NOTES = \{\n[^]*?\n\};/.exec(script) ?? [];
   const line = (data: object) =>
-    runInNewContext(`${notes} JSON.stringify(NOTES["sandbox:created"](${JSON.stringify(data)}))`) as unknown;
-  expect(line({})).toBeUndefined();
-  expect(line({ network: { reach: "allowed", why: "asked for" } })).toBeUndefined();
-  expect(line({ network: { reach: "open", why: "no rules" } })).toContain("private addresses: no rules");
-  expect(line({ gaps: ["no quota"] })).toContain("not isolated as configured: no quota");
+    logOf(event("sandbox:created", { container: "c", workspace: "empty", ...data }));
+  expect(line({})).toEqual([]);
+  expect(line({ network: { reach: "allowed", why: "asked for" }, allow: ["10.0.0.0/8"] })).toEqual([]);
+  expect(line({ network: { reach: "open", why: "no rules" } })).toEqual([
+    "note warn: ! the sandbox can reach private addresses: no rules",
+  ]);
+  expect(line({ gaps: ["no quota"] })).toEqual([
+    "note warn: ! the sandbox is not isolated as configured: no quota",
+  ]);
 });
 
-test("a count of one is singular, and a rate limit has a name for people", () => {
-  const [, script = ""] = /<script>([^]*?)<\/script>/.exec(readPage().html) ?? [];
-  const [notes = ""] = /const LIMITS = \{\n[^]*?\nconst NOTES = \{\n[^]*?\n\};/.exec(script) ?? [];
-  const line = (type: string, data: object) =>
-    runInNewContext(`${notes} NOTES["${type}"](${JSON.stringify(data)})[0]`) as unknown;
-  expect(line("git:pushed", { commits: 1, branch: "b" })).toBe("pushed 1 commit to b");
-  expect(line("git:pushed", { commits: 2, branch: "b" })).toBe("pushed 2 commits to b");
-  expect(line("llm:throttled", { limit: "requestsPerMinute" })).toContain("limit of requests a minute");
+test("a run's end has its figures, and the answer only if it was not just shown", () => {
+  const usage = { input: 10, cached: 0, output: 1, reasoning: 0, calls: 1 };
+  const end = { text: "Hi.", usage, costUsd: null, steps: 2, rounds: 0, durationMs: 5 };
+  expect(logOf(event("session:ended", { ...end, status: "failed", reason: "no model" }))).toEqual([
+    "outcome bad: ✗ failed · 2 steps · 10 tokens in, 1 out · 5 ms\nno model\nHi.",
+  ]);
 });
 
 test("without a valid token the page says which address to open", async () => {
@@ -71,11 +111,11 @@ test("without a valid token the page says which address to open", async () => {
 });
 
 test("a call that was allowed without being shown whole is said, and no other", () => {
-  const [, script = ""] = /<script>([^]*?)<\/script>/.exec(readPage().html) ?? [];
-  const [source = ""] = /function unseenWarning[^]*?\n\}/.exec(script) ?? [];
-  const warning = (chars: number | undefined): unknown =>
-    runInNewContext(`${source}; unseenWarning("s1", ${chars})`);
-  expect(warning(5_000)).toMatch(/^Warning: .* has 5000 characters.*longhaul questions s1 --all/);
-  expect(warning(undefined)).toBeUndefined();
-  expect(script).toContain("unseenWarning(session, answered.allowedUnseen)");
+  const asked = { session: "s1", kind: "approval" as const, text: "x".repeat(5_000) };
+  const warning = (action: "allow" | "deny", change = {}) =>
+    unseenWarning({ ...asked, ...change }, { action }).warning;
+  expect(warning("allow")).toMatch(/^Warning: .* has 5000 characters.*longhaul questions s1 --all/);
+  expect(warning("deny")).toBeUndefined();
+  expect(warning("allow", { text: "x" })).toBeUndefined();
+  expect(readPage().html).toContain("message: answered.warning");
 });

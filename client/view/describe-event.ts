@@ -1,0 +1,386 @@
+/**
+ * Events in words, once for the terminal, the report, the page and other views: plain sentences without markup, with what a view
+ * needs to draw them. Each event type has its entry; `[]` says on purpose that there is nothing to tell.
+ */
+import { RATE_WORDS } from "../../activities/config/model-target.ts";
+import { listLeftOut } from "../../activities/contract/delivery.ts";
+import { QUESTION_TITLES } from "../../activities/contract/questions.ts";
+import type { EventData, EventType, SessionEvent } from "../../activities/store/event.ts";
+import { cutChars } from "../../activities/text/cut.ts";
+import { dollars, duration, plural, tokens, usageText } from "../../activities/text/format.ts";
+import { doubtText, REFUSED_SUMMARY, refusedText } from "../console/doubt-text.ts";
+import { contextText, harmlessLine, listNames, present, stamp } from "../console/format.ts";
+
+/** What a sentence is to its reader. `quiet` is routine; `notice` changes the session; `people`: what a person said or did. */
+export type Tone = "quiet" | "notice" | "people" | "good" | "warn" | "bad";
+
+export interface Sentence {
+  readonly tone: Tone;
+  /** A sign before the text. */
+  readonly mark?: string;
+  /** One line. */
+  readonly text: string;
+  /** Figures that belong to it, which a view may show fainter. */
+  readonly facts?: string;
+  /** Lines below it, such as a command's output: a view shows as many as it has room for. */
+  readonly detail?: string;
+}
+
+/** What earlier events of the session say. A view that keeps nothing leaves it out. */
+export interface KnownPeople {
+  /** Who started the session: only others are named. */
+  readonly owner?: string;
+  /** Who sent each message, by its id. */
+  readonly senders?: ReadonlyMap<string, string | undefined>;
+}
+
+/** @returns nothing for an event of a newer version too */
+export function describeEvent(event: SessionEvent, known: KnownPeople = {}): readonly Sentence[] {
+  const sentences = SENTENCES[event.type] as Describe<EventType> | undefined;
+  const told = sentences?.(event.data, event, known) ?? [];
+  const clean = told.map(({ text, facts = "", ...look }) => ({
+    ...look,
+    text: harmlessLine(text, MAX_CHARS),
+    facts: harmlessLine(facts, MAX_CHARS) || undefined,
+  }));
+  return clean.filter(({ text, facts = "" }) => text + facts !== "");
+}
+
+type Describe<Type extends EventType> = (
+  data: EventData[Type],
+  event: SessionEvent,
+  known: KnownPeople,
+) => readonly Sentence[];
+
+/** Of a sentence, whatever its parts are. */
+const MAX_CHARS = 2_000;
+const NAMES_CHARS = 200;
+const REASON_CHARS = 500;
+const LONG_CHARS = 1_000;
+const PERSON_CHARS = 80;
+const COMMAND_CHARS = 120;
+const LEFT_OUT_CHARS = 400;
+const COMMIT_CHARS = 12;
+
+const quiet = (text: string): Sentence => ({ tone: "quiet", text });
+const notice = (text: string, mark?: string): Sentence => ({ tone: "notice", mark, text });
+const people = (text: string, mark: string): Sentence => ({ tone: "people", mark, text });
+const warn = (text: string, mark = "!"): Sentence => ({ tone: "warn", mark, text });
+
+const person = (name: string) => harmlessLine(name, PERSON_CHARS);
+const byOther = (by: string | null | undefined, owner: string | undefined): string =>
+  by === undefined || by === null || by === owner ? "" : ` (${person(by)})`;
+
+const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
+  "session:started": ({ resetTo, continued, task, model }, { sessionId, epoch }) => {
+    if (resetTo !== undefined)
+      return [notice(`back to before step ${resetTo}: ${sessionId}, epoch ${epoch}`, "▶")];
+    if (continued) return [notice(`resumed: ${sessionId}`, "▶")];
+    return [notice(`task: ${harmlessLine(task, NAMES_CHARS)}`, "▶"), quiet(`model ${model}`)];
+  },
+  "session:ended": (data) => ended(data),
+  "step:started": ({ estimatedInput, window }, { step }) => [
+    {
+      ...notice(`step ${step}`),
+      facts: window === undefined ? undefined : contextText(estimatedInput, window),
+    },
+  ],
+  "llm:thinking": ({ hidden }) =>
+    hidden ? [quiet("thinking: the provider is at work, but shows nothing yet")] : [],
+  // The model's own words.
+  "llm:chunk": () => [],
+  "llm:response": ({ usageDoubtful, tokenUsage, summaryRefused, refusedTools }) =>
+    present(
+      usageDoubtful && warn(doubtText(tokenUsage.input)),
+      summaryRefused && warn(REFUSED_SUMMARY),
+      refusedTools && warn(refusedText(refusedTools)),
+    ),
+  "llm:tool-call": ({ name, about }) => [notice(`${name} ${harmlessLine(about, COMMAND_CHARS)}`.trim(), "●")],
+  "llm:tool-result": ({ name, excerpt, ...end }) => {
+    const how = callEnd(end);
+    // The facts have the exit code.
+    const output = excerpt.replace(/\[exit code \d+\]\s*$/, "");
+    return [{ text: name, ...how, detail: how.tone === "good" ? undefined : output }];
+  },
+  "llm:error": ({ message, class: kind, final, retryInMs }, { at }) => {
+    const again = retryInMs === null ? "" : `; again in ${duration(retryInMs)}${momentOf(at, retryInMs)}`;
+    const text = `model: ${harmlessLine(message, LONG_CHARS)} (${kind})${again}`;
+    return [final ? { tone: "bad", mark: "✗", text } : warn(text, "↻")];
+  },
+  "llm:throttled": ({ limit, waitMs }) => [
+    warn(`waits for the model: limit of ${RATE_WORDS[limit]} reached; next try in ${duration(waitMs)}`, "…"),
+  ],
+  "llm:switched": ({ from, to, reason }) => {
+    const why = reason === undefined || reason === "person" ? "" : ` (${WHY_SWITCHED[reason]})`;
+    return [notice(`model: ${from} → ${to}${why}`)];
+  },
+  "llm:unsupported-input": ({ message }) => [warn(harmlessLine(message, REASON_CHARS))],
+  "limit:near": ({ used, max }) => [
+    warn(`${dollars(used)} of the ${dollars(max)} that this session may cost`),
+  ],
+  "context:compressing": ({ tokensBefore }) => [notice(`compacting ${tokens(tokensBefore)} tokens …`, "◆")],
+  "context:compressed": (data) => [compressed(data)],
+  "context:pruned": ({ prunedCount, savedTokens }) => [
+    notice(`${plural(prunedCount, "old tool result")} hidden, ${tokens(savedTokens)} tokens freed`, "✂"),
+  ],
+  "message:queued": ({ position, excerpt }) => {
+    const place = position > 1 ? ` (position ${position})` : "";
+    return [people(`waits for the next step${place}: ${harmlessLine(excerpt, NAMES_CHARS)}`, "✉")];
+  },
+  "message:withdrawn": ({ by }, _event, { owner }) => [
+    people(`a message was taken back${byOther(by, owner)}`, "✉"),
+  ],
+  "message:dequeued": (data, _event, known) => [
+    people(`${sendersText(data, known)}: ${harmlessLine(data.text, LONG_CHARS)}`, "▸"),
+  ],
+  "person:acted": ({ action, by }, _event, { owner }) =>
+    by === owner ? [] : [people(`${person(by)}: ${harmlessLine(action, 40)}`, "▸")],
+  "instructions:loaded": ({ path }) => [quiet(`instructions ${harmlessLine(path, NAMES_CHARS)}`)],
+  "skill:opened": ({ name }) => [quiet(`skill ${harmlessLine(name, 80)}`)],
+  "sandbox:created": (data) => created(data),
+  "sandbox:adopted": () => [],
+  "sandbox:lost": ({ message }) => [warn(`sandbox lost: ${harmlessLine(message, 200)}`)],
+  "sandbox:saved": () => [],
+  "sandbox:left-out": ({ files }) => {
+    const names = files.map(({ path }) => harmlessLine(path, 80)).join(", ");
+    return [warn(`not saved in their present state (too large, too many or not readable): ${names}`)];
+  },
+  "sandbox:saves-full": ({ maxBytes }) => [
+    warn(
+      `saved files take ${Math.round(maxBytes / 2 ** 20)} MiB, all that the session may store: from now on only the newest are kept`,
+    ),
+  ],
+  "sandbox:parked": () => [quiet("the sandbox is saved and removed until the answer comes")],
+  "sandbox:removed": () => [],
+  "sandbox:left": () => [],
+  "sandbox:not-closed": ({ message }) => [warn(harmlessLine(message, 300))],
+  "setup:started": ({ commands }) => [
+    quiet(`setting up: ${commands.map((command) => harmlessLine(command, COMMAND_CHARS)).join(" · ")}`),
+  ],
+  "setup:built": ({ kept, durationMs }) => [
+    quiet(
+      kept === "taken"
+        ? "the Dockerfile's image already exists"
+        : `built the Dockerfile's image in ${duration(durationMs)}`,
+    ),
+  ],
+  "setup:ended": ({ status, durationMs, output, command = "", how = "", kept, notKept }) => {
+    if (status === "failed") {
+      const where = `${harmlessLine(command, COMMAND_CHARS)} (${harmlessLine(how, 200)})`;
+      return [{ ...warn(`set-up failed at ${where}`), detail: output }];
+    }
+    const from = kept === "taken" ? ", from the kept set-up" : "";
+    const lost = notKept === undefined ? "" : ` (not kept: ${harmlessLine(notKept, 200)})`;
+    return [quiet(`set up in ${duration(durationMs)}${from}${lost}`)];
+  },
+  "egress:denied": ({ host, port, reason, count, allow }) => {
+    const times = count > 1 ? `, ${count} times` : "";
+    const byAddress =
+      reason === "blocked-private-address" ? "; sandbox.allow opens such an address, in a new session" : "";
+    const fix = allow === undefined ? byAddress : `; to allow it: ${harmlessLine(allow, 400)}`;
+    return [
+      warn(
+        `network: ${harmlessLine(host, 253)}:${port} was refused (${harmlessLine(reason, 60)}${times})${fix}`,
+      ),
+    ];
+  },
+  "egress:allowed": ({ domain, by }) => [
+    notice(`network: ${harmlessLine(domain, 253)} is allowed (${person(by)})`),
+  ],
+  "git:fetched": ({ url, ref, commit, branch }) => [
+    quiet(
+      `cloned ${harmlessLine(url, 200)} at ${harmlessLine(ref, 100)} (${shortened(commit)}), on ${branch}`,
+    ),
+  ],
+  "git:pushed": ({ branch, commit, commits, forced, from }) => {
+    const over = forced === true ? ", over commits that an abandoned attempt had pushed" : "";
+    const branched = from === undefined ? "" : `, from the session's own branch ${harmlessLine(from, 100)}`;
+    const text = `pushed ${plural(commits, "commit")} to ${branch} (${shortened(commit)})${branched}${over}`;
+    return [{ tone: "good", mark: "⇡", text }];
+  },
+  "git:refused": ({ branch, reason }) => [
+    warn(`${branch} was not delivered: ${harmlessLine(reason, REASON_CHARS)}`),
+  ],
+  "git:pull-request": ({ url, created, state }) => {
+    const changed = created ? "opened" : "updated";
+    const how = state === undefined ? changed : `is ${state}, and stays so`;
+    return [{ tone: "good", mark: "⇡", text: `pull request ${how}: ${harmlessLine(url, 300)}` }];
+  },
+  "git:left-out": ({ count, files }) => [
+    warn(`not delivered: ${harmlessLine(listLeftOut(files, count, LEFT_OUT_CHARS), 2 * LEFT_OUT_CHARS)}`),
+  ],
+  "question:asked": ({ id, kind, text }) => [{ ...warn(questionTitle(id, kind), "?"), detail: text }],
+  "question:answered": ({ id, how, by, excerpt }) => {
+    const words = excerpt === "" ? "" : `: ${harmlessLine(excerpt, NAMES_CHARS)}`;
+    return [people(`${id} ${HOW_ANSWERED[how] ?? how}${words}${byOther(by, undefined)}`, "▸")];
+  },
+  "question:expired": (data) => [
+    warn(`${data.id}: no answer came, so the default is used: ${harmlessLine(data.default, 200)}`, "?"),
+  ],
+  "question:withdrawn": ({ id, reason }) => [
+    { ...quiet(`${id} is withdrawn: ${WHY_WITHDRAWN[reason] ?? reason}`), mark: "?" },
+  ],
+  "delegate:started": ({ childId, about }) => [
+    notice(`${childId} works on: ${harmlessLine(about, COMMAND_CHARS)}`, "⇢"),
+  ],
+  "delegate:ended": ({ childId, status, steps, costUsd, applied, notApplied }) => {
+    const facts = present(
+      status,
+      plural(steps, "step"),
+      costUsd !== null && dollars(costUsd),
+      applied.length > 0 && `${plural(applied.length, "file")} applied`,
+    );
+    const left = notApplied.map(({ path, reason }) => `${path} (${reason})`).join(", ");
+    return present(
+      notice(`${childId}: ${facts.join(", ")}`, "⇠"),
+      left !== "" && warn(`not applied: ${harmlessLine(left, REASON_CHARS)}`),
+    );
+  },
+  "mcp:connected": ({ server, tools }) => [quiet(`${harmlessLine(server, 40)}: ${plural(tools, "tool")}`)],
+  "mcp:login-needed": ({ command }) => [warn(harmlessLine(command, 200), "→")],
+  "mcp:changed": ({ server, added, removed }) => {
+    const signed = [...added.map((name) => `+${name}`), ...removed.map((name) => `−${name}`)];
+    const names = signed.length === 0 ? "" : `: ${harmlessLine(signed.join(" "), NAMES_CHARS)}`;
+    return [quiet(`${harmlessLine(server, 40)} changed its tools${names}`)];
+  },
+  "mcp:failed": ({ server, message }) => [
+    warn(`MCP server ${harmlessLine(server, 40)}: ${harmlessLine(message, 300)}`),
+  ],
+  "record:missing": (data) => [warn(missingText(data))],
+};
+
+const WHY_SWITCHED = { fallback: "the first one failed", return: "the session's own model again" } as const;
+
+const HOW_ANSWERED: Readonly<Record<string, string>> = {
+  answered: "answered",
+  allowed: "allowed",
+  "allowed-always": "allowed for the rest of the session",
+  denied: "not allowed",
+  declined: "not answered: declined",
+  defaulted: "no person is asked, so the default is used",
+};
+
+const WHY_WITHDRAWN: Readonly<Record<string, string>> = {
+  said: "a message came instead of an answer",
+  stopped: "the step was stopped",
+  unattended: "no person is asked in this session",
+  "too-many": "too many questions are open at once",
+};
+
+/** `Approval needed: s2c0`. */
+export function questionTitle(id: string, kind: string): string {
+  return `${QUESTION_TITLES[kind as keyof typeof QUESTION_TITLES] ?? QUESTION_TITLES.approval}: ${id}`;
+}
+
+const shortened = (commit: string) => cutChars(commit, COMMIT_CHARS);
+
+/** Of a long wait: a moment that people can plan with. */
+function momentOf(at: string, afterMs: number): string {
+  return afterMs < 60_000 ? "" : `, at ${stamp(new Date(Date.parse(at) + afterMs), "UTC")}`;
+}
+
+/** What a restored database lacks. */
+export function missingText({ from, to, calls }: EventData["record:missing"]): string {
+  const steps = from === to ? `step ${from} is` : `steps ${from} to ${to} are`;
+  const what =
+    calls === undefined ? steps : `${plural(calls, "result")} of step ${from} ${calls === 1 ? "is" : "are"}`;
+  return `Postgres was restored from an older copy: ${what} missing from the record, with the messages and costs; what was done then may be in the files`;
+}
+
+/** What a watcher of a session is told whose newest events are gone. @param what is gone */
+export function restoredText(what = "some of what is shown above"): string {
+  return `Postgres was restored from an older copy: ${what} is not on record any more. What follows is new.`;
+}
+
+function compressed(data: EventData["context:compressed"]): Sentence {
+  const { status, round, tokensBefore, tokensAfter, messages, reason, strategy, trigger } = data;
+  const sizes = `${tokens(tokensBefore)} → ${tokens(tokensAfter)} tokens`;
+  const count = plural(messages, "message");
+  if (status === "undone") return notice(`round ${round} undone: ${count} in view again, ${sizes}`, "◇");
+  if (status === "compacted")
+    return notice(
+      `context compacted, round ${round}: ${sizes}, ${count} into a summary (${strategy}, ${trigger})`,
+      "◆",
+    );
+  const why = reason === null ? "" : `: ${harmlessLine(reason, 160)}`;
+  return warn(`context not compacted${why}; history is unchanged`);
+}
+
+function created({ workspace, network, allow, gaps }: EventData["sandbox:created"]): Sentence[] {
+  const kept = workspace === "restored" ? ", files restored" : `, ${workspace}`;
+  const open = network?.reach === "allowed" ? undefined : network?.why;
+  return present(
+    quiet(`sandbox created${workspace === "empty" ? "" : kept}`),
+    allow && quiet(`sandbox.allow opens ${listNames(allow)}`),
+    gaps && warn(`the sandbox is not isolated as configured: ${harmlessLine(gaps.join("; "), 200)}`),
+    gaps === undefined &&
+      open !== undefined &&
+      warn(`the sandbox can reach private addresses: ${harmlessLine(open, 200)}`),
+  );
+}
+
+/**
+ * Who sent the messages that became one, in their order, so that the names fit its labels. `you`: the owner, or nobody who
+ * is known. A watcher that came later does not know all senders.
+ */
+function sendersText(
+  { ids, by = [] }: EventData["message:dequeued"],
+  { owner, senders = new Map() }: KnownPeople,
+): string {
+  // A long message is in pieces: a, a#2, a#3.
+  const known = ids.map((id) => (senders.has(id) ? id : id.replace(/#\d+$/, "")));
+  const names = known.every((id) => senders.has(id)) ? known.map((id) => senders.get(id)) : by;
+  const everybody = [...new Set(names)];
+  if (everybody.every((name) => name === undefined || name === owner)) return "you";
+  return person((everybody.length === 1 ? everybody : names).map((name) => name ?? "you").join(", "));
+}
+
+const CALL_ENDS: Readonly<Record<string, { readonly mark: string; readonly tone: Tone }>> = {
+  completed: { mark: "✓", tone: "good" },
+  error: { mark: "✗", tone: "bad" },
+  interrupted: { mark: "■", tone: "warn" },
+};
+
+/** How a tool call ended. A command that ended with another exit code than 0 has failed. */
+export function callEnd(end: {
+  readonly outcome: string;
+  readonly exitCode: number | null;
+  readonly durationMs?: number;
+  readonly truncated?: boolean;
+}): Required<Pick<Sentence, "mark" | "tone" | "facts">> {
+  const { outcome, exitCode, durationMs, truncated } = end;
+  const failedCommand = exitCode !== null && exitCode !== 0;
+  const facts = present(
+    failedCommand && `exit ${exitCode}`,
+    outcome !== "completed" && outcome,
+    durationMs !== undefined && duration(durationMs),
+    truncated && "output cut",
+  );
+  const kind = failedCommand && outcome === "completed" ? "error" : outcome;
+  return { ...(CALL_ENDS[kind] ?? { mark: "?", tone: "warn" }), facts: facts.join(" · ") };
+}
+
+const ENDINGS: Readonly<Record<string, Sentence>> = {
+  completed: { tone: "good", mark: "✓", text: "completed" },
+  failed: { tone: "bad", mark: "✗", text: "failed" },
+  cancelled: warn("cancelled", "■"),
+  max_steps: warn("stopped: step limit reached", "■"),
+  cost: warn("stopped: cost limit reached (limits.maxCostUsd)", "■"),
+  deadline: warn("stopped: the deadline has passed (limits.deadline)", "■"),
+};
+
+function ended(data: EventData["session:ended"]): Sentence[] {
+  const { status, limit, reason, steps, rounds, usage, costUsd, durationMs } = data;
+  const ending = ENDINGS[limit ?? status] ?? warn(status, "■");
+  const facts = present(
+    plural(steps, "step"),
+    rounds > 0 && plural(rounds, "compaction round"),
+    usageText(usage),
+    costUsd !== null && dollars(costUsd),
+    duration(durationMs),
+  );
+  return present(
+    { ...ending, facts: facts.join(" · ") },
+    reason !== null && { tone: ending.tone, text: harmlessLine(reason, LONG_CHARS) },
+  );
+}
