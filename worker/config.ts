@@ -15,7 +15,7 @@ import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
 import { WrongSettings, checkSurroundings, ServiceMissing } from "../temporal/service-missing.ts";
 import { codecKeysOf, type CodecKey } from "../temporal/codec.ts";
-import type { TelemetrySettings } from "./telemetry/settings.ts";
+import type { TelemetrySettings } from "../activities/runtime/telemetry/telemetry.ts";
 
 /** A wrong value is answered with the form of a right one, and an example of it. */
 const whole = (example: number) => {

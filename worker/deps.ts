@@ -1,13 +1,12 @@
 /** Turns the configuration into ports: the one place where adapters are chosen. Closes what it opened, in reverse order. */
 import type { NativeConnection } from "@temporalio/worker";
-import { defaultModel, REHEARSAL_MODEL } from "../activities/config/models.ts";
+import { defaultModel, REHEARSAL_MODEL, currentModelFacts } from "../activities/config/models.ts";
 import { agentConfigSchema, type RunConfig } from "../activities/config/agent-config.ts";
 import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../activities/index.ts";
 import { createMcp } from "../activities/mcp/load-mcp.ts";
 import { endOrphanPrograms } from "../activities/mcp/orphan-programs.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
-import { currentModelFacts } from "../activities/config/catalogue/load-catalogue.ts";
 import { resolveRun } from "../activities/config/resolve-run.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { withAttached } from "../activities/sandbox/docker/attached.ts";
@@ -21,7 +20,7 @@ import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { applicationOf } from "../activities/store/worker-lease.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
 import type { WorkerConfig } from "./config.ts";
-import type { TelemetrySettings } from "./telemetry/settings.ts";
+import type { TelemetrySettings } from "../activities/runtime/telemetry/telemetry.ts";
 import type { Logger } from "./logger.ts";
 import { hasSearchAttributes } from "../temporal/search-attributes.ts";
 import { resolve } from "node:path";

@@ -8,6 +8,7 @@ import {
   type CatalogueModel,
   findInCatalogue,
   isServed,
+  loadCatalogue,
   publishedCatalogue,
   shutdownNote,
 } from "./catalogue/catalogue.ts";
@@ -35,6 +36,11 @@ export interface ModelFacts {
   readonly now: number;
   /** Windows that servers report for models missing from the catalogue, by `provider/model`. */
   readonly served?: Readonly<Record<string, ServedWindow>> | undefined;
+}
+
+/** The known model facts, as of now. @throws as `loadCatalogue` */
+export function currentModelFacts(file: string | undefined): ModelFacts {
+  return { catalogue: loadCatalogue(file), now: Date.now() };
 }
 
 /** Facts as of the day on which the catalogue was made. */

@@ -7,8 +7,10 @@ import type { NamedRepositories, NetworkRule } from "../config/repository-place.
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { GitAccess } from "./git-access.ts";
 import { patience } from "./git-http.ts";
-import { lfsObjectsOf, type LfsObject, lfsObjectsSince } from "./lfs-pointers.ts";
 import {
+  lfsObjectsOf,
+  type LfsObject,
+  lfsObjectsSince,
   askBatch,
   headersOf,
   LfsFailed,

@@ -8,13 +8,17 @@ import {
   type RunConfig,
   type QuestionMode,
 } from "../../activities/config/agent-config.ts";
-import { defaultModel, REHEARSAL_MODEL, type ModelFacts } from "../../activities/config/models.ts";
+import {
+  defaultModel,
+  REHEARSAL_MODEL,
+  type ModelFacts,
+  currentModelFacts,
+} from "../../activities/config/models.ts";
 import { issueText } from "../../activities/config/issue-text.ts";
 import { imageNamed } from "../../activities/config/sandbox-settings.ts";
 import { isInRunner } from "../console/runner-commands.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
-import { currentModelFacts } from "../../activities/config/catalogue/load-catalogue.ts";
 import type { ModelTarget } from "../../activities/config/model-target.ts";
 import { resolveRun, type RunResolution } from "../../activities/config/resolve-run.ts";
 import { keyNotes, missingVariables, type Environment } from "../../activities/config/providers.ts";

@@ -3,10 +3,10 @@
  * it does not fit, or would touch uncommitted changes, nothing is changed. Files are written by bytes, and staged through Git's own
  * filters. No hook runs, because an agent wrote the change.
  */
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync, copyFileSync, mkdirSync, symlinkSync } from "node:fs";
 import { access, constants } from "node:fs/promises";
-import { join, resolve } from "node:path";
-import { textOfBytes } from "../../activities/store/path-text.ts";
+import { join, resolve, posix } from "node:path";
+import { textOfBytes, bytesOfText } from "../../activities/store/path-text.ts";
 import { ClientError, notPossible, unwritable } from "../console/errors.ts";
 import { visible } from "../console/format.ts";
 import {
@@ -20,10 +20,11 @@ import {
   undo,
   unfinished,
   type Plan,
+  preparedGit,
+  preparedTree,
 } from "./begun-apply.ts";
 import { refuseLocked, personsGit, mustGit, words, type Checkout } from "./persons-git.ts";
-import { lookAt, onDisk, patchedFiles } from "./patched-files.ts";
-import { isRemoved, stage } from "./staged-change.ts";
+import { lookAt, onDisk, patchedFiles, listed, type PatchedFile } from "./patched-files.ts";
 import { cutChars, shorten } from "../../activities/text/cut.ts";
 
 const MAX_NAMED = 20;
@@ -252,4 +253,87 @@ function subjectOf(text: string): string {
   // Between words, unless one is that long.
   const end = cut.lastIndexOf(" ");
   return `${end > MAX_SUBJECT / 2 ? cut.slice(0, end) : cut}…`;
+}
+
+/** Whether the change removes it. */
+const isRemoved = ({ content }: PatchedFile): boolean => content === undefined;
+
+const pathsOf = (files: readonly PatchedFile[]): Buffer => listed(files.map(({ path }) => path));
+
+const FROM_INPUT = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+
+/** Settings that are about the person's own working tree and index. */
+const NOT_THEIRS = ["core.sparseCheckout", "core.fsmonitor", "core.untrackedCache", "core.splitIndex"];
+
+/**
+ * Makes the files, and of them what Git stores, by Git's own filters; what is stored already is checked out through them.
+ * @returns the whole tree, and the changed lines of the index
+ */
+async function stage(checkout: Checkout, files: readonly PatchedFile[], head: string | undefined) {
+  const tree = preparedTree(checkout);
+  makeGitFolder(checkout, head);
+  const given = [`--git-dir=${preparedGit(checkout)}`, `--work-tree=${tree}`];
+  const settings = NOT_THEIRS.flatMap((name) => ["-c", `${name}=false`]);
+  const ask = (args: readonly string[], input?: string | Uint8Array) =>
+    mustGit(tree, [...settings, ...given, ...args], input);
+  await ask(["read-tree", head ?? "--empty"]);
+  const written = files.filter(({ form, content }) => content !== undefined && form === "bytes");
+  for (const { path, content } of written) {
+    const file = onDisk(tree, path);
+    mkdirSync(onDisk(tree, posix.dirname(path)), { recursive: true });
+    if (content?.mode === "120000") symlinkSync(content.bytes, file);
+    else writeFileSync(file, content?.bytes ?? "", { mode: content?.mode === "100755" ? 0o777 : 0o666 });
+  }
+  const removed = files.filter(isRemoved);
+  const update = ["update-index", "-z"];
+  if (removed.length > 0) await ask([...update, "--force-remove", "--stdin"], pathsOf(removed));
+  if (written.length > 0)
+    await ask(["--literal-pathspecs", "add", "--force", ...FROM_INPUT], pathsOf(written));
+  await checkOutStored(ask, files);
+  // Where the file system knows no such permission, only the index has it.
+  for (const [mode, sign] of [
+    ["100755", "+x"],
+    ["100644", "-x"],
+  ] as const) {
+    const those = written.filter(({ content }) => content?.mode === mode);
+    if (those.length > 0) await ask([...update, `--chmod=${sign}`, "--stdin"], pathsOf(those));
+  }
+  const made = String(await ask(["write-tree"])).trim();
+  return { tree: made, entries: entriesOf(await ask(["ls-files", "-s", "-z"]), files, made.length) };
+}
+
+type Ask = (args: readonly string[], input?: string | Uint8Array) => Promise<Buffer>;
+
+async function checkOutStored(ask: Ask, files: readonly PatchedFile[]): Promise<void> {
+  const stored = files.filter(({ form, content }) => content !== undefined && form === "stored");
+  if (stored.length === 0) return;
+  const entries: Buffer[] = [];
+  for (const { path, content } of stored) {
+    const blob = String(await ask(["hash-object", "-w", "--stdin"], content?.bytes ?? "")).trim();
+    entries.push(Buffer.from(`${content?.mode} ${blob}\t`), bytesOfText(path), Buffer.alloc(1));
+  }
+  await ask(["update-index", "-z", "--index-info"], Buffer.concat(entries));
+  await ask(["checkout-index", "-f", "-z", "--stdin"], pathsOf(stored));
+}
+
+/** As the folder of a linked working tree has it: everything but HEAD and the index is the repository's. */
+function makeGitFolder(checkout: Checkout, head: string | undefined): void {
+  const folder = preparedGit(checkout);
+  mkdirSync(folder);
+  mkdirSync(preparedTree(checkout));
+  writeFileSync(join(folder, "commondir"), `${checkout.commonFolder}\n`);
+  writeFileSync(join(folder, "HEAD"), `${head ?? "ref: refs/heads/none"}\n`);
+  const own = join(checkout.gitFolder, "config.worktree");
+  if (existsSync(own)) copyFileSync(own, join(folder, "config.worktree"));
+}
+
+/** The removed ones first: a file's path may become a folder's. */
+function entriesOf(index: Buffer, files: readonly PatchedFile[], idLength: number): string[] {
+  const names = new Map(files.map((file) => [bytesOfText(file.path).toString("latin1"), file]));
+  const isOurs = (line: string) => names.has(line.slice(line.indexOf("\t") + 1));
+  const gone = files.filter(isRemoved).map(({ path }) => bytesOfText(path).toString("latin1"));
+  return [
+    ...gone.map((name) => `0 ${"0".repeat(idLength)}\t${name}`),
+    ...index.toString("latin1").split("\0").filter(isOurs),
+  ];
 }

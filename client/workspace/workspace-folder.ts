@@ -266,7 +266,7 @@ function credentialFiles(files: readonly WorkspaceFile[]): string[] {
     .map(({ path }) => path);
 }
 
-/** What is taken of a repository's own folder has no credentials: see `git-config.ts`. */
+/** What is taken of a repository's own folder has no credentials: see `safe-repositories.ts`. */
 
 function mayHold(file: WorkspaceFile): boolean {
   if (HARMLESS.test(file.path)) return false;

@@ -4,11 +4,9 @@ import { serveRehearsal } from "./server.ts";
 import type { ScriptStep } from "./script-step.ts";
 import { FIRST_STEPS } from "./flashcards/first-steps.ts";
 import { CLOSING_TEXT, LAST_STEPS } from "./flashcards/last-steps.ts";
-import { MIDDLE_STEPS } from "./flashcards/middle-steps.ts";
 
 export const FLASHCARDS: readonly ScriptStep[] = [
   ...FIRST_STEPS,
-  ...MIDDLE_STEPS,
   ...LAST_STEPS,
   { text: CLOSING_TEXT, calls: [] },
 ];

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { text as readText } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { estimateText } from "../../activities/text/tokens.ts";
-import type { ParsedRequest, Reply, ReplyPart, WireItem } from "./wire.ts";
+import type { ParsedRequest, Reply, ReplyPart, WireItem } from "./rehearsal.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { z } from "zod";
 

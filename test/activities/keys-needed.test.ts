@@ -1,7 +1,7 @@
 /** No worker comes up without a key that sessions need, if the last one had it or the verb's own session asks for it. */
 import { expect, it } from "vitest";
 import { createSession } from "../../activities/store/sessions.ts";
-import { lackingKeys } from "../../client/setup/keys-needed.ts";
+import { lackingKeys } from "../../client/setup/up.ts";
 import type { LocalServices } from "../../client/setup/services.ts";
 import { directConfig } from "../support/direct-agent.ts";
 import { useDatabase } from "../support/test-database.ts";

@@ -14,7 +14,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "activities/store/workspace-pack.ts": "a pack of ours, whose entries' sizes are counted",
   "client/setup/model-servers.ts": "reads by readJson",
   "client/setup/services.ts": "drops the body",
-  "client/setup/temporal-download.ts": "counts packed and unpacked bytes",
+  "client/setup/temporal-binary.ts": "counts packed and unpacked bytes",
   "worker/send-notice.ts": "drops the body",
   "examples/rehearsal/server.ts": "requests of our own worker on loopback",
 };

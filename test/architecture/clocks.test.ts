@@ -6,7 +6,7 @@ import { sources } from "./sources.ts";
  * The local set-up and the rehearsal are left out: they wait for seconds, once.
  */
 const ALLOWED: Readonly<Record<string, string>> = {
-  "activities/config/catalogue/load-catalogue.ts": "whether a model is shut down by now",
+  "activities/config/models.ts": "whether a model is shut down by now",
   "activities/git/own-repositories.ts": "times of files",
   "activities/model/ai-sdk.ts": "a retry-after given as a date",
   "activities/sandbox/docker/set-up-images.ts": "how old an image is, by the time that its label says",

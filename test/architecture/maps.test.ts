@@ -129,7 +129,7 @@ test("ARCHITECTURE's order of the loop is that of the code", () => {
     "fitsNow(",
     "compact(run",
   ]);
-  inOrder(body("activities/step/take-step.ts", "takeStep"), [
+  inOrder(body("activities/step/model-step.ts", "takeStep"), [
     "loadAnswered(",
     'row.slot === "assistant"',
     "answerFacts(",
@@ -169,7 +169,7 @@ const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly
   ],
   [
     "is this step's answer stored?",
-    "activities/step/take-step.ts",
+    "activities/step/model-step.ts",
     "loadAnswered(",
     "if (paid) return answerFacts(",
   ],

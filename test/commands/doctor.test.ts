@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { REQUIREMENTS } from "../../client/setup/requirements.ts";
+import { REQUIREMENTS } from "../../client/setup/doctor.ts";
 import { emptyFolder, longhaul } from "../support/commands/longhaul.ts";
 
 test("lists what it found and where each setting comes from; secrets are masked", async () => {

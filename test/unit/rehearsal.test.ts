@@ -8,8 +8,7 @@ import { estimateText } from "../../activities/text/tokens.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import type { ParsedRequest, Reply, WireItem } from "../support/model-server/wire.ts";
 import { FLASHCARDS } from "../../examples/rehearsal/main.ts";
-import { callId, positionOf } from "../../examples/rehearsal/progress.ts";
-import { createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
+import { callId, positionOf, createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
 import type { ScriptCall } from "../../examples/rehearsal/script-step.ts";
 
 const TOOL = { name: "bash", description: "", schema: {} };

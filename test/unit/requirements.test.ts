@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { REQUIREMENTS } from "../../client/setup/requirements.ts";
+import { REQUIREMENTS } from "../../client/setup/doctor.ts";
 import { unfitPostgres } from "../../temporal/postgres-probe.ts";
 import { hasSearchAttributes, SEARCH_ATTRIBUTES } from "../../temporal/search-attributes.ts";
 

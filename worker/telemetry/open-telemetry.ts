@@ -21,9 +21,8 @@ import {
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { BatchSpanProcessor, TracerProvider, type SpanExporter } from "@opentelemetry/sdk-trace";
 import type { Logger } from "pino";
-import type { Metric, Telemetry } from "../../activities/runtime/telemetry/telemetry.ts";
+import type { Metric, Telemetry, TelemetrySettings } from "../../activities/runtime/telemetry/telemetry.ts";
 import { withTimeout } from "../../temporal/patience.ts";
-import type { TelemetrySettings } from "./settings.ts";
 
 /** How long the last spans and metrics may take when the worker ends, in ms: its grace period is for activities. */
 const FLUSH_MS = 2_000;

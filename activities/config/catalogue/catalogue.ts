@@ -1,7 +1,9 @@
-/** Public facts about models: a dated file made by scripts/catalogue.ts, and the lookup of a model in it. */
+/** Public facts about models: a dated file made by scripts/catalogue.ts, a newer file over it, and the lookup of a model in it. */
 import { z } from "zod";
 import { efforts, priceSchema } from "../model-target.ts";
 import published from "./models.json" with { type: "json" };
+import { readFileSync } from "node:fs";
+import { issueTexts } from "../issue-text.ts";
 
 const tokens = z.number().int().positive();
 
@@ -70,4 +72,31 @@ export function shutdownNote(
   const days = Math.ceil((Date.parse(ends) - now) / DAY_MS);
   if (days > WARNING_DAYS) return undefined;
   return `${model} is shut down on ${ends} (in ${days} ${days === 1 ? "day" : "days"}): choose another model for longer work.`;
+}
+
+/** A file of another form has a mistake in each of its hundreds of models. */
+const SHOWN_MISTAKES = 5;
+
+/**
+ * @param file written by scripts/catalogue.ts; its models override those of this version. Undefined: none
+ * @throws Error with a readable message if the file cannot be read or is not a catalogue
+ */
+export function loadCatalogue(file: string | undefined): Catalogue {
+  if (file === undefined || file === "") return publishedCatalogue;
+  const newer = catalogueSchema.safeParse(contentOf(file));
+  if (!newer.success)
+    throw new Error(
+      `LONGHAUL_CATALOGUE: ${file} is not a catalogue of models: ${issueTexts(newer.error, catalogueSchema).slice(0, SHOWN_MISTAKES).join("; ")}`,
+    );
+  return { ...newer.data, models: { ...publishedCatalogue.models, ...newer.data.models } };
+}
+
+function contentOf(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new Error(`LONGHAUL_CATALOGUE: ${file} cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
 }

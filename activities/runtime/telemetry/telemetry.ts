@@ -1,5 +1,4 @@
 /** The port to the fleet's monitoring: spans and metrics. Types only; absent if no exporter is configured. */
-
 export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 /** A finished piece of work. Ids are hex, by hash (`activities/store/traces.ts`), so that any worker can name a parent. */
@@ -40,4 +39,15 @@ export interface Telemetry {
   span(span: Span): void;
   /** Adds to a metric. Its attributes must not contain a session's id: each session would be a series of its own. */
   add(metric: Metric, amount: number, attributes: Attributes): void;
+}
+
+/** How telemetry is sent. Read from the environment by worker/config.ts. */
+export interface TelemetrySettings {
+  readonly withContent: boolean;
+  readonly traces: boolean;
+  readonly metrics: boolean;
+  /** How long spans are gathered before they are sent, in ms. */
+  readonly scheduleMs: number;
+  /** How often metrics are sent, in ms. */
+  readonly intervalMs: number;
 }

@@ -7,7 +7,7 @@ import { startProcess, type RemoteProcess } from "../stand/channel.ts";
 import { type Figure, middleOf } from "../table.ts";
 
 const AT_ONCE = 20;
-/** How long pieces wait for those that follow, in ms: now 500 unwatched and 60 watched (`activities/step/take-step.ts`). */
+/** How long pieces wait for those that follow, in ms: now 500 unwatched and 60 watched (`activities/step/model-step.ts`). */
 const PACES_MS = [500, 250, 60, 0];
 const MB = 1_024 ** 2;
 const HERE = fileURLToPath(new URL("../../../", import.meta.url));

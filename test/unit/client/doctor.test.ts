@@ -5,7 +5,7 @@ import { DEFAULT_MODEL } from "../../../activities/config/models.ts";
 import { doctorText } from "../../../client/commands/doctor.ts";
 import { describeSettings } from "../../../client/config/config.ts";
 import { modelFinding } from "../../../client/setup/model-check.ts";
-import { workerSettingsFinding } from "../../../client/setup/requirements.ts";
+import { workerSettingsFinding } from "../../../client/setup/doctor.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 it("doctor marks differently what works, what is missing, and what was not measured", () => {

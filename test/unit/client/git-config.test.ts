@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { safeGitConfig, safeRemoteUrl } from "../../../client/workspace/git-config.ts";
+import { safeGitConfig, safeRemoteUrl } from "../../../client/workspace/safe-repositories.ts";
 
 describe("safeGitConfig", () => {
   it("keeps what a repository needs and writes it in Git's format", () => {

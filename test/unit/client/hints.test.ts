@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { completedIds, completionScript } from "../../../client/console/completion-script.ts";
+import { completedIds, completionScript } from "../../../client/commands/completion.ts";
 import { quotedWord, shellWord } from "../../../client/console/format.ts";
 import { hintWriter } from "../../../client/console/program.ts";
 import { ownCommand } from "../../../client/setup/own-command.ts";

