@@ -1,7 +1,8 @@
 /** Prints the model's text as it arrives: its answers as plain text or as Markdown block by block, and the beginning of its reasoning. */
 import { cutChars } from "../../activities/text/cut.ts";
 import { harmless, harmlessLine } from "../console/format.ts";
-import { lastBlockAt, renderMarkdown, type MarkdownOptions } from "../screen/markdown.ts";
+import { renderMarkdown, type MarkdownOptions } from "../screen/markdown.ts";
+import { lastBlockAt } from "../view/markdown.ts";
 import type { WordWrap } from "../screen/wrap.ts";
 import type { Style } from "../console/output.ts";
 

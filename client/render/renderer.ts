@@ -196,10 +196,12 @@ export class Renderer {
       const isShown =
         reason !== null && this.#finalError !== undefined && sameWords(reason, this.#finalError);
       this.note("");
-      this.#say(present(first, ...(isShown ? [] : rest)));
+      this.#say(present(first, ...(isShown ? [] : rest.map(indented))));
     },
   };
 }
+
+const indented = (sentence: Sentence): Sentence => ({ ...sentence, text: `  ${sentence.text}` });
 
 /** Whether two texts differ only by a leading error type or trailing advice. */
 function sameWords(reason: string, message: string): boolean {

@@ -1,8 +1,13 @@
-/** Markdown for terminals: headings, lists, code, tables, emphasis. Pure; unknown syntax is unchanged. */
-import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
+/** Markdown for terminals: headings, lists, code, tables, emphasis; unknown syntax is unchanged. */
 import stringWidth from "string-width";
 import type { Style } from "../console/output.ts";
 import { harmless } from "../console/format.ts";
+import {
+  drawMarkdown,
+  type MarkdownBlock,
+  type MarkdownDrawing,
+  type MarkdownItem,
+} from "../view/markdown.ts";
 import { fitted, wrapped } from "./wrap.ts";
 
 export interface MarkdownOptions {
@@ -15,56 +20,58 @@ const PROSE_COLUMNS = 100;
 
 /** @returns whole lines, without a line end after the last */
 export function renderMarkdown(text: string, { style, columns }: MarkdownOptions): string {
-  return blocks(lexer(harmless(text)), { style, columns: Math.min(columns, PROSE_COLUMNS) }).join("\n");
+  return drawMarkdown(harmless(text), drawingFor({ style, columns: Math.min(columns, PROSE_COLUMNS) }));
 }
 
-/** Where the last block of a growing text begins: everything before it is complete. */
-export function lastBlockAt(text: string): number {
-  const tokens = lexer(text);
-  return tokens.slice(0, -1).reduce((sum, token) => sum + token.raw.length, 0);
-}
+const LOOKS = { strong: "bold", em: "italic", del: "dim" } as const;
 
-function blocks(tokens: readonly Token[], options: MarkdownOptions): string[] {
-  return tokens.flatMap((token, at) => {
-    // One empty line between blocks, none at the beginning or end.
-    if (token.type === "space") return at === 0 || at === tokens.length - 1 ? [] : [""];
-    const lines = block(token as MarkedToken, options);
-    const next = tokens[at + 1];
-    const close = token.type === "heading" && next !== undefined && next.type !== "space";
-    return close ? [lines, ""] : [lines];
-  });
-}
-
-function block(token: MarkedToken, options: MarkdownOptions): string {
+function drawingFor(options: MarkdownOptions): MarkdownDrawing<string> {
   const { style, columns } = options;
-  // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- what is not drawn is shown as it was written
-  switch (token.type) {
-    case "heading":
-      return wrapped(style("bold", inline(token.tokens, style)), columns);
-    case "paragraph":
-      return wrapped(inline(token.tokens, style), columns);
-    case "text":
-      return wrapped(token.tokens === undefined ? token.text : inline(token.tokens, style), columns);
-    case "code":
-      return token.text
-        .split("\n")
-        .map((line) => `    ${style("cyan", line)}`)
-        .join("\n");
-    case "list":
-      return token.items.map((item, at) => listItem(item, bulletOf(token, at), options)).join("\n");
-    case "blockquote":
-      return indented(
-        blocks(token.tokens, narrower(options, 2)).join("\n"),
-        style("dim", "│ "),
-        style("dim", "│ "),
-      );
-    case "table":
-      return table(token, options);
-    case "hr":
-      return style("dim", "─".repeat(Math.min(columns, 40)));
-    default:
-      return wrapped(token.raw.replace(/\n+$/, ""), columns);
-  }
+  const prose = (inner: string) => wrapped(inner, columns);
+  return {
+    text: (text) => text,
+    code: (text) => style("cyan", text),
+    marked: (kind, inner) => style(LOOKS[kind], inner),
+    lineBreak: () => "\n",
+    link: (inner, href, text) =>
+      href === text || href === `mailto:${text}` ? inner : `${inner} ${style("dim", `(${href})`)}`,
+    image: (text, href) => `${text} ${style("dim", `(${href})`)}`,
+    inline: (parts) => parts.join(""),
+    heading: (inner) => prose(style("bold", inner)),
+    paragraph: prose,
+    line: prose,
+    fence: (text) =>
+      indented(
+        text
+          .split("\n")
+          .map((line) => style("cyan", line))
+          .join("\n"),
+        "    ",
+        "    ",
+      ),
+    quote: (body) => {
+      const bar = style("dim", "│ ");
+      return indented(body(drawingFor(narrower(options, 2))), bar, bar);
+    },
+    rule: () => style("dim", "─".repeat(Math.min(columns, 40))),
+    list: (items, first) =>
+      items
+        .map((item, at) => listItem(item, first === undefined ? "• " : `${first + at}. `, options))
+        .join("\n"),
+    table: (header, rows) => table([header, ...rows], options),
+    raw: (text) => prose(text.replace(/\n+$/, "")),
+    blocks,
+  };
+}
+
+function blocks(parts: readonly MarkdownBlock<string>[]): string {
+  const lines = parts.flatMap(({ type, drawn }, at) => {
+    // One empty line between blocks, none at the beginning or end.
+    if (type === "space") return at === 0 || at === parts.length - 1 ? [] : [""];
+    const next = parts[at + 1];
+    return type === "heading" && next !== undefined && next.type !== "space" ? [drawn, ""] : [drawn];
+  });
+  return lines.join("\n");
 }
 
 const narrower = ({ style, columns }: MarkdownOptions, by: number): MarkdownOptions => ({
@@ -72,18 +79,9 @@ const narrower = ({ style, columns }: MarkdownOptions, by: number): MarkdownOpti
   columns: Math.max(20, columns - by),
 });
 
-function bulletOf({ ordered, start }: Tokens.List, at: number): string {
-  return ordered ? `${Number(start || 1) + at}. ` : "• ";
-}
-
-function listItem(item: Tokens.ListItem, bullet: string, options: MarkdownOptions): string {
-  const box = item.task ? `${item.checked === true ? "☑" : "☐"} ` : "";
+function listItem({ box, body }: MarkdownItem<string>, bullet: string, options: MarkdownOptions): string {
   const first = box === "" ? bullet : box;
-  const body = blocks(
-    item.tokens.filter(({ type }) => (type as string) !== "checkbox"),
-    narrower(options, first.length),
-  );
-  return indented(body.join("\n"), first, " ".repeat(first.length));
+  return indented(body(drawingFor(narrower(options, first.length))), first, " ".repeat(first.length));
 }
 
 function indented(text: string, first: string, rest: string): string {
@@ -93,49 +91,14 @@ function indented(text: string, first: string, rest: string): string {
     .join("\n");
 }
 
-function table({ header, rows }: Tokens.Table, { style, columns }: MarkdownOptions): string {
-  const texts = [header, ...rows].map((row) => row.map((cell) => inline(cell.tokens, style)));
-  const widths = header.map((_, at) => Math.max(...texts.map((row) => stringWidth(row[at] ?? ""))));
+function table(texts: readonly (readonly string[])[], { style, columns }: MarkdownOptions): string {
+  const [head = [], ...body] = texts;
+  const widths = head.map((_, at) => Math.max(...texts.map((row) => stringWidth(row[at] ?? ""))));
   const line = (row: readonly string[]) =>
     fitted(
       row.map((cell, at) => cell + " ".repeat(Math.max(0, (widths[at] ?? 0) - stringWidth(cell)))).join("  "),
       columns,
     ).trimEnd();
-  const [head = [], ...body] = texts;
   const rule = style("dim", widths.map((width) => "─".repeat(width)).join("  "));
   return [line(head.map((cell) => style("bold", cell))), fitted(rule, columns), ...body.map(line)].join("\n");
-}
-
-function inline(tokens: readonly Token[], style: Style): string {
-  return (tokens as readonly MarkedToken[]).map((token) => span(token, style)).join("");
-}
-
-function span(token: MarkedToken, style: Style): string {
-  // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- what is not drawn is shown as it was written
-  switch (token.type) {
-    case "strong":
-      return style("bold", inline(token.tokens, style));
-    case "em":
-      return style("italic", inline(token.tokens, style));
-    case "del":
-      return style("dim", inline(token.tokens, style));
-    case "codespan":
-      return style("cyan", token.text);
-    case "br":
-      return "\n";
-    case "link": {
-      const text = inline(token.tokens, style);
-      return token.href === token.text || token.href === `mailto:${token.text}`
-        ? text
-        : `${text} ${style("dim", `(${token.href})`)}`;
-    }
-    case "image":
-      return `${token.text} ${style("dim", `(${token.href})`)}`;
-    case "escape":
-      return token.text;
-    case "text":
-      return token.tokens === undefined ? token.text : inline(token.tokens, style);
-    default:
-      return token.raw;
-  }
 }
