@@ -26,7 +26,7 @@ const [KEY_BYTES, IV_BYTES, TAG_BYTES, LENGTH_BYTES] = [32, 12, 16, 4];
  * `id:base64,id:base64`, 32 bytes each. An empty or absent value means no keys.
  * @throws WrongSettings that says what is wrong, without a key
  */
-export function codecKeysOf(setting: string | undefined): CodecKey[] {
+export function parseCodecKeys(setting: string | undefined): CodecKey[] {
   const keys = (setting ?? "").split(",").flatMap((entry) => {
     const text = entry.trim();
     if (text === "") return [];
@@ -158,7 +158,7 @@ export const workflowPayloadConverterPath = at("workflow-payloads");
 export const encodedFailuresPath = at("encoded-failures");
 
 /** @param keys the first encrypts; without any, nothing is encrypted */
-export function dataConverterOf(keys: readonly CodecKey[]): DataConverter {
+export function createDataConverter(keys: readonly CodecKey[]): DataConverter {
   return {
     payloadConverterPath,
     payloadCodecs: [createCodec(keys)],
@@ -166,4 +166,4 @@ export function dataConverterOf(keys: readonly CodecKey[]): DataConverter {
   };
 }
 
-export const dataConverter = dataConverterOf([]);
+export const dataConverter = createDataConverter([]);

@@ -5,7 +5,7 @@
 import pg from "pg";
 import { lookAtTables, EarlierTables, SchemaUnusable } from "../activities/store/migrate.ts";
 import {
-  listenAddressOf,
+  toListenAddress,
   readPostgresAddress,
   PostgresAddressWrong,
 } from "../activities/store/postgres-address.ts";
@@ -58,7 +58,7 @@ async function askPostgres(
     const connectMs = Math.min(address.connectTimeoutMs ?? patience.connectMs, patience.connectMs);
     return await patiently(
       "Postgres",
-      listenAddressOf(address),
+      toListenAddress(address),
       { ...patience, connectMs },
       async (timeoutMs) => {
         const client = new pg.Client({

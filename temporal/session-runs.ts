@@ -12,7 +12,7 @@ import {
   senderOf,
   createUnnamedIds,
   idOf,
-  itemsOf,
+  toGuidanceItems,
   partsOf,
 } from "../activities/contract/guidance.ts";
 import type { SessionRuns, UnkeptRuns } from "../activities/contract/session-runs.ts";
@@ -151,7 +151,7 @@ export function acceptedGuidance({ events }: History): Guidance[] {
       ...messagesIn(event).flatMap((message) => {
         const parts = partsOf(message);
         if (!parts || isEmptyMessage(parts)) return [];
-        return itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt, senderOf(message));
+        return toGuidanceItems(idOf(message) ?? unnamed(parts), parts, queuedAt, senderOf(message));
       }),
     ];
   });

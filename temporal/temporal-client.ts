@@ -7,7 +7,7 @@ import {
   makeGrpcRetryInterceptor,
   type GrpcRetryOptions,
 } from "@temporalio/client";
-import { type CodecKey, dataConverterOf } from "./codec.ts";
+import { type CodecKey, createDataConverter } from "./codec.ts";
 import type { TemporalConnection } from "./connection.ts";
 import { isNamespaceMissing } from "./service-missing.ts";
 
@@ -15,7 +15,7 @@ export function temporalClient(
   { connection, namespace }: { readonly connection: ConnectionLike; readonly namespace: string },
   keys: readonly CodecKey[] = [],
 ): Client {
-  return new Client({ connection, namespace, dataConverter: dataConverterOf(keys) });
+  return new Client({ connection, namespace, dataConverter: createDataConverter(keys) });
 }
 
 /** A starting server answers before its namespaces exist; exit code 4 must be reported within 10 s. */

@@ -1,10 +1,10 @@
 /** The worker's configuration, and the only reader of its environment. Temporal's package reads Temporal's own variables. */
 import { hostname } from "node:os";
 import { z } from "zod";
-import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
+import { createGitAccess, type GitAccess } from "../activities/git/git-access.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../activities/git/github-app.ts";
 import { Identities } from "../activities/model/identity/identities.ts";
-import { mcpAccessOf, type McpAccess } from "../activities/mcp/access.ts";
+import { createMcpAccess, type McpAccess } from "../activities/mcp/access.ts";
 import { PostgresAddressWrong, readPostgresAddress } from "../activities/store/postgres-address.ts";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { issueTexts } from "../activities/config/issue-text.ts";
@@ -14,7 +14,7 @@ import { DEFAULT_IMAGE, imageNamed, imageSchema } from "../activities/config/san
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
 import { WrongSettings, checkSurroundings, ServiceMissing } from "../temporal/service-missing.ts";
-import { codecKeysOf, type CodecKey } from "../temporal/codec.ts";
+import { parseCodecKeys, type CodecKey } from "../temporal/codec.ts";
 import type { TelemetrySettings } from "../activities/runtime/telemetry/telemetry.ts";
 
 /** A wrong value is answered with the form of a right one, and an example of it. */
@@ -187,8 +187,8 @@ export function readWorkerConfig(environment: Environment = process.env): Worker
     reapMs: e.LONGHAUL_REAP_MINUTES * 60_000,
     logLevel: e.LONGHAUL_LOG_LEVEL,
     readyFile: e.LONGHAUL_READY_FILE,
-    git: gitAccessOf(environment),
-    mcp: mcpAccessOf(environment),
+    git: createGitAccess(environment),
+    mcp: createMcpAccess(environment),
     notify:
       e.LONGHAUL_NOTIFY_URL === undefined
         ? undefined
@@ -198,7 +198,7 @@ export function readWorkerConfig(environment: Environment = process.env): Worker
     identities: new Identities({ providers: policy?.providers ?? {}, environment }),
     telemetry: telemetryOf(e),
     idsOnly: e.LONGHAUL_HISTORY === "ids",
-    codecKeys: codecKeysOf(e.LONGHAUL_CODEC_KEYS),
+    codecKeys: parseCodecKeys(e.LONGHAUL_CODEC_KEYS),
     secrets: secretsOf(environment),
   };
 }

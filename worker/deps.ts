@@ -17,7 +17,7 @@ import { temporalRuns } from "../temporal/session-runs.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
 import { mayNotMigrate } from "../temporal/postgres-probe.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
-import { applicationOf } from "../activities/store/worker-lease.ts";
+import { toApplicationName } from "../activities/store/worker-lease.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
 import type { WorkerConfig } from "./config.ts";
 import type { TelemetrySettings } from "../activities/runtime/telemetry/telemetry.ts";
@@ -27,7 +27,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { oneLine } from "../activities/tools/paths.ts";
 import { reasonOf } from "../activities/contract/errors.ts";
-import { ownToolsOf, type OwnTools } from "../activities/tools/own/own-tools.ts";
+import { parseOwnTools, type OwnTools } from "../activities/tools/own/own-tools.ts";
 import { ServiceMissing } from "../temporal/service-missing.ts";
 
 export interface BoundDeps {
@@ -105,7 +105,7 @@ async function open(config: WorkerConfig, { logger, identity }: Tools) {
     url: config.databaseUrl,
     maxConnections: config.databaseConnections,
     silenceMs: config.databaseTimeoutMs,
-    ...(identity === undefined ? {} : { applicationName: applicationOf(identity) }),
+    ...(identity === undefined ? {} : { applicationName: toApplicationName(identity) }),
     onError: (error) =>
       logger.warn({ reason: error.message }, "a database connection was lost; the pool replaces it"),
   });
@@ -167,7 +167,7 @@ export async function loadOwnTools(path: string): Promise<OwnTools> {
   const file = resolve(path);
   try {
     const { default: exported } = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
-    return ownToolsOf(exported);
+    return parseOwnTools(exported);
   } catch (error) {
     throw new ServiceMissing({
       service: "The file of tools",

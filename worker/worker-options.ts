@@ -13,7 +13,7 @@ import { FIRST_LOOK_MS } from "../activities/runtime/activity-scope.ts";
 import type { BatchActivities } from "../activities/contract/batch.ts";
 import type { WorkflowBundle } from "./bundle.ts";
 import type { WorkerConfig } from "./config.ts";
-import { dataConverterOf } from "../temporal/codec.ts";
+import { createDataConverter } from "../temporal/codec.ts";
 
 export interface WorkerParts {
   readonly config: WorkerConfig;
@@ -97,7 +97,7 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     taskQueue,
     ...(taskQueue === workflows ? { workflowBundle: bundleOption(parts.bundle) } : {}),
     activities: { ...parts.activities },
-    dataConverter: dataConverterOf(config.codecKeys),
+    dataConverter: createDataConverter(config.codecKeys),
     interceptors: { activity: [activityInterceptors] },
     ...versionOf(config, taskQueue === workflows),
     identity: parts.identity ?? `${process.pid}@${hostname()}:${config.buildId}`,

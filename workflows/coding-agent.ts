@@ -19,7 +19,7 @@ import { limitToAsk, mayGoOn, untilLimitEnds } from "./limits.ts";
 import { afterStep, applyMove, limitReached, returnIfDue, stepIn } from "./loop-policy.ts";
 import { makeRoom, pruneOld, undoCompactions } from "./make-room.ts";
 import { askNextStep } from "./model-step.ts";
-import { failed, closingError, outcomeOf, type Outcome } from "./outcome.ts";
+import { failed, closingError, toOutcome, type Outcome } from "./outcome.ts";
 import { announceStop, createRun, hasMessages, type Run } from "./run.ts";
 import type { CodingAgentInput } from "./run-input.ts";
 
@@ -28,7 +28,7 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
   const run = createRun(input);
   setHandlers(run);
   CancellationScope.current().cancelRequested.catch(announceStop);
-  const outcome = await runSession(run, input).catch(outcomeOf);
+  const outcome = await runSession(run, input).catch(toOutcome);
   run.status = outcome.status;
   if (outcome.error?.type === "NothingToStart") return notStarted(run, outcome.error.message);
   let closed = await CancellationScope.nonCancellable(() => close(run, outcome));

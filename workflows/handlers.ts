@@ -6,7 +6,7 @@ import {
   senderOf,
   createUnnamedIds,
   idOf,
-  itemsOf,
+  toGuidanceItems,
   partsOf,
   type Guidance,
   queuedMessage,
@@ -85,7 +85,7 @@ function createTake(run: Run): Take {
     }
     const queuedAt = new Date().toISOString();
     const sender = senderOf(message);
-    const items = itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt, sender);
+    const items = toGuidanceItems(idOf(message) ?? unnamed(parts), parts, queuedAt, sender);
     const [first] = items.filter((item) => accept(state.inbox, item));
     const taken = first !== undefined;
     // A message from the user restarts the count of repeated calls.

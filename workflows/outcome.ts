@@ -35,7 +35,7 @@ export function wasStopped(error: unknown): boolean {
 }
 
 /** What an error that ended the loop means. Continue-as-new is not an error: it passes through. */
-export function outcomeOf(error: unknown): Outcome {
+export function toOutcome(error: unknown): Outcome {
   if (error instanceof ContinueAsNew) throw error;
   if (wasStopped(error))
     return {

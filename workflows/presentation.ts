@@ -3,7 +3,7 @@ import type { SessionStatus } from "../activities/contract/activities.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { amountLike } from "../activities/contract/limits.ts";
 import { tokens, usd } from "../activities/text/format.ts";
-import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/request-size.ts";
+import { BREAKDOWN_PARTS, toBar, toBreakdown } from "../activities/contract/request-size.ts";
 import { showHidden, inertMarkdown } from "../activities/text/clean.ts";
 import { QUESTION_TITLES, wantsWords } from "../activities/contract/questions.ts";
 import { cutChars } from "../activities/text/cut.ts";
@@ -163,9 +163,9 @@ function costText({ costUsd }: AgentState, { maxCostUsd }: RunPolicy): string {
 function contextLines({ context, compaction }: AgentState, { budget, prefix }: RunPolicy): string[] {
   const { system = 0, tools = 0 } = prefix ?? {};
   const used = Math.round(context.used);
-  const { parts } = breakdownOf({ ...budget, used, system, tools });
+  const { parts } = toBreakdown({ ...budget, used, system, tools });
   const signs = new Map(BREAKDOWN_PARTS.map(([name, , sign]) => [name, sign]));
-  const bar = barOf(parts, BAR_CELLS).map(([name, cells]) => (signs.get(name) ?? "").repeat(cells));
+  const bar = toBar(parts, BAR_CELLS).map(([name, cells]) => (signs.get(name) ?? "").repeat(cells));
   const amounts = BREAKDOWN_PARTS.map(([name, title, sign]) => `${sign} ${title} ${tokens(parts[name])}`);
   const estimated = context.estimated ? " (estimated)" : "";
   return [

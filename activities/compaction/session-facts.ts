@@ -1,5 +1,5 @@
 /** What code reads from a transcript without a model, for a summary: files, open items, errors, rules read, what was said. */
-import { objectOf } from "../text/json.ts";
+import { toObject } from "../text/json.ts";
 import type { StoredMessage, ToolCallPart, ToolResultPart } from "../contract/message.ts";
 import { excerpt, type ChecklistItem, type FileNote } from "./summary-document.ts";
 import { cutChars } from "../text/cut.ts";
@@ -44,7 +44,7 @@ export function filesIn(rows: readonly StoredMessage[]): FileNote[] {
 }
 
 function changesOf(call: ToolCallPart): FileNote[] {
-  const input = objectOf(call.input);
+  const input = toObject(call.input);
   const path = pathOf(call);
   const entry = (action: string, description: string) => (path === "" ? [] : [{ path, action, description }]);
   switch (call.toolName) {
@@ -76,11 +76,11 @@ function patchedFiles(patch: string): FileNote[] {
 /** Items of the newest `todo` call; undefined if there was none. */
 export function todoIn(rows: readonly StoredMessage[]): ChecklistItem[] | undefined {
   const call = callsIn(rows).findLast(({ call }) => call.toolName === "todo")?.call;
-  const items = objectOf(call?.input)["items"];
+  const items = toObject(call?.input)["items"];
   if (!Array.isArray(items)) return undefined;
   return items.flatMap((item: unknown) => {
     if (typeof item === "string") return [{ text: item, done: false }];
-    const fields = objectOf(item);
+    const fields = toObject(item);
     const text = ["text", "content", "title", "task"]
       .map((name) => fields[name])
       .find((value) => typeof value === "string");
@@ -104,7 +104,7 @@ export function errorsIn(rows: readonly StoredMessage[], limit: number): string[
 }
 
 function aboutOf(call: ToolCallPart): string {
-  const input = objectOf(call.input);
+  const input = toObject(call.input);
   return wordsOf(input["command"] ?? input["path"] ?? input["pattern"]);
 }
 
@@ -125,7 +125,7 @@ function wordsOf(value: unknown): string {
 }
 
 /** The path that a call names, relative to the workspace; empty if it names none. */
-const pathOf = ({ input }: ToolCallPart): string => relative(wordsOf(objectOf(input)["path"]));
+const pathOf = ({ input }: ToolCallPart): string => relative(wordsOf(toObject(input)["path"]));
 
 function relative(path: string): string {
   return path.replace(/^\/workspace\//, "").replace(/^\.\//, "");

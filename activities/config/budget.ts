@@ -134,7 +134,7 @@ const ECONOMIC_TOKENS = 200_000;
  * @param prefixTokens measured size of system prompt and tools
  * @param contextWindow the window that the model's server names, in place of the session's
  */
-export function budgetOf(
+export function calculateBudget(
   config: RunConfig,
   prefixTokens: number,
   contextWindow: number = config.contextWindow,
@@ -155,7 +155,7 @@ export function budgetOf(
     maxOutputTokens: config.maxOutput,
     ...(config.maxInput === undefined ? {} : { maxInputTokens: config.maxInput }),
     ...(options.keepMessages === undefined ? {} : { tailMessages: options.keepMessages }),
-    prune: pruneFiguresOf(config, contextWindow),
+    prune: calculatePruneFigures(config, contextWindow),
     pruneFirst: pruneModeOf(config) === "auto" ? pruneFirstFor(contextWindow) : {},
   });
 }
@@ -164,7 +164,7 @@ export function budgetOf(
  * What prune protects and the least it hides: as configured. Otherwise `always`, the rule that was asked for, has the requirement's
  * numbers in every window; a prune before a summary scales them to a small one.
  */
-export function pruneFiguresOf(
+export function calculatePruneFigures(
   config: RunConfig,
   contextWindow: number = config.contextWindow,
 ): PruneFigures {

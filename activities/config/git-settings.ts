@@ -65,7 +65,7 @@ export const sessionGitSchema = gitConfigSchema.extend({
 });
 export type SessionGit = z.infer<typeof sessionGitSchema>;
 
-export const branchOf = ({ branch }: Pick<GitConfig, "branch">, sessionId: string): string =>
+export const toBranchName = ({ branch }: Pick<GitConfig, "branch">, sessionId: string): string =>
   // The id of a scheduled session contains a time with colons, which Git allows in no name.
   branch.replaceAll("{id}", sessionId.replaceAll(":", ""));
 
@@ -144,7 +144,7 @@ export interface ForgePlace {
 }
 
 /** @returns undefined if the address is of no known forge. */
-export function forgeOf(url: string, forge: GitConfig["forge"]): ForgePlace | undefined {
+export function parseForge(url: string, forge: GitConfig["forge"]): ForgePlace | undefined {
   const short = /^[^@/]+@([^:/]+):(.+)$/.exec(url);
   const parsed = short === null ? URL.parse(url) : null;
   const host = usualHost(short?.[1] ?? parsed?.hostname ?? "");

@@ -1,7 +1,7 @@
 /** What a schema found wrong with a value, as people read it: the schema library has words of its own. */
 import type { z } from "zod";
 import { nearest } from "../text/lists.ts";
-import { oneOf } from "../text/format.ts";
+import { inAlternatives } from "../text/format.ts";
 
 type Issue = z.core.$ZodIssue;
 
@@ -54,14 +54,14 @@ export function issueText(issue: Issue): string {
   const { message } = issue;
   if (issue.code === "invalid_union" && message === "Invalid input") return unionText(issue.errors);
   if (issue.code === "invalid_union" && message.startsWith("Invalid discriminator value."))
-    return `expected ${oneOf([...message.matchAll(/'([^']*)'/g)].map(([, kind = ""]) => kind))}`;
+    return `expected ${inAlternatives([...message.matchAll(/'([^']*)'/g)].map(([, kind = ""]) => kind))}`;
   if (issue.code === "invalid_key" && issue.issues[0] !== undefined)
     return `a name in it is wrong: ${issueText(issue.issues[0])}`;
   if (issue.code === "invalid_format" && message.startsWith("Invalid "))
     return FORMATS[issue.format] ?? "expected text of another form";
   if (/^Too (small|big): /.test(message)) return boundText(issue) ?? message;
   if (issue.code === "invalid_value" && /^Invalid (input|option): /.test(message))
-    return `expected ${oneOf(issue.values.map(String))}`;
+    return `expected ${inAlternatives(issue.values.map(String))}`;
   const [, wanted = "", given = ""] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
   const kind = KINDS[wanted] ?? wanted;
   if (given === "undefined") return `is missing: expected ${kind}`;
@@ -79,7 +79,7 @@ function unionText(options: readonly (readonly Issue[])[]): string {
   if (own !== undefined)
     return own.path.length === 0 ? issueText(own) : `${nameOf(own.path)}: ${issueText(own)}`;
   const kinds = options.flatMap(([issue]) => (issue === undefined ? [] : kindsOf(issue)));
-  return `expected ${oneOf([...new Set(kinds)])}`;
+  return `expected ${inAlternatives([...new Set(kinds)])}`;
 }
 
 function kindsOf(issue: Issue): string[] {

@@ -77,7 +77,7 @@ function readJson(text: string): CheckedAnswer {
 }
 
 /** The answer of a completed session, as its row stores it; undefined if the session has no schema. */
-export function outputOf(
+export function parseOutput(
   config: { readonly outputSchema?: unknown },
   { status, result }: { readonly status: string; readonly result: string | null },
 ): { readonly value: unknown; readonly text: string } | undefined {

@@ -17,7 +17,7 @@ export const tenantSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
  * Options for starting a run of the session; undefined if its settings have none. Values that Temporal would refuse
  * are left out, whoever stored them: a workflow that starts sessions would otherwise fail its task forever.
  */
-export function precedenceOf(settings: {
+export function toPrecedence(settings: {
   readonly priority?: number | undefined;
   readonly tenant?: string | undefined;
 }): Precedence | undefined {

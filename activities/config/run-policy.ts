@@ -1,9 +1,9 @@
 /** Derives the figures that the workflow uses from a run's configuration; and the limits of each tool. */
-import { budgetOf, pruneModeOf, triggerOf } from "./budget.ts";
+import { calculateBudget, pruneModeOf, triggerOf } from "./budget.ts";
 import { type RunConfig, questionSettings, type ToolConfig } from "./agent-config.ts";
 import type { RunPolicy, RunTimeouts } from "../contract/run-policy.ts";
-import { precedenceOf } from "./precedence.ts";
-import { setupOf, setupTimeoutOf } from "./sandbox-settings.ts";
+import { toPrecedence } from "./precedence.ts";
+import { setupOf, sumSetupTimeouts } from "./sandbox-settings.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 
 /** The same number as the failed compactions that trip the breaker. Source: requirement 2.9. */
@@ -21,7 +21,7 @@ const CHARS_PER_TOKEN = 3;
  */
 export function toolLimitsOf(config: RunConfig, name: string): ToolLimits {
   const limits = defaultLimits(name, config.tools[name]);
-  const room = budgetOf(config, 0).tailTokens * CHARS_PER_TOKEN;
+  const room = calculateBudget(config, 0).tailTokens * CHARS_PER_TOKEN;
   return { ...limits, maxChars: Math.min(limits.maxChars, room) };
 }
 
@@ -53,7 +53,7 @@ type OpeningFacts = Pick<
   readonly ownToolMs?: number;
 };
 
-export function runPolicyOf(
+export function toRunPolicy(
   config: RunConfig,
   prefixTokens: number,
   { ownToolMs = 0, timeouts, ...facts }: OpeningFacts,
@@ -63,7 +63,7 @@ export function runPolicyOf(
   return {
     model: config.model,
     maxSteps: limits.maxSteps,
-    budget: budgetOf(config, prefixTokens),
+    budget: calculateBudget(config, prefixTokens),
     prune: pruneModeOf(config),
     autoCompaction: triggerOf(config) === "manual" ? false : undefined,
     fallbacks: fallback && { count: fallback.length, returnAfterMs: limits.returnAfter },
@@ -80,11 +80,11 @@ export function runPolicyOf(
     timeouts: {
       modelMs: limits.modelTimeout,
       toolMs: longestCallMs(config, ownToolMs) + TOOL_GRACE_MS,
-      setupMs: setup && setupTimeoutOf(setup, sandbox),
+      setupMs: setup && sumSetupTimeouts(setup, sandbox),
       ...timeouts,
     },
     tenant: config.tenant,
-    takesTurns: precedenceOf(config) === undefined ? undefined : true,
+    takesTurns: toPrecedence(config) === undefined ? undefined : true,
     checksAnswer: config.outputSchema === undefined ? undefined : true,
     parkAfterMs: questionSettings(questions).parkAfter,
     ...facts,

@@ -80,7 +80,7 @@ export function setupOf(sandbox: {
 }
 
 /** Longest that all commands and the image's build may take, in ms. */
-export const setupTimeoutOf = (
+export const sumSetupTimeouts = (
   { commands, timeout }: Setup,
   { build }: { readonly build?: ImageBuild | undefined },
 ): number => (commands.length + (build === undefined ? 0 : 1)) * timeout;

@@ -21,7 +21,7 @@ export const sizeSchema = z.string().regex(/^\d{1,7}(m|g)$/, "a number with m or
 
 export const megabytes = (size: string): number => Number.parseInt(size) * (size.endsWith("g") ? 1_024 : 1);
 
-export const bytesOf = (size: string): number => megabytes(size) * 2 ** 20;
+export const parseBytes = (size: string): number => megabytes(size) * 2 ** 20;
 
 /** Ports of mail, terminals and the like: no request is sent to them. Source: the Fetch Standard, port blocking. */
 const BLOCKED_PORTS = new Set(

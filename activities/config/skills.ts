@@ -2,7 +2,7 @@
 import { shorten } from "../text/cut.ts";
 import { estimateText } from "../text/tokens.ts";
 import { parse } from "yaml";
-import { isJsonObject, objectOf } from "../text/json.ts";
+import { isJsonObject, toObject } from "../text/json.ts";
 import { z } from "zod";
 
 /** Where the person's skills are in a sandbox: files owned by root, which the tools can read. */
@@ -85,7 +85,7 @@ function asYaml(front: string): {
     const value: unknown = parse(front, { maxAliasCount: 0, logLevel: "error" });
     return isJsonObject(value)
       ? { fields: value }
-      : { fields: objectOf(value), problem: "it is not a list of fields" };
+      : { fields: toObject(value), problem: "it is not a list of fields" };
   } catch (error) {
     const [first = ""] = (error instanceof Error ? error.message : "").split(/:?\n/);
     return { fields: {}, problem: first };
@@ -135,7 +135,7 @@ export function isSkillFile(
 /** The skills that the person added. */
 export function sharedSkills(settings: SessionSkills | undefined): Skill[] {
   return Object.entries(sharedSkillFiles(settings)).flatMap(([path, text]) =>
-    /^[^/]+\/SKILL\.md$/.test(path.slice(SHARED_SKILLS_FOLDER.length + 1)) ? [skillOf(path, text)] : [],
+    /^[^/]+\/SKILL\.md$/.test(path.slice(SHARED_SKILLS_FOLDER.length + 1)) ? [toSkill(path, text)] : [],
   );
 }
 
@@ -150,7 +150,7 @@ export function parseSkill(path: string, text: string): Skill | undefined {
 }
 
 /** The skill of a SKILL.md, also if its front matter cannot be read: its description then says why. */
-export function skillOf(path: string, text: string): Skill {
+export function toSkill(path: string, text: string): Skill {
   const front = readFrontMatter(text);
   if (!("why" in front)) return skillFrom(path, front);
   return {

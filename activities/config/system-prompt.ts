@@ -8,7 +8,7 @@ import {
   skillsPrompt,
   type Skill,
   isSkillFile,
-  skillOf,
+  toSkill,
 } from "./skills.ts";
 import type { RunConfig } from "./agent-config.ts";
 
@@ -166,7 +166,7 @@ function projectSkills(files: readonly ProjectFile[], { skills }: Settings): Ski
   const found: Skill[] = [];
   for (const file of files) {
     if (file.kind !== "file" || !isSkillFile(file.path, skills)) continue;
-    found.push(skillOf(file.path, textOf(file.bytes, MAX_SKILL_BYTES)));
+    found.push(toSkill(file.path, textOf(file.bytes, MAX_SKILL_BYTES)));
   }
   return found.toSorted((left, right) => (left.path < right.path ? -1 : 1));
 }

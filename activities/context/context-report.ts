@@ -1,10 +1,10 @@
 /** What fills a session's window, by the same calculation that triggers compaction. */
-import { breakdownOf, type Breakdown, type CappedPart, estimateError } from "../contract/request-size.ts";
+import { toBreakdown, type Breakdown, type CappedPart, estimateError } from "../contract/request-size.ts";
 import { viewSize, type SizeBasis } from "../transcript/size.ts";
 import type { Budget } from "../contract/budget.ts";
-import { measureOf, sizeFacts } from "./context-size.ts";
-import { prefixOf, prefixShares } from "./request.ts";
-import { budgetOf } from "../config/budget.ts";
+import { toMeasure, sizeFacts } from "./context-size.ts";
+import { buildPrefix, prefixShares } from "./request.ts";
+import { calculateBudget } from "../config/budget.ts";
 import { recentCalls, type CallEstimate } from "../store/reading.ts";
 import type { Database } from "../store/db.ts";
 import { findSession } from "../store/sessions.ts";
@@ -48,14 +48,14 @@ export async function readContext(db: Database, id: string): Promise<ContextRepo
   const session = await findSession(db, id);
   if (session === undefined) return undefined;
   const { config } = session;
-  const prefix = prefixOf(session);
+  const prefix = buildPrefix(session);
   const [rows, calls] = await Promise.all([loadView(db, id), recentCalls(db, id, LAST_CALLS)]);
-  const measure = measureOf(session, prefix);
+  const measure = toMeasure(session, prefix);
   const { ratio } = measure;
   const size = viewSize({ rows, ...measure });
   const { used, estimated, prunable } = sizeFacts(size);
-  const budget = budgetOf(config, prefix.tokens);
-  const { parts, capped } = breakdownOf({ ...budget, used, ...prefixShares(prefix, ratio) });
+  const budget = calculateBudget(config, prefix.tokens);
+  const { parts, capped } = toBreakdown({ ...budget, used, ...prefixShares(prefix, ratio) });
   return {
     id,
     model: config.model,

@@ -1,11 +1,11 @@
 /** How large the next request of a session is: one calculation for the workflow's facts, the display, lists and the log; counted by the provider where it decides. */
 import { viewSize, type SizeInput, type ViewSize, requestSize } from "../transcript/size.ts";
 import type { ContextSize, NextInputEstimate } from "../contract/request-size.ts";
-import { pruneFiguresOf, windowMeasures } from "../config/budget.ts";
+import { calculatePruneFigures, windowMeasures } from "../config/budget.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
 import type { Session } from "../store/sessions.ts";
 import { runConfigSchema } from "../config/agent-config.ts";
-import { prefixOf, buildMessages, type Prefix } from "./request.ts";
+import { buildPrefix, buildMessages, type Prefix } from "./request.ts";
 import type { Queryable } from "../store/db.ts";
 import { loadViewSizes } from "../store/load-view.ts";
 import { loadSettings } from "../store/reading.ts";
@@ -19,7 +19,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 export type Measure = Omit<SizeInput, "rows">;
 
 /** @param prefix measured size of system prompt and tools */
-export function measureOf(
+export function toMeasure(
   { config, tokenRatio }: Pick<Session, "config" | "tokenRatio">,
   prefix: { readonly tokens: number },
 ): Measure {
@@ -27,13 +27,13 @@ export function measureOf(
     prefixTokens: prefix.tokens,
     ratio: tokenRatio?.ratio ?? 1,
     oneRequestTokens: windowMeasures(config).oneRequestTokens,
-    pruneProtectTokens: pruneFiguresOf(config).pruneProtectTokens,
+    pruneProtectTokens: calculatePruneFigures(config).pruneProtectTokens,
     model: config.model,
   };
 }
 
 /** A view's size as the workflow holds it. */
-export function contextSizeOf(rows: SizeInput["rows"], measure: Measure): ContextSize {
+export function toContextSize(rows: SizeInput["rows"], measure: Measure): ContextSize {
   return sizeFacts(viewSize({ rows, ...measure }));
 }
 
@@ -60,8 +60,8 @@ export async function sessionSizes(
   for (const { id, config, tokenRatio, ...prompt } of known) {
     const parsed = runConfigSchema.safeParse(config);
     if (!parsed.success) continue;
-    const prefix = prefixOf({ system: promptOf(prompt, parsed.data), config: parsed.data });
-    const measure = measureOf({ config: parsed.data, tokenRatio }, prefix);
+    const prefix = buildPrefix({ system: promptOf(prompt, parsed.data), config: parsed.data });
+    const measure = toMeasure({ config: parsed.data, tokenRatio }, prefix);
     sizes.set(id, requestSize({ rows: views.get(id) ?? [], ...measure }).next);
   }
   return sizes;

@@ -25,7 +25,7 @@ export interface Prefix {
 const measuredTools = new WeakMap<ToolRegistry, Pick<Prefix, "tools" | "toolTokens">>();
 
 /** The part before a session's messages. */
-export function prefixOf(
+export function buildPrefix(
   session: Pick<Session, "system" | "config" | "catalogues">,
   worker: ToolRegistry = toolRegistry,
 ): Prefix {

@@ -70,7 +70,7 @@ export interface AnnounceQueuedInput {
 }
 
 /** A message's beginning on one line, for people. */
-export function excerptOf(parts: readonly UserPart[]): string {
+export function toExcerpt(parts: readonly UserPart[]): string {
   return shorten(wordsOf(parts).replace(/\s+/g, " ").trim(), EXCERPT_CHARS);
 }
 
@@ -233,7 +233,7 @@ function hashOf(text: string): string {
  * One item, or several if the message is too large for one: a signal cannot be refused, and none of its text may be
  * lost. The first item has the message's id; the others have that id with their number.
  */
-export function itemsOf(
+export function toGuidanceItems(
   id: string,
   parts: readonly UserPart[],
   queuedAt: string,

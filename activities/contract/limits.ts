@@ -68,14 +68,14 @@ const LEAST_USD = 0.0001;
 const MORE = { cost: /^(?:another )?\$ ?(\d+(?:\.\d+)?)$/i, steps: /^(?:another )?(\d+) steps?$/i } as const;
 
 /** The amount that an answer grants; undefined if the answer ends the run. */
-export function moreOf(limit: BudgetLimit, answer: string): number | undefined {
+export function parseGrantedAmount(limit: BudgetLimit, answer: string): number | undefined {
   const digits = MORE[limit].exec(answer.trim())?.[1];
   return digits === undefined || Number(digits) <= 0 ? undefined : Number(digits);
 }
 
 /** Which limit a question with these options is about. */
 const limitAsked = (options: readonly string[]): BudgetLimit =>
-  options.some((option) => moreOf("steps", option) !== undefined) ? "steps" : "cost";
+  options.some((option) => parseGrantedAmount("steps", option) !== undefined) ? "steps" : "cost";
 
 /** Example of an amount as a person may type it, for a question with these options. */
 export const amountLike = (options: readonly string[]): string =>
@@ -91,13 +91,13 @@ export function readMore(
   | { readonly ok: false; readonly reason: string }
   | undefined {
   const limit = limitAsked(options);
-  const amount = moreOf(limit, answer);
+  const amount = parseGrantedAmount(limit, answer);
   if (amount === undefined) return undefined;
   if (amount > most)
     return { ok: false, reason: `the operator allows the session at most ${amountText(limit, most)} more` };
   const text = `another ${amountText(limit, amount)}`;
   // An amount that cannot be parsed again would end the session that it was meant to continue.
-  return moreOf(limit, text) === undefined
+  return parseGrantedAmount(limit, text) === undefined
     ? { ok: false, reason: "the amount is too small or too large to be given" }
     : { ok: true, text };
 }

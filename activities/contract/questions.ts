@@ -2,7 +2,7 @@
 import { amountLike, readMore, type OpenBudget } from "./limits.ts";
 import { cleanText } from "../text/clean.ts";
 import { cutChars } from "../text/cut.ts";
-import { oneOf } from "../text/format.ts";
+import { inAlternatives } from "../text/format.ts";
 import type { RunToolInput, ToolFacts } from "./calls.ts";
 
 /**
@@ -125,7 +125,7 @@ export interface AnswerNames {
 const FIELDS: AnswerNames = {
   text: "text",
   option: "option",
-  actions: (...names) => `the action ${oneOf(names)}`,
+  actions: (...names) => `the action ${inAlternatives(names)}`,
 };
 
 type Open = Pick<QuestionFacts, "id" | "kind" | "options" | "most">;
@@ -196,7 +196,7 @@ function settlementOf(
   if (action === "decline") return { how: "declined" };
   if (!wantsWords(kind)) return leaveOf(kind, { text, action }, names);
   if (action !== undefined) {
-    const words = options === undefined ? names.text : oneOf([names.option, names.text]);
+    const words = options === undefined ? names.text : inAlternatives([names.option, names.text]);
     return `${names.actions(action)} is for approvals, and this is a question: answer it with ${words}`;
   }
   const chosen = option ?? text;

@@ -216,7 +216,7 @@ export const BREAKDOWN_PARTS: readonly (readonly [BreakdownPart, string, string]
  * request larger than the window first takes from the output buffer.
  * @param sizes tokens; `used` is the next request
  */
-export function breakdownOf(sizes: {
+export function toBreakdown(sizes: {
   readonly contextWindow: number;
   readonly outputTokens: number;
   readonly used: number;
@@ -248,7 +248,7 @@ export function breakdownOf(sizes: {
 }
 
 /** The window as a bar of `cells`: how many cells each part takes, rounded cumulatively from the left so that they add up. */
-export function barOf(parts: Breakdown, cells: number): readonly (readonly [BreakdownPart, number])[] {
+export function toBar(parts: Breakdown, cells: number): readonly (readonly [BreakdownPart, number])[] {
   const whole = BREAKDOWN_PARTS.reduce((sum, [name]) => sum + parts[name], 0);
   let begin = 0;
   let drawn = 0;

@@ -5,7 +5,7 @@
 
 /** What a workflow, a container and a folder can be called. A derived id may also have a colon, which no chosen one has. */
 const CHOSEN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
-/** `calm-otter-4k7x.s2c0` and `….s2c0e3`: the session of a delegate, see `childIdOf`. */
+/** `calm-otter-4k7x.s2c0` and `….s2c0e3`: the session of a delegate, see `toChildId`. */
 const OF_DELEGATE = String.raw`[.]s[0-9]+c[0-9]+(e[0-9]+)?$`;
 /** How the engine's names write the id of a session that a schedule started: its colons replaced, a hash behind. */
 const OF_SCHEDULE = "-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}Z-[0-9a-f]{12}$";

@@ -2,7 +2,7 @@
 import type { SessionStatus, ToolFacts } from "../contract/activities.ts";
 import type { DelegateEnd, SettleDelegateInput } from "../contract/calls.ts";
 import { dollars, plural } from "../text/format.ts";
-import { andMore, firstOf } from "../text/lists.ts";
+import { andMore, takeFirst } from "../text/lists.ts";
 import type { Limit } from "../contract/limits.ts";
 import type { ToolOutcome, ToolCallPart, ToolResultPart } from "../contract/message.ts";
 import { truncateText } from "../text/cut.ts";
@@ -105,7 +105,7 @@ function filesText({ applied, notApplied }: ReturnedFiles, handle: string | unde
   if (notApplied.length > 0) {
     const where = handle === undefined ? "" : `; the delegate's versions: read_output ${handle}`;
     lines.push(`Not applied (${notApplied.length})${where}`);
-    const { shown, more } = firstOf(notApplied, MAX_NAMED);
+    const { shown, more } = takeFirst(notApplied, MAX_NAMED);
     lines.push(...shown.map(({ path, reason }) => `- ${path}: ${reason}`));
     if (more > 0) lines.push(`- and ${more} more`);
   }
@@ -113,7 +113,7 @@ function filesText({ applied, notApplied }: ReturnedFiles, handle: string | unde
 }
 
 function named(paths: readonly string[]): string {
-  const { shown, more } = firstOf(paths, MAX_NAMED);
+  const { shown, more } = takeFirst(paths, MAX_NAMED);
   return `${shown.join(", ")}${andMore(more)}`;
 }
 

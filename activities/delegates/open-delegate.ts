@@ -60,7 +60,7 @@ async function openDelegate(
   const { row, fence, call, task } = await callOf(deps, session, input);
   if (callHasEnded(row)) return { kind: "settled", facts: await endedBefore(deps.store.db, row, call) };
   const known = await findDelegation(deps.store.db, row);
-  const child = childIdOf(row);
+  const child = toChildId(row);
   if (known?.childId === child && (await findDelegate(deps.store.db, child, session.id)) !== undefined)
     return { kind: "open", child, access: task.access };
   // Another delegate known for this call is from before a reset, and still runs in Temporal.
@@ -130,7 +130,7 @@ async function makeChild(
 }
 
 /** Named after the call in the ledger, with the epoch after a reset, so that no two delegates share a name. */
-export function childIdOf(call: {
+export function toChildId(call: {
   readonly sessionId: string;
   readonly epoch: number;
   readonly step: number;

@@ -13,7 +13,7 @@ import { refusedRemote, remoteTrouble } from "./remote.ts";
 import { GitFailed } from "./run-git.ts";
 import { fetchByName } from "./start-point.ts";
 import { addressesIn, linksIn, type Part, submodulesIn, type Submodule } from "./submodules.ts";
-import { quoted, refusal, refusalOf, type Refusal } from "./trouble.ts";
+import { quoted, refusal, toRefusal, type Refusal } from "./trouble.ts";
 
 /** The most on all levels together, and the most levels. Chosen: the largest public projects have some hundred on three. */
 const MAX_SUBMODULES = 200;
@@ -75,7 +75,7 @@ export async function fetchSubmodule(
     // Without a credential a private repository is not there.
     const isClosed = !access.opens(url) && (trouble.kind === "credential" || trouble.kind === "unknown");
     const fix = isClosed ? `No credential of the worker is used for it; ${howToName(url)}` : trouble.fix;
-    const { refused: why, isPassing } = refusalOf({ ...trouble, fix });
+    const { refused: why, isPassing } = toRefusal({ ...trouble, fix });
     return { refused: `${called} with commit ${commit.slice(0, 12)}: ${why}`, isPassing };
   }
 }

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
 import { isNamed, isSameServer, type NamedRepositories } from "../config/repository-place.ts";
-import { trustOf } from "../process/authorities.ts";
+import { createTrust } from "../process/authorities.ts";
 import { createGitHubApp, gitHubAppSettings } from "./github-app.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -42,7 +42,7 @@ const PASSED =
 const NONE: readonly string[] = [];
 
 /** @param now the wall clock, for tokens that expire */
-export function gitAccessOf(environment: Environment, now: () => Date = () => new Date()): GitAccess {
+export function createGitAccess(environment: Environment, now: () => Date = () => new Date()): GitAccess {
   const tokens = new Map(
     Object.entries(environment).filter(([name, value]) => /^LONGHAUL_GIT_TOKEN/i.test(name) && value),
   );
@@ -62,7 +62,7 @@ export function gitAccessOf(environment: Environment, now: () => Date = () => ne
   const data = environment["XDG_DATA_HOME"] || join(environment["HOME"] || "/tmp", ".local", "share");
   const passed = Object.entries(environment).filter(([name, value]) => PASSED.test(name) && value);
   const folder = environment["LONGHAUL_GIT_FOLDER"] || join(data, "longhaul", "git");
-  const trust = trustOf(environment, folder);
+  const trust = createTrust(environment, folder);
   const accessWhere = (limits: Pick<GitAccess, "isOwn" | "opens">): GitAccess => ({
     ...limits,
     folder,

@@ -5,7 +5,7 @@
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { readFileSync } from "node:fs";
 import {
-  forgeOf,
+  parseForge,
   type ForgePlace,
   repositoryAddress,
   tokenVariable,
@@ -124,9 +124,9 @@ function placeIn({ url: own }: GitHubAppSettings, url: string): ForgePlace | und
     address.kind === "http"
       ? new URL(address.url).origin === server.origin
       : usualHost(address.host ?? "") === server.hostname;
-  const project = isSame ? forgeOf(url, "github")?.project : undefined;
+  const project = isSame ? parseForge(url, "github")?.project : undefined;
   if (project === undefined || !/^[\w.-]+\/[\w.-]+$/.test(project)) return undefined;
-  return forgeOf(`${server.origin}/${project}`, "github");
+  return parseForge(`${server.origin}/${project}`, "github");
 }
 
 function readApp({ id, keyFile }: GitHubAppSettings): { readonly id: string; readonly key: KeyObject } {

@@ -1,6 +1,6 @@
 /** From an address to files in the sandbox: fetches a session's repository and lays it out. */
 import { posix } from "node:path";
-import { branchOf, type SessionGit } from "../config/git-settings.ts";
+import { toBranchName, type SessionGit } from "../config/git-settings.ts";
 import { fatal, retryable } from "../contract/failures.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { SandboxLost } from "../sandbox/sandbox.ts";
@@ -25,7 +25,7 @@ import {
   startOn,
 } from "./start-point.ts";
 import type { Part } from "./submodules.ts";
-import { refusalOf, type RemoteTrouble } from "./trouble.ts";
+import { toRefusal, type RemoteTrouble } from "./trouble.ts";
 
 const ASK_MS = 30_000;
 
@@ -151,7 +151,7 @@ async function checkOutAll(
 
 async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: string, signal: AbortSignal) {
   const { url, ref } = repository;
-  const branch = branchOf(repository, sessionId);
+  const branch = toBranchName(repository, sessionId);
   const isPushed = repository.push !== "never" || repository.pr !== "none";
   const remote = await lsRemote(access, url, asked(ref), { signal, timeoutMs: ASK_MS });
   if ("trouble" in remote) throw awayOr(remote.trouble);
@@ -215,6 +215,6 @@ const unavailable = (why: string, isPassing: boolean): Error =>
   (isPassing ? retryable : fatal)("RepositoryUnavailable", why);
 
 function awayOr(trouble: RemoteTrouble): Error {
-  const { refused, isPassing } = refusalOf(trouble);
+  const { refused, isPassing } = toRefusal(trouble);
   return unavailable(refused, isPassing);
 }

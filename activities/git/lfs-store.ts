@@ -78,7 +78,7 @@ export interface StoreOf {
  * The store of a repository: the one that `.lfsconfig` of the commit names, else the one that its address implies.
  * @throws LfsFailed if there is no permitted store
  */
-export async function lfsStoreOf(
+export async function createLfsStore(
   access: GitAccess,
   from: StoreOf,
   operation: LfsOperation,
@@ -135,7 +135,7 @@ export async function uploadStore(
         `sandbox.network does not let the store ${quoted(store)} in .lfsconfig be contacted; ${howToName(store)}`,
       );
   }
-  return lfsStoreOf(access, to, "upload", signal);
+  return createLfsStore(access, to, "upload", signal);
 }
 
 /** The addresses in a commit's `.lfsconfig`, by their keys. Source: git-lfs, docs/man/git-lfs-config.adoc. */
@@ -217,7 +217,7 @@ export async function askBatch(
 }
 
 /** An action's own headers; on the store's own server also ours, unless the action contains an authorization. */
-export function headersOf(store: LfsStore, { href, header = {} }: LfsAction): Record<string, string> {
+export function toHeaders(store: LfsStore, { href, header = {} }: LfsAction): Record<string, string> {
   const letsIn = Object.keys(header).some((name) => name.toLowerCase() === "authorization");
   return { ...(!letsIn && isSameServer(store.endpoint, originOf(href)) ? store.headers : {}), ...header };
 }

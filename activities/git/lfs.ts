@@ -12,9 +12,9 @@ import {
   type LfsObject,
   lfsObjectsSince,
   askBatch,
-  headersOf,
+  toHeaders,
   LfsFailed,
-  lfsStoreOf,
+  createLfsStore,
   send,
   type LfsAction,
   type LfsStore,
@@ -56,7 +56,7 @@ export async function fetchLfs(
   for (const object of objects) if (!(await exists(lfsPath(mirror, object.oid)))) missing.push(object);
   if (missing.length === 0) return objects;
   await unlessTooLarge(mirror, missing);
-  const store = await lfsStoreOf(access, { ...from, folder: mirror }, "download", signal);
+  const store = await createLfsStore(access, { ...from, folder: mirror }, "download", signal);
   const sizes = new Map(missing.map(({ oid, size }) => [oid, size]));
   for (const { oid, actions, error } of await askBatch(store, "download", missing, signal)) {
     const size = sizes.get(oid);
@@ -95,7 +95,7 @@ async function download(
   const wrong = `the store sent different content for the object ${object.oid.slice(0, 12)}`;
   try {
     const bounds = { maxBytes: object.size };
-    const init = { method: "GET", headers: headersOf(store, action), signal: wait.signal, bounds };
+    const init = { method: "GET", headers: toHeaders(store, action), signal: wait.signal, bounds };
     const { body } = await send(store, action.href, init);
     await writeObject(part, object, body === null ? [] : wait.heard(body), wrong);
     await rename(part, path);
@@ -218,7 +218,7 @@ async function upload(
       method: "PUT",
       headers: {
         "content-type": "application/octet-stream",
-        ...headersOf(store, actions.upload),
+        ...toHeaders(store, actions.upload),
         "content-length": String(size),
       },
       body: ReadableStream.from(wait.heard(createReadStream(path))),
@@ -231,7 +231,7 @@ async function upload(
       headers: {
         accept: "application/vnd.git-lfs+json",
         "content-type": "application/vnd.git-lfs+json",
-        ...headersOf(store, actions.verify),
+        ...toHeaders(store, actions.verify),
       },
       body: JSON.stringify({ oid, size }),
       signal: wait.signal,

@@ -3,7 +3,7 @@ import { rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
-import { exists, folderOf, makeWhole, atWork, isInUse } from "./own-repositories.ts";
+import { exists, toFolderName, makeWhole, atWork, isInUse } from "./own-repositories.ts";
 import { lsRemote, remoteTrouble } from "./remote.ts";
 import { boundedFetch, type FetchCall, git, GitFailed, runGit } from "./run-git.ts";
 
@@ -30,7 +30,7 @@ export async function updateMirror(
 ): Promise<string> {
   // What a credential opened is not for those who may not use it.
   const name = access.opens(url) ? url : `${url} without a credential`;
-  const folder = join(access.folder, "mirrors", `${folderOf(name)}.git`);
+  const folder = join(access.folder, "mirrors", `${toFolderName(name)}.git`);
   const { wants, ...call } = options;
   return inTurn(folder, async () => {
     try {
@@ -80,11 +80,11 @@ async function formatAt(access: GitAccess, url: string, signal: AbortSignal | un
     const { trouble } = remote;
     throw new GitFailed(["ls-remote"], { code: 128, out: "", err: trouble.message, trouble });
   }
-  return formatOf(remote.refs.values().next().value);
+  return toFormatOption(remote.refs.values().next().value);
 }
 
 /** The option of `git init` for a repository with that commit. */
-export const formatOf = (commit: string | undefined): readonly string[] =>
+export const toFormatOption = (commit: string | undefined): readonly string[] =>
   commit?.length === 64 ? ["--object-format=sha256"] : [];
 
 /** What the disk refused, as a failure of git, whose words say the same. */

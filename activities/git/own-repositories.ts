@@ -13,7 +13,7 @@ import type { GitAccess } from "./git-access.ts";
 const making = new Set<string>();
 
 /** Names on disk reveal no address, and stay short. */
-export const folderOf = (name: string): string =>
+export const toFolderName = (name: string): string =>
   createHash("sha256").update(name).digest("hex").slice(0, 24);
 
 export const exists = (path: string): Promise<boolean> =>

@@ -8,7 +8,7 @@ import { hasCommit } from "./mirror.ts";
 import type { Relay } from "./relay.ts";
 import { lsRemote, remoteTrouble } from "./remote.ts";
 import { runGit } from "./run-git.ts";
-import { refusal, refusalOf, type Refusal } from "./trouble.ts";
+import { refusal, toRefusal, type Refusal } from "./trouble.ts";
 
 export interface Push {
   readonly url: string;
@@ -33,7 +33,7 @@ export async function pushCommit(
   const { url, branch, commit, signal } = push;
   const ref = `refs/heads/${branch}`;
   const remote = await lsRemote(access, url, [ref], { signal, timeoutMs: ASK_MS });
-  if ("trouble" in remote) return refusalOf(remote.trouble);
+  if ("trouble" in remote) return toRefusal(remote.trouble);
   if (remote.defaultBranch === branch && !push.allowDefaultBranch)
     return refusal(`${branch} is the default branch; set git.allowDefaultBranch to push there`);
   const there = remote.refs.get(ref);
@@ -50,7 +50,7 @@ export async function pushCommit(
   ];
   const result = await runGit(access, args, { cwd: folder, url, signal });
   const pushed = readPorcelain(result.out, ref);
-  if (pushed === undefined) return refusalOf(remoteTrouble(url, result));
+  if (pushed === undefined) return toRefusal(remoteTrouble(url, result));
   if (pushed.flag === "!") {
     const isOwn = there !== undefined && push.delivered?.includes(there) === true;
     return refusal(reasonOf(pushed.summary, result.err, isOwn));
@@ -131,7 +131,7 @@ export async function refusedPush(
         : `${url} would not take the branch ${branch}: ${gitReason(answer.summary)}`,
     );
   const trouble = remoteTrouble(url, result);
-  if (trouble.kind !== "credential" || !access.hasToken(url)) return refusalOf(trouble);
+  if (trouble.kind !== "credential" || !access.hasToken(url)) return toRefusal(trouble);
   return refusal(
     `the worker's credential may read ${url}, but not push to it: ${gitReason(result.err)}. Give it the right to write (on GitHub: Contents, read and write), or start with --push never`,
   );

@@ -6,8 +6,8 @@ import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { inTurn } from "../sandbox/shared-work.ts";
 import type { GitAccess } from "./git-access.ts";
 import { gitReason } from "./git-words.ts";
-import { formatOf, hasCommit } from "./mirror.ts";
-import { exists, folderOf, makeWhole, atWork } from "./own-repositories.ts";
+import { toFormatOption, hasCommit } from "./mirror.ts";
+import { exists, toFolderName, makeWhole, atWork } from "./own-repositories.ts";
 import { remoteTrouble } from "./remote.ts";
 import { git, runGit } from "./run-git.ts";
 import { readBundle } from "./sandbox-git.ts";
@@ -35,11 +35,11 @@ export async function openRelay(
   mirror: string,
   commit?: string,
 ): Promise<Relay> {
-  const folder = join(access.folder, "relays", `${folderOf(sessionId)}.git`);
+  const folder = join(access.folder, "relays", `${toFolderName(sessionId)}.git`);
   return inTurn(folder, async () => {
     if (!(await exists(folder)))
       await makeWhole(folder, async (path) => {
-        await git(access, ["init", "--quiet", "--bare", ...formatOf(commit), path]);
+        await git(access, ["init", "--quiet", "--bare", ...toFormatOption(commit), path]);
         await writeFile(join(path, "objects", "info", "alternates"), `${join(mirror, "objects")}\n`);
       });
     return { folder, access };

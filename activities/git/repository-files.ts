@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { RunConfig } from "../config/agent-config.ts";
 import { isSkillFile } from "../config/skills.ts";
 import type { GitAccess } from "./git-access.ts";
-import { formatOf } from "./mirror.ts";
+import { toFormatOption } from "./mirror.ts";
 import { lsRemote, remoteTrouble } from "./remote.ts";
 import { boundedFetch, git, GitFailed, runGit } from "./run-git.ts";
 import { isCommit, remoteNames } from "./start-point.ts";
@@ -40,9 +40,13 @@ export async function peekFile(
   try {
     const remote = await lsRemote(access, url);
     if ("trouble" in remote) return remote;
-    await git(access, ["init", "--quiet", "--bare", ...formatOf(remote.refs.values().next().value), "."], {
-      cwd,
-    });
+    await git(
+      access,
+      ["init", "--quiet", "--bare", ...toFormatOption(remote.refs.values().next().value), "."],
+      {
+        cwd,
+      },
+    );
     // Git fetches missing objects only from a remote that has a name.
     await git(access, ["remote", "add", "origin", url], { cwd });
     await git(access, ["config", "remote.origin.promisor", "true"], { cwd });

@@ -6,7 +6,14 @@ import { randomUUID } from "node:crypto";
 import { posix } from "node:path";
 import { retryable, fatal } from "../contract/failures.ts";
 import { deliverSource, lfsSource } from "../sandbox/agent/sources.ts";
-import { program, type CommandSandbox, endOf, runFed, runOwn, wholeOutput } from "../sandbox/own-command.ts";
+import {
+  program,
+  type CommandSandbox,
+  readEnd,
+  runFed,
+  runOwn,
+  wholeOutput,
+} from "../sandbox/own-command.ts";
 import type { CommandState, SandboxCommand } from "../sandbox/sandbox.ts";
 import { gitReason } from "./git-words.ts";
 import type { Pack } from "./start-point.ts";
@@ -161,7 +168,7 @@ async function* thenDiscarded(sandbox: CommandSandbox, state: CommandState): Asy
 }
 
 async function textOf(sandbox: CommandSandbox, what: string, state: CommandState): Promise<string> {
-  const end = await endOf(sandbox, state);
+  const end = await readEnd(sandbox, state);
   if ("out" in end) return end.out;
   throw retryable(
     "SandboxUnavailable",

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { inTurn } from "../sandbox/shared-work.ts";
 import { cutTail } from "../text/cut.ts";
 import type { GitAccess } from "./git-access.ts";
-import { formatOf } from "./mirror.ts";
+import { toFormatOption } from "./mirror.ts";
 import type { Remote } from "./remote.ts";
 import { git, gitEnvironment, GitFailed, runGit, boundedFetch } from "./run-git.ts";
 
@@ -250,7 +250,7 @@ export async function withPack<T>(
   if (depth === 0) return pack(mirror, start.refs, "");
   const folder = await mkdtemp(join(access.folder, "shallow-"));
   try {
-    await git(access, ["init", "--quiet", "--bare", ...formatOf(start.commit), folder], { signal });
+    await git(access, ["init", "--quiet", "--bare", ...toFormatOption(start.commit), folder], { signal });
     const args = ["fetch", "--quiet", "--no-tags", `--depth=${depth}`, `file://${mirror}`];
     await git(access, ["-c", "fetch.fsckObjects=false", ...args, start.commit], { cwd: folder, signal });
     const shallow = await readFile(join(folder, "shallow"), "utf8").catch(() => "");

@@ -35,7 +35,7 @@ export interface RemoteTrouble {
   readonly fix: string;
 }
 
-export const refusalOf = ({ kind, message, fix }: RemoteTrouble): Refusal => ({
+export const toRefusal = ({ kind, message, fix }: RemoteTrouble): Refusal => ({
   refused: `${message}. ${fix}`,
   isPassing: passes.git(kind),
 });
@@ -50,11 +50,11 @@ export class CredentialUnavailable extends Error {
   readonly trouble: RemoteTrouble;
 
   constructor(trouble: RemoteTrouble) {
-    super(refusalOf(trouble).refused);
+    super(toRefusal(trouble).refused);
     this.trouble = trouble;
   }
 
   get isPassing(): boolean {
-    return refusalOf(this.trouble).isPassing;
+    return toRefusal(this.trouble).isPassing;
   }
 }

@@ -16,7 +16,7 @@ export interface McpAccess {
 const BASE =
   /^(PATH|HOME|USER|LANG|TMPDIR|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|GIT_SSL_CAINFO|(CURL|REQUESTS)_CA_BUNDLE)$/;
 
-export function mcpAccessOf(environment: Readonly<Record<string, string | undefined>>): McpAccess {
+export function createMcpAccess(environment: Readonly<Record<string, string | undefined>>): McpAccess {
   const those = (fits: (name: string) => boolean) =>
     Object.fromEntries(Object.entries(environment).filter(([name, value]) => fits(name) && value)) as Record<
       string,

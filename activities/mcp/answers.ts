@@ -6,7 +6,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { bodyText } from "../process/bounded-body.ts";
-import { isJsonObject, objectOf, type JsonObject } from "../text/json.ts";
+import { isJsonObject, toObject, type JsonObject } from "../text/json.ts";
 import { PLAIN, readCallResult, readToolList } from "./results.ts";
 import { wholeTask } from "./tasks.ts";
 
@@ -35,7 +35,7 @@ export function admitAnswers<T extends Transport>(transport: T): T {
   function note(sent: JSONRPCMessage): void {
     if (!("method" in sent) || !("id" in sent) || sent.id === undefined) return;
     const { method, params } = sent as { readonly method: string; readonly params?: JsonObject };
-    open.set(sent.id, { method, isModern: PROTOCOL_VERSION_META_KEY in objectOf(params?.["_meta"]) });
+    open.set(sent.id, { method, isModern: PROTOCOL_VERSION_META_KEY in toObject(params?.["_meta"]) });
     if (method === "tools/list" && params?.["cursor"] === undefined) pages.set(transport, []);
   }
   function admitted<M extends JSONRPCMessage>(message: M): M {
@@ -92,8 +92,8 @@ function isWellFormed({ jsonrpc, method, params, result, error }: JsonObject): b
   return error === undefined
     ? isJsonObject(result)
     : result === undefined &&
-        Number.isInteger(objectOf(error)["code"]) &&
-        typeof objectOf(error)["message"] === "string";
+        Number.isInteger(toObject(error)["code"]) &&
+        typeof toObject(error)["message"] === "string";
 }
 
 /** Source: JSON-RPC, "internal error". */
@@ -104,7 +104,7 @@ function errorOf(error: unknown): {
   readonly message: string;
   readonly data?: unknown;
 } {
-  const { code, message = error, data } = objectOf(error);
+  const { code, message = error, data } = toObject(error);
   return {
     code: typeof code === "number" && Number.isInteger(code) ? code : INTERNAL_ERROR,
     message: typeof message === "string" ? message : JSON.stringify(message),

@@ -11,9 +11,9 @@
  */
 import { isCallToolResult, type CallToolResult, type ContentBlock } from "@modelcontextprotocol/client";
 import type { FilePart } from "../contract/message.ts";
-import { imageTypeOf } from "../store/media.ts";
+import { detectImageType } from "../store/media.ts";
 import { shorten } from "../text/cut.ts";
-import { isJsonObject, objectOf, type JsonObject } from "../text/json.ts";
+import { isJsonObject, toObject, type JsonObject } from "../text/json.ts";
 import { oneLine, showSize } from "../tools/paths.ts";
 import { MAX_IMAGE_BYTES, storeImage } from "../tools/store-image.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
@@ -168,7 +168,7 @@ function readableTools(tools: readonly unknown[]): JsonObject[] {
 }
 
 function objectSchema(schema: unknown): JsonObject {
-  const { properties, required, $schema, ...rest } = objectOf(schema);
+  const { properties, required, $schema, ...rest } = toObject(schema);
   return {
     ...rest,
     ...(typeof $schema === "string" ? { $schema } : {}),
@@ -238,8 +238,8 @@ async function show(block: ContentBlock, context: Keeper): Promise<Shown> {
 
 async function showBytes(base64: string, given: string, name: string, context: Keeper): Promise<Shown> {
   const bytes = Buffer.from(base64, "base64");
-  const facts = `${name} (${imageTypeOf(bytes) ?? oneLine(given, 80)}, ${showSize(bytes.length)})`;
-  if (imageTypeOf(bytes) === undefined)
+  const facts = `${name} (${detectImageType(bytes) ?? oneLine(given, 80)}, ${showSize(bytes.length)})`;
+  if (detectImageType(bytes) === undefined)
     return `[${facts}: not shown, it is not a PNG, JPEG, GIF or WebP image]`;
   if (bytes.length > MAX_IMAGE_BYTES)
     return `[${facts}: not shown, at most ${showSize(MAX_IMAGE_BYTES)} can be]`;

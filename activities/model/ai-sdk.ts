@@ -11,7 +11,7 @@ import type { ToolSpec } from "../contract/tools.ts";
 import { loadPart } from "../process/load-part.ts";
 import { AnswerListener, toAnswer } from "./answer.ts";
 import { COUNT_MS, countingFetch, TokenCounts } from "./count-tokens.ts";
-import { type Endpoint, endpointOf } from "./endpoint.ts";
+import { type Endpoint, toEndpoint } from "./endpoint.ts";
 import type { Identities } from "./identity/identities.ts";
 import type { Model, ModelAnswer, ModelDelta, ModelRequest } from "./model.ts";
 import { createNetwork, type Network } from "./provider-fetch.ts";
@@ -25,7 +25,7 @@ import { toGoogleSchema, toMoonshotSchema } from "./request/tool-schemas.ts";
 import { cacheMark, NO_CALLS, rulesOf, type WireRules } from "./request/wire-rules.ts";
 import { ServedWindows } from "./served-window.ts";
 import { toModelError } from "./to-model-error.ts";
-import { deadlinesOf, Watchdog } from "./watchdog.ts";
+import { toDeadlines, Watchdog } from "./watchdog.ts";
 import type { Wire, WireCall } from "./wires/wire.ts";
 
 export interface AiSdkOptions {
@@ -56,7 +56,7 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
     ask: async (asked, onDelta, signal) => {
       signal.throwIfAborted();
       const request = { ...asked, target: identities?.targetOf(asked.target) ?? asked.target };
-      const endpoint = endpointOf(request.target, environment, identities);
+      const endpoint = toEndpoint(request.target, environment, identities);
       const [[sdk, network], wire] = await Promise.all([load(), loadWire(request.target.api)]);
       signal.throwIfAborted();
       const asking = { sdk, wire, network, endpoint, mask: options.mask };
@@ -85,9 +85,9 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
 }
 
 /** A missing key is the request's to report. */
-function endpointIfAny(...its: Parameters<typeof endpointOf>): Endpoint | undefined {
+function endpointIfAny(...its: Parameters<typeof toEndpoint>): Endpoint | undefined {
   try {
-    return endpointOf(...its);
+    return toEndpoint(...its);
   } catch {
     return undefined;
   }
@@ -179,7 +179,7 @@ async function askOnce(
   const onAbort = () => call.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   const watchdog = new Watchdog(
-    deadlinesOf(request, asking.endpoint),
+    toDeadlines(request, asking.endpoint),
     (silent) => call.abort(silent),
     () => onDelta({ type: "thinking" }),
   );

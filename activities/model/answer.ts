@@ -7,7 +7,7 @@ import type { StepResult, ToolSet, TextStreamPart } from "ai";
 import type { Api } from "../config/model-target.ts";
 import { fullModelName } from "../config/providers.ts";
 import { cutChars } from "../text/cut.ts";
-import { objectOf } from "../text/json.ts";
+import { toObject } from "../text/json.ts";
 import { answerText, type AssistantPart, type ProviderData } from "../contract/message.ts";
 import { ModelError, type ModelAnswer, type ModelRequest, type ModelDelta } from "./model.ts";
 import { carriesData, COMPATIBLE_KEY, isBlank, ORIGIN_KEY, TAGGED } from "./request/reasoning.ts";
@@ -150,11 +150,11 @@ const PLAIN =
 
 /** The provider's own words for the answer's end, if they say more: Google's message, Anthropic's details, an unusual word. */
 function reasonOf({ rawFinishReason: word = "" }: Step, { google, anthropic }: ProviderData): string {
-  const details = objectOf(anthropic?.["stopDetails"]);
+  const details = toObject(anthropic?.["stopDetails"]);
   const said = [
     PLAIN.test(word) ? "" : word,
     google?.["finishMessage"],
-    objectOf(google?.["promptFeedback"])["blockReasonMessage"],
+    toObject(google?.["promptFeedback"])["blockReasonMessage"],
     details["category"],
     details["explanation"],
   ];

@@ -42,7 +42,7 @@ const VERTEX_FIELDS = ["contents", "systemInstruction", "tools"];
  * v1 API, and docs.cloud.google.com "Count tokens for Claude models".
  * @returns undefined where no free count is known
  */
-export function countCallOf(
+export function toCountCall(
   { api, modelId, preset }: Place,
   address: string,
   sent: Body,
@@ -96,7 +96,7 @@ export function countingFetch(
   return async (input, init) => {
     const address = input instanceof Request ? input.url : input.toString();
     const sent = typeof init?.body === "string" ? (JSON.parse(init.body) as Body) : {};
-    const call = countCallOf(place, address, editBody(sent, place.fieldEdits ?? []));
+    const call = toCountCall(place, address, editBody(sent, place.fieldEdits ?? []));
     if (call !== undefined) {
       const response = await send(call.url, { ...init, body: JSON.stringify(call.body) });
       const answer = response.ok ? ((await readJson(response)) as Body | null) : null;

@@ -21,7 +21,7 @@ export interface Endpoint {
 }
 
 /** @throws ModelError if a key or an address is missing */
-export function endpointOf(
+export function toEndpoint(
   target: ModelTarget,
   environment: Environment,
   identities?: Pick<Identities, "of">,

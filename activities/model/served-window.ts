@@ -49,26 +49,26 @@ export function runnerFacts(
   { props, loaded, studio }: RunnerDocuments,
   model: string,
 ): ServerFacts | undefined {
-  const settings = fieldsOf(props)["default_generation_settings"];
+  const settings = toFields(props)["default_generation_settings"];
   if (settings !== undefined) {
-    const caps = fieldsOf(fieldsOf(props)["chat_template_caps"]);
+    const caps = toFields(toFields(props)["chat_template_caps"]);
     const tools = caps["supports_tools"] === false ? { tools: false as const } : {};
-    const slots = count(fieldsOf(props)["total_slots"]);
+    const slots = count(toFields(props)["total_slots"]);
     return {
       runner: "llamacpp",
-      contextWindow: count(fieldsOf(settings)["n_ctx"]),
+      contextWindow: count(toFields(settings)["n_ctx"]),
       ...(slots === undefined || slots < 2 ? {} : { slots }),
       ...tools,
     };
   }
-  const running = fieldsOf(loaded)["models"];
+  const running = toFields(loaded)["models"];
   if (Array.isArray(running)) {
-    const found = running.map(fieldsOf).find(({ name }) => isSameModel(name, model));
+    const found = running.map(toFields).find(({ name }) => isSameModel(name, model));
     return { runner: "ollama", contextWindow: count(found?.["context_length"]) };
   }
-  const listed = fieldsOf(studio)["data"];
+  const listed = toFields(studio)["data"];
   if (!Array.isArray(listed)) return undefined;
-  const entry = listed.map(fieldsOf).find(({ id }) => isSameModel(id, model));
+  const entry = listed.map(toFields).find(({ id }) => isSameModel(id, model));
   return {
     runner: "lmstudio",
     contextWindow: count(entry?.["loaded_context_length"]),
@@ -169,7 +169,7 @@ function mayBeRunner({ api, provider }: Target, { baseUrl }: Endpoint): boolean 
   return isNear || RUNNERS.has(provider?.name ?? "");
 }
 
-export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+export function toFields(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 

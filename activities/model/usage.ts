@@ -1,7 +1,7 @@
 /** Reads a provider's bill in each of its forms, and discards one that cannot be true. */
 import type { LanguageModelUsage } from "ai";
 import type { StepUsage } from "../contract/activities.ts";
-import { objectOf } from "../text/json.ts";
+import { toObject } from "../text/json.ts";
 
 /** As the SDK has it; `raw` is the provider's own object. */
 type ReportedUsage = LanguageModelUsage;
@@ -40,8 +40,8 @@ interface Figures {
  */
 function figuresOf(reported: ReportedUsage): Figures {
   const { inputTokens, inputTokenDetails, outputTokens, outputTokenDetails } = reported;
-  const raw = objectOf(reported.raw);
-  const details = objectOf(raw["prompt_tokens_details"] ?? raw["input_tokens_details"]);
+  const raw = toObject(reported.raw);
+  const details = toObject(raw["prompt_tokens_details"] ?? raw["input_tokens_details"]);
   const hit = count(raw["prompt_cache_hit_tokens"]);
   const cached =
     firstAboveZero([
@@ -76,18 +76,18 @@ function figuresOf(reported: ReportedUsage): Figures {
  * it (`is_byok`) that is the router's share, and the provider's is in `cost_details`.
  */
 export function reportedCostUsd(reported: Pick<ReportedUsage, "raw">): number | undefined {
-  const raw = objectOf(reported.raw);
+  const raw = toObject(reported.raw);
   const cost = count(raw["cost"]);
   if (cost === undefined) return undefined;
-  const upstream = count(objectOf(raw["cost_details"])["upstream_inference_cost"]) ?? 0;
+  const upstream = count(toObject(raw["cost_details"])["upstream_inference_cost"]) ?? 0;
   return raw["is_byok"] === true ? cost + upstream : cost;
 }
 
 /** The bill in a chunk of a chat stream: at the top level, in the choice (Moonshot), or in Groq's own object. */
 export function usageInChunk(chunk: unknown): object | undefined {
-  const { usage, choices, x_groq: groq } = objectOf(chunk);
-  const inChoice = Array.isArray(choices) ? choices.map((choice) => objectOf(choice)["usage"]) : [];
-  return [usage, ...inChoice, objectOf(groq)["usage"]].find(
+  const { usage, choices, x_groq: groq } = toObject(chunk);
+  const inChoice = Array.isArray(choices) ? choices.map((choice) => toObject(choice)["usage"]) : [];
+  return [usage, ...inChoice, toObject(groq)["usage"]].find(
     (bill): bill is object => typeof bill === "object" && bill !== null,
   );
 }

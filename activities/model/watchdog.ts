@@ -26,7 +26,7 @@ const OWN_HOSTS: ReadonlySet<string> = new Set([
  * then, unless a time is configured, only that of the whole answer counts. A model that thinks may be silent in mid-answer for
  * longer than others, as far as is known before the answer; what the answer itself shows, the watchdog learns from `thinkingMs`.
  */
-export function deadlinesOf({ target, deadlines }: ModelRequest, { baseUrl }: Endpoint): NamedDeadlines {
+export function toDeadlines({ target, deadlines }: ModelRequest, { baseUrl }: Endpoint): NamedDeadlines {
   const { timeouts: own = {}, name } = target.provider ?? {};
   const setting = (key: keyof typeof own) =>
     own[key] === undefined ? `limits.${key}Timeout` : `providers.${name}.timeouts.${key}`;

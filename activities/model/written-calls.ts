@@ -2,7 +2,7 @@
  * Calls that a model wrote as the text of its answer, because its server did not recognise them: its template or its parser does not
  * fit the model. Only where the text is the call, or ends in its markup; what prose, a fence or backticks quote is left alone.
  */
-import { isJsonObject, objectOf } from "../text/json.ts";
+import { isJsonObject, toObject } from "../text/json.ts";
 import type { ToolSpec } from "../contract/tools.ts";
 import { readLenient } from "../tools/reading/lenient-json.ts";
 import { isInCode } from "./thoughts-in-text.ts";
@@ -110,7 +110,7 @@ const tagged =
     const schema = tools.get(plainName(name))?.inputSchema;
     const fields = [...body.matchAll(field)].map(({ groups = {} }) => {
       const { key = "", value = "", as }: { key?: string; value?: string; as?: string } = groups;
-      return [key, valueOf(value, objectOf(objectOf(objectOf(schema)["properties"])[key]), as)];
+      return [key, valueOf(value, toObject(toObject(toObject(schema)["properties"])[key]), as)];
     });
     const rest = body.replaceAll(field, "").trim();
     const json = fields.length === 0 ? jsonAt(rest, 0) : undefined;

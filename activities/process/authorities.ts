@@ -86,7 +86,10 @@ function certificatesOf(environment: Environment, name: Variable): string[] {
  * @param folder private to us: whoever can write there decides whom git trusts
  * @throws AuthoritiesUnusable
  */
-export function trustOf(environment: Environment, folder: string): () => Readonly<Record<string, string>> {
+export function createTrust(
+  environment: Environment,
+  folder: string,
+): () => Readonly<Record<string, string>> {
   let made: Readonly<Record<string, string>> | undefined;
   return () => (made ??= variables(environment, folder));
 }

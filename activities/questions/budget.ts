@@ -1,6 +1,6 @@
 /** The question whether a session may exceed a limit. */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import { type AskBudgetInput, moreOf, raisedLimit } from "../contract/limits.ts";
+import { type AskBudgetInput, parseGrantedAmount, raisedLimit } from "../contract/limits.ts";
 import { superseded } from "../contract/failures.ts";
 import type { AskedBudget, SettleBudgetInput, Settlement } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -11,7 +11,7 @@ import { spentUsd } from "../store/model-calls.ts";
 import { questionsBefore, closeQuestion, setWaiting } from "../store/questions.ts";
 import { lockRunAlone } from "../store/session-locks.ts";
 import { cleanDeep } from "../text/clean.ts";
-import { closingOf, settledEvent } from "./settlement.ts";
+import { toClosing, settledEvent } from "./settlement.ts";
 import { setMaxCost } from "../store/session-settings.ts";
 
 /**
@@ -82,7 +82,7 @@ async function settleBudget(
   const { step, round, limit, id } = input;
   const session = await enterSession(deps, scope, { step, phase: "model", round });
   const settlement = cleanDeep(input.settlement, deps.sanitizer.clean) as Settlement;
-  const asked = settlement.how === "answered" ? moreOf(limit, settlement.text) : undefined;
+  const asked = settlement.how === "answered" ? parseGrantedAmount(limit, settlement.text) : undefined;
   // The operator's policy may have become stricter while the question was open.
   const amount = asked === undefined ? undefined : Math.min(asked, mayBeAdded(deps.policy, input));
   const of = amount === undefined || amount <= 0 ? undefined : raisedLimit(input, amount);
@@ -90,7 +90,7 @@ async function settleBudget(
     if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the answer was dropped");
     const question = (await openBudget(tx, session, input))?.row;
     const key = { sessionId: session.id, epoch: session.epoch, id };
-    if (question !== undefined && (await closeQuestion(tx, key, closingOf(question, settlement))))
+    if (question !== undefined && (await closeQuestion(tx, key, toClosing(question, settlement))))
       await appendEvents(tx, session.id, session.epoch, [
         { ...settledEvent(question, settlement), step: question.step, attempt: scope.attempt },
       ]);

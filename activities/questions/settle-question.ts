@@ -18,7 +18,7 @@ import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
 import { resultEvent, findAskedCall, noSuchCall, finishCall, type LedgerRow } from "../store/tool-calls.ts";
 import { endedBefore, callHasEnded, callHash } from "../step/call-result.ts";
 import { openAgain } from "./ask-person.ts";
-import { closingOf, resultFor, settledEvent } from "./settlement.ts";
+import { toClosing, resultFor, settledEvent } from "./settlement.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { addRule, namesToAsk } from "../store/egress.ts";
@@ -76,7 +76,7 @@ async function settle(
       return { kind: "noted", how: settlement.how };
     }
     const result = resultFor(question, settlement);
-    const isNew = await closeQuestion(tx, keyOf(session, question), closingOf(question, settlement));
+    const isNew = await closeQuestion(tx, keyOf(session, question), toClosing(question, settlement));
     const events: NewEvent[] = isNew
       ? [{ ...settledEvent(question, settlement), step, attempt: scope.attempt }]
       : [];
@@ -118,7 +118,7 @@ async function noteAnswer(
   tx: Queryable,
   { session, question, settlement, attempt }: Answered,
 ): Promise<boolean> {
-  const isNew = await closeQuestion(tx, keyOf(session, question), closingOf(question, settlement));
+  const isNew = await closeQuestion(tx, keyOf(session, question), toClosing(question, settlement));
   await waitForOthers(tx, session);
   if (isNew)
     await appendEvents(tx, session.id, session.epoch, [

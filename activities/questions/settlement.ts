@@ -79,7 +79,7 @@ function withdrawnText(isApproval: boolean, why: keyof typeof WITHDRAWN): string
 }
 
 /** What the question's row stores. */
-export function closingOf(
+export function toClosing(
   { defaultText }: Question,
   end: Settlement,
 ): { readonly status: Exclude<QuestionStatus, "open">; readonly answer?: string; readonly by?: string } {
@@ -113,7 +113,7 @@ export function settledEvent(
   if (end.how === "withdrawn") return { type: "question:withdrawn", data: { id, reason: end.why } };
   if (end.how === "defaulted" && end.why === "expired")
     return { type: "question:expired", data: { id, default: question.defaultText ?? "" } };
-  const { answer, by } = closingOf(question, end);
+  const { answer, by } = toClosing(question, end);
   const how = end.how === "allowed" && end.always ? "allowed-always" : end.how;
   const words = end.how === "allowed" ? (end.text ?? "") : (answer ?? "");
   return {

@@ -102,7 +102,7 @@ type End =
     };
 
 /** What a successful command wrote, at most 1 MiB, or how it failed. Discards the command's output. */
-export async function endOf(sandbox: CommandSandbox, state: CommandState): Promise<End> {
+export async function readEnd(sandbox: CommandSandbox, state: CommandState): Promise<End> {
   const text = async (stream: OutputStream, size: number, most: number) =>
     size === 0
       ? ""

@@ -22,7 +22,12 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents, dropStoredChunks } from "../store/events.ts";
 import { loadBill, recordLostCalls, totalUsage } from "../store/model-calls.ts";
 import { isStepMissing } from "../store/missing-steps.ts";
-import { deliveryOf, findRepository, listPublications, recordPublication } from "../store/repositories.ts";
+import {
+  toDeliveryState,
+  findRepository,
+  listPublications,
+  recordPublication,
+} from "../store/repositories.ts";
 import { endSession, type Session } from "../store/sessions.ts";
 import { reportEnd, type ReportedEnd } from "../runtime/telemetry/report.ts";
 import { lastAnswer } from "../store/transcript.ts";
@@ -186,7 +191,7 @@ async function outputIn(
 
 /** Whether the work was pushed, and where; empty if the session has no repository. */
 async function deliveryIn(db: Queryable, { id, config }: Session) {
-  return config.repository === undefined ? {} : { delivery: deliveryOf(await listPublications(db, id)) };
+  return config.repository === undefined ? {} : { delivery: toDeliveryState(await listPublications(db, id)) };
 }
 
 async function notDelivered(

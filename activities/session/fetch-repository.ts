@@ -7,7 +7,7 @@
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { projectFiles, type ProjectFiles } from "../config/system-prompt.ts";
-import { branchOf } from "../config/git-settings.ts";
+import { toBranchName } from "../config/git-settings.ts";
 import type { FetchedRepository } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
 import type { GitAccess } from "../git/git-access.ts";
@@ -47,7 +47,7 @@ async function fetchRepository(
   const access = accessOf(deps);
   const fetched = await fetchForSession(access, repository, session.id, scope.signal);
   const { mirror, start } = fetched;
-  const branch = branchOf(repository, session.id);
+  const branch = toBranchName(repository, session.id);
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, step, scope.signal);
     const { url } = repository;

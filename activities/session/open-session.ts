@@ -5,7 +5,7 @@
  * an event. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import { contextSizeOf, measureOf } from "../context/context-size.ts";
+import { toContextSize, toMeasure } from "../context/context-size.ts";
 import { shorten } from "../text/cut.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import type { OpenedSession, OpenSessionInput } from "../contract/activities.ts";
@@ -15,12 +15,12 @@ import { fatal } from "../contract/failures.ts";
 import { isDelegateId, isStartOf } from "../contract/session-ids.ts";
 import { holdToStart } from "../runtime/hold-to-policy.ts";
 import { interruptOpenCalls, endTasks } from "../runtime/interrupt-open-calls.ts";
-import { prefixOf, prefixShares, type Prefix } from "../context/request.ts";
+import { buildPrefix, prefixShares, type Prefix } from "../context/request.ts";
 import { cacheSeconds } from "../config/asked-model.ts";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
-import { branchOf } from "../config/git-settings.ts";
-import { runPolicyOf } from "../config/run-policy.ts";
+import { toBranchName } from "../config/git-settings.ts";
+import { toRunPolicy } from "../config/run-policy.ts";
 import { isSpent } from "../step/budget.ts";
 import { takeOwnTools } from "../step/catalogues.ts";
 import { toolsToTake } from "../step/catalogues.ts";
@@ -70,7 +70,7 @@ async function openSession(
   const session = await takeOwnTools(deps, entered, step === 0);
   if (input.keepsCalls !== true) await endOpenCalls(deps, scope, session);
   if (session.catalogues !== undefined && !isContinued) await retryFailed(db, session.id);
-  const prefix = prefixOf(session, deps.tools);
+  const prefix = buildPrefix(session, deps.tools);
   const policy = await policyOf(deps, scope, session, { prefix, isContinued });
   const [cold, rows, round, parked, costUsd] = await Promise.all([
     policy.budget.returnTokens !== undefined &&
@@ -92,7 +92,7 @@ async function openSession(
     policy,
     epoch: session.epoch,
     step,
-    context: contextSizeOf(rows, measureOf(session, prefix)),
+    context: toContextSize(rows, toMeasure(session, prefix)),
     round,
     ...(cold ? { cold } : {}),
     ...(isOtherModels(rows, policy.model) ? { otherModel: true as const } : {}),
@@ -155,7 +155,7 @@ async function policyOf(
   { prefix, isContinued }: { readonly prefix: Prefix; readonly isContinued: boolean },
 ): Promise<RunPolicy> {
   const takesTools = toolsToTake(session, !isContinued);
-  return runPolicyOf(session.config, prefix.tokens, {
+  return toRunPolicy(session.config, prefix.tokens, {
     prefix: prefixShares(prefix, session.tokenRatio?.ratio),
     ...(await gitOf(deps.store.db, session)),
     ...delegatesOf(deps, session),
@@ -260,7 +260,7 @@ async function announceStart(
 async function gitOf(db: Queryable, { id, config: { repository } }: Session) {
   if (repository === undefined) return {};
   const known = await findRepository(db, id);
-  const branch = known?.branch ?? branchOf(repository, id);
+  const branch = known?.branch ?? toBranchName(repository, id);
   const { push, pr } = repository;
   return { git: { ...(known === undefined ? { fetch: true as const } : {}), branch, push, pr } };
 }

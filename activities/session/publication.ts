@@ -1,6 +1,6 @@
 /** What a push and a pull request share: their input, and how their outcome is recorded; and the pull request itself. */
 import type { ActivityScope } from "../runtime/activity-scope.ts";
-import { type SessionGit, forgeOf, noForge } from "../config/git-settings.ts";
+import { type SessionGit, parseForge, noForge } from "../config/git-settings.ts";
 import { shorten, cutChars } from "../text/cut.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { fatal, retryable } from "../contract/failures.ts";
@@ -22,7 +22,7 @@ import { openPullRequest } from "../git/forge.ts";
 import { ForgeRefusal } from "../git/git-http.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { lsRemote } from "../git/remote.ts";
-import { CredentialUnavailable, refusal, refusalOf } from "../git/trouble.ts";
+import { CredentialUnavailable, refusal, toRefusal } from "../git/trouble.ts";
 
 /** Attempts before an unreachable remote is given up, some 15 s in total. */
 const ATTEMPTS = 5;
@@ -139,10 +139,10 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
   const { signal } = scope;
   const { url } = repository;
   const ref = repository.ref ?? undefined;
-  const place = forgeOf(url, git.forge);
+  const place = parseForge(url, git.forge);
   if (place === undefined) return refusal(noForge(url));
   const remote = await lsRemote(access, url, [`refs/heads/${ref ?? branch}`], { signal, timeoutMs: ASK_MS });
-  if ("trouble" in remote) return refusalOf(remote.trouble);
+  if ("trouble" in remote) return toRefusal(remote.trouble);
   // If the session started from a branch, the pull request is into it.
   const isBranch = ref !== undefined && ref !== branch && remote.refs.has(`refs/heads/${ref}`);
   const into = isBranch ? ref : remote.defaultBranch;

@@ -6,7 +6,7 @@
  * events. Heartbeat: by timer. Retry class: remote, engine, database; what is refused is a result. Cancel: git is ended.
  */
 import { inScope } from "../runtime/activity-scope.ts";
-import { bytesOf } from "../config/setting-values.ts";
+import { parseBytes } from "../config/setting-values.ts";
 import { listLeftOut, type Publication, type PublishInput } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
 import { accessOf } from "./fetch-repository.ts";
@@ -131,7 +131,7 @@ async function send(
     head,
     ref,
     base: prepared.ahead >= 0 ? base : undefined,
-    maxBytes: bytesOf(git.maxBundle),
+    maxBytes: parseBytes(git.maxBundle),
     signal: scope.signal,
   });
   if ("refused" in received) return refuse(delivery, { commit: head, ...received });
@@ -212,7 +212,7 @@ async function deliverFurther(
   const missing = git.submodules ? await unpushedSubmodule(relay, what, signal) : undefined;
   if (missing !== undefined || !git.lfs) return missing;
   try {
-    const maxBytes = bytesOf(git.maxBundle);
+    const maxBytes = parseBytes(git.maxBundle);
     await pushLfs(relay, sandbox, { ...what, mirror, maxBytes, signal });
     return undefined;
   } catch (error) {

@@ -2,7 +2,7 @@
 import {
   type QueuedMessage,
   type AnnounceQueuedInput,
-  excerptOf,
+  toExcerpt,
   type Guidance,
 } from "../contract/guidance.ts";
 import { inScope } from "../runtime/activity-scope.ts";
@@ -50,7 +50,7 @@ async function cleaned(
     return {
       id: sanitizer.clean(message.id),
       position: message.position,
-      excerpt: excerptOf([{ type: "text", text: sanitizer.clean(text) }]),
+      excerpt: toExcerpt([{ type: "text", text: sanitizer.clean(text) }]),
       ...(message.by === undefined ? {} : { by: sanitizer.clean(message.by) }),
     };
   });

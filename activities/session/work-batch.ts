@@ -4,7 +4,7 @@
  * Idempotency key: the batch, which is the workflow's, and the item. Side effects: rows of sessions, of items and of the batch;
  * cancels of sessions. Heartbeat: by timer. Retry class: Postgres, Temporal. Cancel: nothing to undo.
  */
-import { precedenceOf } from "../config/precedence.ts";
+import { toPrecedence } from "../config/precedence.ts";
 import { inScope } from "../runtime/activity-scope.ts";
 import {
   batchOfWorkflow,
@@ -110,7 +110,7 @@ async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextIt
     await refuseItem(store.db, batch.id, itemId, "IdTaken");
     return [];
   }
-  const precedence = precedenceOf(start?.config ?? item.config ?? {});
+  const precedence = toPrecedence(start?.config ?? item.config ?? {});
   const [line = ""] = (start?.task ?? itemId).trim().split("\n", 1);
   return [
     {

@@ -11,10 +11,10 @@ import type { CallFacts } from "../contract/activities.ts";
 import { askUser } from "../tools/ask-user.ts";
 import { DELEGATE, delegateInput } from "../tools/delegate.ts";
 import { exitPlan } from "../tools/exit-plan.ts";
-import { verdictOf } from "../tools/permissions/permissions.ts";
+import { judgeCall } from "../tools/permissions/permissions.ts";
 import { findTool } from "../tools/index.ts";
 import { aboutCall } from "../tools/invoke.ts";
-import { prefixOf } from "../context/request.ts";
+import { buildPrefix } from "../context/request.ts";
 import { checkAnswer } from "../config/output-schema.ts";
 import { writtenCalls } from "../model/written-calls.ts";
 import { log } from "@temporalio/activity";
@@ -77,7 +77,7 @@ const MAX_FACT_NAME_CHARS = 40;
 export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
   return {
     name: cutChars(call.toolName, MAX_FACT_NAME_CHARS),
-    about: step.deps.idsOnly === true ? "" : aboutOf(step, call),
+    about: step.deps.idsOnly === true ? "" : describeCall(step, call),
     ...(isForPerson(step, call) ? { by: "person" } : {}),
     ...(isDelegated(step, call) ? { by: "delegate" } : {}),
     ...(needsApproval(step, call) ? { needsApproval: true } : {}),
@@ -94,7 +94,7 @@ function isForPerson({ deps, session }: StepContext, { toolName, input }: ToolCa
 /** A call whose input is invalid or that a rule forbids goes to the tool runner, which reports what is wrong with it. */
 function isDelegated({ deps, session }: StepContext, call: ToolCallPart): boolean {
   const has = sessionTools(deps.tools, session).has(DELEGATE);
-  if (verdictOf(session.config.permissions ?? [], call).action === "deny") return false;
+  if (judgeCall(session.config.permissions ?? [], call).action === "deny") return false;
   return has && call.toolName === DELEGATE && delegateInput.safeParse(call.input).success;
 }
 
@@ -111,7 +111,7 @@ export function serversOf({ deps, session }: StepContext, calls: readonly ToolCa
 /** No one is asked about an invalid call: its result says what is wrong with it. */
 function needsApproval({ deps, session }: StepContext, call: ToolCallPart): boolean {
   const { permissions = [] } = session.config;
-  if (permissions.length === 0 || verdictOf(permissions, call).action !== "ask") return false;
+  if (permissions.length === 0 || judgeCall(permissions, call).action !== "ask") return false;
   return (
     findTool(sessionTools(deps.tools, session), call.toolName)?.input.safeParse(call.input).success === true
   );
@@ -124,7 +124,7 @@ function runsAlone({ deps, session }: StepContext, { toolName }: ToolCallPart): 
 }
 
 /** At most 60 characters that say what a call is about, masked. */
-export function aboutOf({ deps, session }: StepContext, call: ToolCallPart): string {
+export function describeCall({ deps, session }: StepContext, call: ToolCallPart): string {
   const tools = sessionTools(deps.tools, session);
   return deps.sanitizer.clean(aboutCall(tools, { name: call.toolName, input: call.input }));
 }
@@ -149,7 +149,7 @@ export async function judgeAnswer(
   const text = answerText(content);
   const checked = outputSchema === undefined ? undefined : await checkAnswer(outputSchema, text);
   if (checked?.ok === true) return {};
-  const [call] = writtenCalls(text, prefixOf(session, deps.tools).tools)?.calls ?? [];
+  const [call] = writtenCalls(text, buildPrefix(session, deps.tools).tools)?.calls ?? [];
   return {
     ...(checked === undefined ? {} : { mismatch: deps.sanitizer.clean(checked.why) }),
     ...(call === undefined ? {} : { wroteCall: call.toolName }),
@@ -167,7 +167,7 @@ export interface Doubt {
 const NONE: Doubt = { isDoubtful: false, isNews: false };
 
 /** Reads the earlier usage rows only if this answer's usage looks doubtful. */
-export async function doubtOf(step: StepContext, { usage }: ModelAnswer): Promise<Doubt> {
+export async function judgeUsage(step: StepContext, { usage }: ModelAnswer): Promise<Doubt> {
   const { deps, session, size, input } = step;
   if (usage === undefined) return NONE;
   const call = { estimated: size.next.tokens, actual: usage.input };

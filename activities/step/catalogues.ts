@@ -14,7 +14,7 @@ import { keepCatalogue, loadCatalogues, keepNext, takeNext } from "../store/mcp.
 import type { Session } from "../store/sessions.ts";
 import { estimateTools } from "../contract/request-size.ts";
 import { toolSpec } from "../tools/index.ts";
-import { mcpToolsOf } from "../tools/mcp-tools.ts";
+import { toMcpTools } from "../tools/mcp-tools.ts";
 import { noteOwnTools } from "../store/session-settings.ts";
 import { OWN_TOOLS } from "../tools/own/own-tools.ts";
 import { createHash } from "node:crypto";
@@ -105,7 +105,7 @@ async function take(
         session,
         "failed" in listed
           ? { server: name, era: "", tools: [], digest: "", failed: message }
-          : { server: name, ...listed, digest: digestOf(listed.tools) },
+          : { server: name, ...listed, digest: digestTools(listed.tools) },
       );
       if (!kept) return [];
       if ("failed" in listed)
@@ -126,7 +126,7 @@ export function connectedFacts(
   settings: McpServer,
   { era, tools }: Pick<McpCatalogue, "era" | "tools">,
 ) {
-  const offered = mcpToolsOf(server, settings, tools);
+  const offered = toMcpTools(server, settings, tools);
   return { server, era, tools: offered.length, tokens: estimateTools(offered.map(toolSpec)) };
 }
 
@@ -184,7 +184,7 @@ export async function takeOwnTools(
 }
 
 /** Equal for equal lists of tools. */
-export const digestOf = (tools: readonly McpToolEntry[]): string =>
+export const digestTools = (tools: readonly McpToolEntry[]): string =>
   createHash("sha256").update(JSON.stringify(tools)).digest("hex");
 
 /**
@@ -198,7 +198,7 @@ export async function noteListed(
   listed: { readonly era: string; readonly tools: readonly McpToolEntry[]; readonly step: number },
 ): Promise<void> {
   const tools = cleanDeep(listed.tools, sanitizer.clean) as readonly McpToolEntry[];
-  const digest = digestOf(tools);
+  const digest = digestTools(tools);
   const isSame = digest === current.digest;
   if (isSame && current.next === undefined) return;
   const [before, after] = [namesOf(current.tools), namesOf(tools)];

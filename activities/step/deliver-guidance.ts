@@ -7,7 +7,7 @@ import type { Viewer } from "../text/tokens.ts";
 import { estimateMessage } from "../contract/request-size.ts";
 import { type MessageKind, type UserPart, type FilePart, fileText } from "../contract/message.ts";
 import type { DeliveredFacts, DrainedInput, ModelStepInput } from "../contract/activities.ts";
-import { type Guidance, excerptOf, type QueuedMessage } from "../contract/guidance.ts";
+import { type Guidance, toExcerpt, type QueuedMessage } from "../contract/guidance.ts";
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import { superseded } from "../contract/failures.ts";
 import { blobId, loadBlobs, saveBlob, withStoredSize } from "../store/blobs.ts";
@@ -26,7 +26,7 @@ import {
 } from "../store/guidance.ts";
 import { hasMessage, insertMessage, takeSequences, type MessageMeta } from "../store/transcript.ts";
 import { lockRun } from "../store/session-locks.ts";
-import { imageTypeOf, isPdf } from "../store/media.ts";
+import { detectImageType, isPdf } from "../store/media.ts";
 
 /** How many parked messages are read for one step: even of the shortest messages, no more fit. */
 const MAX_MESSAGES = 500;
@@ -212,7 +212,7 @@ function queuedOf(items: readonly Guidance[]): QueuedMessage[] {
     .map(({ id, parts, by }, index) => ({
       id,
       position: index + 1,
-      excerpt: excerptOf(parts),
+      excerpt: toExcerpt(parts),
       ...(by === undefined ? {} : { by }),
     }));
 }
@@ -289,7 +289,7 @@ async function storeFile(db: Queryable, part: FilePart): Promise<UserPart> {
     return { type: "text", text: part.filename === undefined ? text : fileText(part.filename, text) };
   }
   // The declared type does not count: a provider refuses the whole request if an image's bytes are not an image.
-  const found = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
+  const found = detectImageType(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
   if (found === undefined && /^image\/|^application\/pdf$/.test(part.mediaType))
     return notTaken(part, "its content is not a PNG, JPEG, GIF, WebP or PDF");
   return saveBlob(db, bytes, found ?? part.mediaType, part.filename);

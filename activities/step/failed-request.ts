@@ -1,10 +1,10 @@
 /** What follows a request that brought no answer: a stop, another attempt, another model, a compaction, or the end; and what it cost. */
-import { answerTokens, budgetOf } from "../config/budget.ts";
+import { answerTokens, calculateBudget } from "../config/budget.ts";
 import type { StepOutcome } from "../contract/activities.ts";
 import { sizeFacts } from "../context/context-size.ts";
 import { ModelError, type ModelAnswer, type ModelErrorClass } from "../model/model.ts";
 import { modelFailure, limitMs, mayStepIn, ONE_MORE_TRY, outOfRoom } from "./model-failure.ts";
-import { keepInterrupted, billOf } from "./store-answer.ts";
+import { keepInterrupted, toBill } from "./store-answer.ts";
 import { type StepContext, emitEvents } from "./step-context.ts";
 import { hasLargerAnswer, hasEarlierCall, type ModelCallRow, recordCall } from "../store/model-calls.ts";
 import { setWindow } from "../store/session-settings.ts";
@@ -105,7 +105,7 @@ async function overflowed(step: StepContext, error: ModelError): Promise<StepOut
 }
 
 function hasRoom({ session, measure }: StepContext, servedWindow: number): boolean {
-  const { limitTokens } = budgetOf(session.config, measure.prefixTokens, servedWindow);
+  const { limitTokens } = calculateBudget(session.config, measure.prefixTokens, servedWindow);
   return limitTokens - measure.prefixTokens * measure.ratio >= LEAST_ROOM_TOKENS;
 }
 
@@ -142,7 +142,7 @@ async function recordWasted(
   const { sanitizer, store } = step.deps;
   const unbilled = said !== "" || BILLED.has(finish) ? estimatedCostUsd(step, said) : null;
   const bill: ModelCallRow = {
-    ...billOf(step),
+    ...toBill(step),
     status: "wasted",
     error: cutChars(sanitizer.clean(error), 1_000),
     finish,

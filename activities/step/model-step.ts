@@ -8,13 +8,13 @@
  */
 import {
   type Prefix,
-  prefixOf,
+  buildPrefix,
   prefixShares,
   type BuiltMessages,
   buildMessages,
 } from "../context/request.ts";
 import { fallbackOf } from "../config/asked-model.ts";
-import { budgetOf } from "../config/budget.ts";
+import { calculateBudget } from "../config/budget.ts";
 import type { ModelStepFacts, ModelStepInput, StepOutcome } from "../contract/activities.ts";
 import { type ActivityScope, inScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -30,7 +30,7 @@ import { currentDelegateLimit } from "./budget.ts";
 import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
-import { measureOf, sizeFacts, sizeAtLimit } from "../context/context-size.ts";
+import { toMeasure, sizeFacts, sizeAtLimit } from "../context/context-size.ts";
 import type { ModelAnswer } from "../model/model.ts";
 import { saysNothing } from "../model/answer.ts";
 import { interruptOpenCalls, missingEnd, endTasks } from "../runtime/interrupt-open-calls.ts";
@@ -75,8 +75,8 @@ async function modelStep(
   const asked = await withAskedModel(deps, entered, fallback);
   const current = await withChangedTools(deps, asked, input);
   const session = input.takeTools ? await takeServerTools(deps, scope, current, input.step) : current;
-  const prefix = prefixOf(session, deps.tools);
-  const budget = budgetOf(session.config, prefix.tokens);
+  const prefix = buildPrefix(session, deps.tools);
+  const budget = calculateBudget(session.config, prefix.tokens);
   // One step takes as much of a person's messages as compaction keeps verbatim.
   const parked = await deliverGuidance(deps, scope, session, {
     input,
@@ -106,7 +106,7 @@ const isOtherModel = ({ config }: Session, { model }: ModelStepInput): boolean =
 function figuresOf({ config, tokenRatio }: Session, prefix: Prefix, servedWindow: number | undefined) {
   return {
     model: config.model,
-    budget: budgetOf(config, prefix.tokens, servedWindow),
+    budget: calculateBudget(config, prefix.tokens, servedWindow),
     prefix: prefixShares(prefix, tokenRatio?.ratio),
   };
 }
@@ -132,7 +132,7 @@ async function takeStep(
   const { deps, scope, session, input } = base;
   const { prefix, budget } = request;
   const rows = await loadAnswered(deps, scope, session, input);
-  const measure = measureOf(session, prefix);
+  const measure = toMeasure(session, prefix);
   const { tokenRatio } = session;
   const step: StepContext = { ...base, rows, measure, tokenRatio, size: viewSize({ rows, ...measure }) };
 

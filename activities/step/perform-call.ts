@@ -24,7 +24,7 @@ import { questionId } from "../tools/permissions/approval.ts";
 import { appendEvents } from "../store/events.ts";
 import { keepFound, noteMcpState } from "../store/mcp.ts";
 import { serverAnswers } from "../store/questions.ts";
-import { callSpanId, traceOf, traceparentOf } from "../store/traces.ts";
+import { callSpanId, traceOf, toTraceparent } from "../store/traces.ts";
 import { noteListed, connectedFacts } from "./catalogues.ts";
 import { callOwnTool } from "../tools/own/own-tools.ts";
 
@@ -201,7 +201,7 @@ async function heldCall({ store, telemetry }: McpDeps, session: Session, { row, 
     attempt: randomUUID(),
     traceparent:
       telemetry &&
-      traceparentOf(await traceOf(store.db, session, runId), callSpanId(session.id, runId, callKey(row))),
+      toTraceparent(await traceOf(store.db, session, runId), callSpanId(session.id, runId, callKey(row))),
     questionId: (number: number) => `${questionId(row)}q${number}`,
     keepState: async (next: CallState, task?: string) => {
       if (!(await noteMcpState(store.db, row, fence, { state: writeCallState(next), task })))

@@ -6,14 +6,14 @@
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { planPrune } from "../transcript/prune-plan.ts";
-import { contextSizeOf, measureOf } from "../context/context-size.ts";
+import { toContextSize, toMeasure } from "../context/context-size.ts";
 import type { PruneFacts, PruneInput } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { deliverDrained } from "./deliver-guidance.ts";
 import { superseded } from "../contract/failures.ts";
-import { prefixOf } from "../context/request.ts";
-import { budgetOf } from "../config/budget.ts";
+import { buildPrefix } from "../context/request.ts";
+import { calculateBudget } from "../config/budget.ts";
 import { storePrune } from "../store/compactions.ts";
 import { loadView } from "../store/load-view.ts";
 
@@ -26,8 +26,8 @@ async function prune(deps: AgentDeps, scope: ActivityScope, input: PruneInput): 
   const { step } = input;
   // All results of the step are stored, so a run that was reset to here keeps them.
   const session = await enterSession(deps, scope, { step: step + 1, phase: "model", round: "earlier" });
-  const prefix = prefixOf(session, deps.tools);
-  const budget = budgetOf(session.config, prefix.tokens);
+  const prefix = buildPrefix(session, deps.tools);
+  const budget = calculateBudget(session.config, prefix.tokens);
   const delivered = await deliverDrained(deps, scope, session, {
     step: step + 1,
     drained: input,
@@ -43,7 +43,7 @@ async function prune(deps: AgentDeps, scope: ActivityScope, input: PruneInput): 
   }
   const hidden = new Set(sequences);
   const after = rows.map((row) => (hidden.has(row.sequence) ? { ...row, prunedStep: step } : row));
-  const context = contextSizeOf(after, measureOf(session, prefix));
+  const context = toContextSize(after, toMeasure(session, prefix));
   const prunable =
     // Nothing could be hidden, so pruning is not due again before the next step.
     sequences.length === 0 ? Math.min(context.prunable, budget.pruneProtectTokens) : context.prunable;

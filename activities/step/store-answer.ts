@@ -6,7 +6,7 @@ import {
   type StoredMessage,
   type ToolCallPart,
 } from "../contract/message.ts";
-import { contextSizeOf, sizeFacts } from "../context/context-size.ts";
+import { toContextSize, sizeFacts } from "../context/context-size.ts";
 import { estimateMessage, type ContextSize } from "../contract/request-size.ts";
 import type { StepOutcome, StepUsage } from "../contract/activities.ts";
 import { rowsGone, superseded } from "../contract/failures.ts";
@@ -22,11 +22,11 @@ import { runInCharge } from "../store/runs.ts";
 import { lockRun } from "../store/session-locks.ts";
 import {
   storedContent,
-  aboutOf,
+  describeCall,
   callFacts,
   serversOf,
   judgeAnswer,
-  doubtOf,
+  judgeUsage,
   refusalNews,
   refusedParts,
   wasAskedForLess,
@@ -47,7 +47,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   const message = { role: "assistant", content } as const;
   const tokens = estimateMessage(message);
   const usage = answer.usage ?? NO_USAGE;
-  const doubt = await doubtOf(step, answer);
+  const doubt = await judgeUsage(step, answer);
   const believed = doubt.isDoubtful ? undefined : answer.usage;
   const row = { ...message, usage: believed, tokens };
   const bill = keptBill(step, answer);
@@ -110,7 +110,7 @@ async function notStored({ deps, scope, session }: StepContext, kept: string) {
 function keptBill(step: StepContext, answer: ModelAnswer): ModelCallRow {
   const { finish, usage, firstTokenMs, durationMs } = answer;
   const costUsd = answerCostUsd(step.session.config, answer);
-  return { ...billOf(step), status: "kept", finish, usage, costUsd, firstTokenMs, durationMs };
+  return { ...toBill(step), status: "kept", finish, usage, costUsd, firstTokenMs, durationMs };
 }
 
 interface Response {
@@ -152,12 +152,12 @@ function callEvent(step: StepContext, call: ToolCallPart, index: number): NewEve
   return {
     type: "llm:tool-call",
     step: step.input.step,
-    data: { callId, index, name, about: aboutOf(step, call), ...boundedInput(call.input) },
+    data: { callId, index, name, about: describeCall(step, call), ...boundedInput(call.input) },
   };
 }
 
 /** The fields that are the same in all usage rows of a step. */
-export function billOf({ session, input, scope, size }: StepContext): Omit<ModelCallRow, "status" | "usage"> {
+export function toBill({ session, input, scope, size }: StepContext): Omit<ModelCallRow, "status" | "usage"> {
   return {
     sessionId: session.id,
     epoch: session.epoch,
@@ -206,7 +206,7 @@ export async function keepInterrupted(
   const wasSaid = said.trim() !== "";
   const context = wasSaid ? nextContext(step, { ...message, tokens }) : sizeFacts(step.size);
   const bill: ModelCallRow = {
-    ...billOf(step),
+    ...toBill(step),
     status: "wasted",
     finish: "interrupted",
     usage: undefined,
@@ -260,7 +260,7 @@ function nextContext(
     kind: "answer",
     prunedStep: undefined,
   } as StoredMessage;
-  return contextSizeOf([...rows, row], measure);
+  return toContextSize([...rows, row], measure);
 }
 
 function answered(

@@ -1,7 +1,7 @@
 /** How a compaction ends: its summary is stored and checked, or its newest round is undone. */
 import { type ActivityScope, inScope } from "../runtime/activity-scope.ts";
 import type { StoredMessage } from "../contract/message.ts";
-import { contextSizeOf, type Measure, measureOf } from "../context/context-size.ts";
+import { toContextSize, type Measure, toMeasure } from "../context/context-size.ts";
 import { tokensSaved } from "../transcript/view.ts";
 import type {
   SummarizeInput,
@@ -22,7 +22,7 @@ import { reportRound } from "../runtime/telemetry/report.ts";
 import type { StrategyName } from "../config/strategies.ts";
 import type { Compaction } from "../compaction/compaction.ts";
 import { enterSession } from "../runtime/enter-session.ts";
-import { prefixOf } from "../context/request.ts";
+import { buildPrefix } from "../context/request.ts";
 
 /** Everything that was loaded for one compaction. */
 export interface CompactionContext {
@@ -57,7 +57,7 @@ export async function finishCompaction(
       return {
         kind: "pruned",
         hidden,
-        context: contextSizeOf(withHidden(compaction, outcome.hidden), measure),
+        context: toContextSize(withHidden(compaction, outcome.hidden), measure),
       };
     }
     case "failed":
@@ -101,7 +101,7 @@ async function storeCompacted(compaction: CompactionContext, outcome: Compacted)
     stored === "there"
       ? await loadView(deps.store.db, session.id)
       : viewAfter(compaction, outcome, session.epoch);
-  return { kind: "compacted", round: input.round, before, after, context: contextSizeOf(view, measure) };
+  return { kind: "compacted", round: input.round, before, after, context: toContextSize(view, measure) };
 }
 
 async function storeHidden(
@@ -213,8 +213,8 @@ async function undoCompaction(
     return undoAndAnnounce(tx, { id: session.id, epoch: session.epoch, step }, requestId);
   });
   const rows = await loadView(db, session.id);
-  const prefix = prefixOf(session, deps.tools);
-  const context = contextSizeOf(rows, measureOf(session, prefix));
+  const prefix = buildPrefix(session, deps.tools);
+  const context = toContextSize(rows, toMeasure(session, prefix));
   return undone === undefined
     ? { kind: "nothing", reason: "No compaction round is left to undo.", context }
     : { kind: "undone", round: undone.round, context };

@@ -18,7 +18,7 @@ import {
   type SummaryRequest,
 } from "../compaction/compaction.ts";
 import { withAskedModel } from "./step-context.ts";
-import { sizeAtTrigger, contextSizeOf, measureOf, type Measure } from "../context/context-size.ts";
+import { sizeAtTrigger, toContextSize, toMeasure, type Measure } from "../context/context-size.ts";
 import { deliverDrained } from "./deliver-guidance.ts";
 import type { Budget } from "../contract/budget.ts";
 import { tokensOf } from "../transcript/boundary.ts";
@@ -27,8 +27,8 @@ import type { CompactionFacts, SummarizeInput } from "../contract/activities.ts"
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterReading } from "../runtime/enter-session.ts";
 import { holdToModels } from "../runtime/hold-to-policy.ts";
-import { prefixOf } from "../context/request.ts";
-import { budgetOf } from "../config/budget.ts";
+import { buildPrefix } from "../context/request.ts";
+import { calculateBudget } from "../config/budget.ts";
 import { recentRounds, type RecentRound } from "../store/compactions.ts";
 import type { Standpoint } from "../store/lines.ts";
 import { appendEvents } from "../store/events.ts";
@@ -225,16 +225,16 @@ async function summarize(
   const session = await withAskedModel(deps, entered, input.fallback);
   const tokenRatio = await ratioOfSummariser(deps, session);
   const { config } = session;
-  const prefix = prefixOf(session, deps.tools);
-  const budget = budgetOf(config, prefix.tokens);
+  const prefix = buildPrefix(session, deps.tools);
+  const budget = calculateBudget(config, prefix.tokens);
   const delivered = await deliverDrained(deps, scope, session, {
     step: input.step,
     drained: input,
     roomTokens: budget.userTokens,
   });
   const rows = delivered.delivered ? await loadView(db, scope.sessionId) : early;
-  const measure = measureOf(session, prefix);
-  const estimate = contextSizeOf(rows, measure);
+  const measure = toMeasure(session, prefix);
+  const estimate = toContextSize(rows, measure);
   const done = rounds.find(({ round, status }) => round === input.round && status === "compacted");
   if (done !== undefined) {
     const { tokensBefore: before, tokensAfter: after } = done;

@@ -161,7 +161,7 @@ export async function latestVersion(db: Queryable, sessionId: string): Promise<s
 }
 
 /** The same format as `latestVersion` returns. */
-export const versionOf = (checkpoint: Pick<Checkpoint, "id" | "version"> | undefined): string | undefined =>
+export const toVersion = (checkpoint: Pick<Checkpoint, "id" | "version"> | undefined): string | undefined =>
   checkpoint && `${checkpoint.id}/${checkpoint.version}`;
 
 /** A checkpoint with those it builds on. @throws WorkspaceLost (fatal) if one is missing, also later while the packs are read */

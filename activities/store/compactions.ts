@@ -21,7 +21,7 @@ import type { NewEvent } from "./event.ts";
 import { appendEvents } from "./events.ts";
 import { compactionEvents, storedMessages, sessions } from "./schema/index.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
-import { addMark, multirangeOf, applyMarks } from "./view-marks.ts";
+import { addMark, toMultirange, applyMarks } from "./view-marks.ts";
 import { lockRun } from "./session-locks.ts";
 
 export interface RoundRow {
@@ -104,7 +104,7 @@ export function storeRound(
   const { sessionId, epoch, step, summary } = round;
   return db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, runId))) return "superseded";
-    const replaced = multirangeOf(round.replaced);
+    const replaced = toMultirange(round.replaced);
     const inView = await countInView(tx, sessionId, replaced);
     const made = await tx
       .insert(compactionEvents)
@@ -193,7 +193,7 @@ async function markPruned(
     .returning({ sequence: storedMessages.sequence });
   const hidden = marked.map(({ sequence }) => sequence);
   if (hidden.length > 0)
-    await addMark(db, { sessionId, epoch, step, kind: "prune", sequences: multirangeOf(hidden), ...by });
+    await addMark(db, { sessionId, epoch, step, kind: "prune", sequences: toMultirange(hidden), ...by });
   return hidden.length;
 }
 

@@ -8,7 +8,7 @@ import type { Guidance, QueuedMessage } from "../contract/guidance.ts";
 import type { Queryable, Database } from "./db.ts";
 import { isLive } from "./live-line.ts";
 import { guidance, storedMessages, cursors, events } from "./schema/index.ts";
-import { anyOf, excluded } from "./statements.ts";
+import { equalsAny, excluded } from "./statements.ts";
 import type { MessageMeta } from "./transcript.ts";
 import { appendEvents } from "./events.ts";
 import type { EventData, EventType } from "./event.ts";
@@ -79,7 +79,9 @@ export async function deliveredGuidance(
     .select({ id: carried, sequence: storedMessages.sequence })
     .from(storedMessages)
     .crossJoinLateral(sql`json_array_elements_text(${storedMessages.meta}->'ids') as carried(value)`)
-    .where(and(isLive(storedMessages, sessionId), eq(storedMessages.kind, "guidance"), anyOf(carried, ids)));
+    .where(
+      and(isLive(storedMessages, sessionId), eq(storedMessages.kind, "guidance"), equalsAny(carried, ids)),
+    );
   return new Map(rows.map(({ id, sequence }) => [id, sequence]));
 }
 
@@ -180,7 +182,7 @@ export async function announceQueued(
         eq(events.sessionId, at.sessionId),
         // Not as a parameter: the index has only these.
         sql`${events.type} = 'message:queued'`,
-        anyOf(
+        equalsAny(
           id,
           list.map((message) => message.id),
         ),

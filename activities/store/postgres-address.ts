@@ -261,7 +261,7 @@ const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : 
 const PLACED = new Set(["user", "password", "host", "hostaddr", "port", "dbname"]);
 
 /** Where the server listens. */
-export function listenAddressOf({
+export function toListenAddress({
   config,
 }: PostgresAddress): { host: string; port: number } | { path: string } | undefined {
   const { host = process.env["PGHOST"] || "localhost", port = Number(process.env["PGPORT"] || 5432) } =

@@ -19,7 +19,7 @@ import {
   tokenRatios,
   toolCalls,
 } from "./schema/index.ts";
-import { anyOf } from "./statements.ts";
+import { equalsAny } from "./statements.ts";
 import { isPromptOfSession, promptColumns } from "./stored-settings.ts";
 
 export interface SessionRow {
@@ -202,7 +202,7 @@ async function latestSteps(db: Database, ids: readonly string[]): Promise<{ id: 
     .select({ id: sessions.id, step: newest.step })
     .from(sessions)
     .crossJoinLateral(newest)
-    .where(anyOf(sessions.id, ids));
+    .where(equalsAny(sessions.id, ids));
 }
 
 /** All rows of one session, superseded and compacted ones too, in order. */
@@ -320,6 +320,6 @@ async function currentWaits(db: Database, ids: readonly string[]): Promise<{ id:
     .select({ id: sessions.id, until: last.until })
     .from(sessions)
     .crossJoinLateral(last)
-    .where(and(anyOf(sessions.id, ids), isNull(sessions.endedAt), gt(last.until, sql`now()`)));
+    .where(and(equalsAny(sessions.id, ids), isNull(sessions.endedAt), gt(last.until, sql`now()`)));
   return rows.map(({ id, until }) => ({ id, until: new Date(until).toISOString() }));
 }

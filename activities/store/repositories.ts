@@ -116,7 +116,9 @@ export async function listPublications(db: Queryable, sessionId: string): Promis
 }
 
 /** The outcome of the newest push and of the newest pull request. */
-export function deliveryOf(newestFirst: readonly Pick<PublicationRow, "kind" | "status">[]): DeliveryState {
+export function toDeliveryState(
+  newestFirst: readonly Pick<PublicationRow, "kind" | "status">[],
+): DeliveryState {
   const newest = ["push", "pull-request"].flatMap(
     (kind) =>
       newestFirst.find(

@@ -9,7 +9,7 @@ import type { EventData } from "./event.ts";
 import { appendEvents } from "./events.ts";
 import { events, sessions } from "./schema/index.ts";
 import { lastStep, type Session } from "./sessions.ts";
-import { configOf, configText } from "./stored-settings.ts";
+import { parseStoredConfig, configText } from "./stored-settings.ts";
 
 /** The parts of a run's configuration that depend on its model. */
 export type ModelSettings = ModelTarget & Pick<RunConfig, "summariser" | "fallback">;
@@ -134,7 +134,7 @@ async function change(tx: Queryable, which: SQL, to: (config: RunConfig) => RunC
     .orderBy(sessions.id)
     .for("update");
   for (const { id, config: text } of rows) {
-    const config = configOf(id, text);
+    const config = parseStoredConfig(id, text);
     const changed = to(config);
     if (isDeepStrictEqual(config, changed)) continue;
     await tx

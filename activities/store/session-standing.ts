@@ -2,7 +2,7 @@
 import { and, desc, eq, inArray, isNotNull, isNull, lt, sql, gte } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { events, sessions, storedMessages, toolCalls } from "./schema/index.ts";
-import { anyOf } from "./statements.ts";
+import { equalsAny } from "./statements.ts";
 import { isLive } from "./live-line.ts";
 
 export interface SessionStanding {
@@ -58,7 +58,11 @@ export async function quietSessions(
     .from(sessions)
     .crossJoinLateral(newest)
     .where(
-      and(anyOf(sessions.id, ids), isNull(sessions.endedAt), lt(newest.at, sql`now() - interval '1 minute'`)),
+      and(
+        equalsAny(sessions.id, ids),
+        isNull(sessions.endedAt),
+        lt(newest.at, sql`now() - interval '1 minute'`),
+      ),
     );
 }
 

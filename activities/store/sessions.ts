@@ -14,7 +14,7 @@ import { loadCatalogues } from "./mcp.ts";
 import { reachedStep } from "./missing-steps.ts";
 import { ANY, part, prepared } from "./statements.ts";
 import {
-  configOf,
+  parseStoredConfig,
   configText,
   isPromptOfSession,
   promptColumns,
@@ -194,7 +194,7 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
   const [found] = await sessionQuery(db).execute({ id });
   if (!found) return undefined;
   const { config: text, prompt, instructions, isPlanApproved, ...row } = found;
-  const stored = configOf(id, text);
+  const stored = parseStoredConfig(id, text);
   // Plan mode lasts until a person approves the plan; a reset to before that withdraws the approval.
   const config = stored.plan === true && isPlanApproved ? { ...stored, plan: false } : stored;
   return {

@@ -92,7 +92,7 @@ export const excluded = (column: PgColumn): SQL => sql`excluded.${bare(column)}`
 export const assigned = (...pairs: readonly (readonly [column: PgColumn, value: unknown])[]): SQL =>
   listed(pairs.map(([column, value]) => sql`${bare(column)} = ${valueFor(column, value)}`));
 
-export const anyOf = (column: PgColumn | SQL, values: readonly string[]): SQL =>
+export const equalsAny = (column: PgColumn | SQL, values: readonly string[]): SQL =>
   sql`${column} = any(${sql.param([...values])}::text[])`;
 
 const listed = (items: readonly SQL[]): SQL => sql.join([...items], sql`, `);

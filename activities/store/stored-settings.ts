@@ -8,13 +8,13 @@ import { sessions, storedMessages } from "./schema/index.ts";
 import { type ProjectFiles, systemPrompt, type Prompted } from "../config/system-prompt.ts";
 import { estimateText } from "../text/tokens.ts";
 
-/** The settings as `configOf` takes them. */
+/** The settings as `parseStoredConfig` takes them. */
 export const configText = sql<string>`${sessions.config}::text`;
 
 /** The settings as its row has them now; undefined if there is no such session. */
 export async function loadConfig(db: Queryable, id: string): Promise<RunConfig | undefined> {
   const [row] = await db.select({ config: configText }).from(sessions).where(eq(sessions.id, id));
-  return row && configOf(id, row.config);
+  return row && parseStoredConfig(id, row.config);
 }
 
 /**
@@ -28,7 +28,7 @@ const MAX_CHECKED = 500;
  * @param text as `configText` gives it
  * @throws WorkerOutdated (retryable) for a setting that this version does not know, as a newer client may have stored
  */
-export function configOf(id: string, text: string): RunConfig {
+export function parseStoredConfig(id: string, text: string): RunConfig {
   const known = checked.get(text);
   if (known !== undefined) return known;
   // A program that wrote the row directly may have stored characters that no text column, variable or header accepts.

@@ -33,7 +33,7 @@ import {
   toolCalls,
   viewMarks,
 } from "./schema/index.ts";
-import { anyOf, assigned, copyRows, insertFrom } from "./statements.ts";
+import { equalsAny, assigned, copyRows, insertFrom } from "./statements.ts";
 import { addNotice } from "./sandboxes.ts";
 import { filesAsOf } from "./checkpoints.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
@@ -123,7 +123,7 @@ function laterMarks({ step, round, fork }: Standpoint): SQL {
   if (fork === undefined) return gte(marks.step, step);
   const rounds = typeof round === "number" ? gt(marks.round, round) : gte(marks.step, step);
   return sql`${marks.createdAt} >= ${fork.since} and case
-    when ${marks.kind} = 'undo' then not ${anyOf(marks.requestId, fork.undone)}
+    when ${marks.kind} = 'undo' then not ${equalsAny(marks.requestId, fork.undone)}
     when ${marks.round} is not null then ${rounds}
     else ${marks.step} > ${fork.pruned ?? 0} end`;
 }
@@ -180,7 +180,7 @@ async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Stan
   return rowCount ?? 0;
 }
 
-const isSettled = ({ fork }: Standpoint) => anyOf(questions.id, fork?.settled ?? []);
+const isSettled = ({ fork }: Standpoint) => equalsAny(questions.id, fork?.settled ?? []);
 
 /** Answered questions of the step that no result reflects yet: those of calls that were allowed and had not run. */
 async function settledQuestions(tx: Queryable, id: string, at: Standpoint): Promise<number> {

@@ -20,21 +20,21 @@ const hash = (parts: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 
 /** @param parts session, run, and the operation in it */
-export const spanIdOf = (...parts: readonly unknown[]): string => hash(["span", ...parts]).slice(0, 16);
+export const toSpanId = (...parts: readonly unknown[]): string => hash(["span", ...parts]).slice(0, 16);
 
 /** Without the attempt, as a call has one span, and a delegate refers to its parent's span before that is written. */
 export const callSpanId = (sessionId: string, runId: string, callKey: string): string =>
-  spanIdOf(sessionId, runId, callKey);
+  toSpanId(sessionId, runId, callKey);
 
 /** The header for other services (W3C): always marked as sampled, since unsampled runs have no trace. */
-export const traceparentOf = ({ traceId }: Trace, spanId: string): string => `00-${traceId}-${spanId}-01`;
+export const toTraceparent = ({ traceId }: Trace, spanId: string): string => `00-${traceId}-${spanId}-01`;
 
 export async function traceOf(
   db: Queryable,
   { id: sessionId, parentId }: { readonly id: string; readonly parentId?: string | null | undefined },
   runId: string,
 ): Promise<Trace> {
-  const rootId = spanIdOf(sessionId, runId, "root");
+  const rootId = toSpanId(sessionId, runId, "root");
   const parent = parentId == null ? undefined : await waitingCall(db, sessionId);
   if (parent === undefined) return { traceId: traceIdOf(sessionId, runId), rootId };
   return {

@@ -6,7 +6,7 @@ import { outputHandle } from "./tool-calls.ts";
 import type { Queryable } from "./db.ts";
 import { isLive } from "./live-line.ts";
 import { storedMessages, toolCalls, toolOutputs } from "./schema/index.ts";
-import { pageOf } from "../text/cut.ts";
+import { cutPage } from "../text/cut.ts";
 import type { ToolResultPart, UserPart } from "../contract/message.ts";
 import { saveBlobFor } from "./blobs.ts";
 
@@ -153,7 +153,7 @@ export function createSessionMemory(db: Queryable, sessionId: string): SessionMe
       if (stored) return stored;
       // A result that was not cut is in the transcript, even if it has been pruned or compacted since.
       const text = await resultText(db, sessionId, handle);
-      return text === undefined ? undefined : { ...pageOf(text, offset, limit), total: text.length };
+      return text === undefined ? undefined : { ...cutPage(text, offset, limit), total: text.length };
     },
     search: (words, limit) => searchTranscript(db, sessionId, words, { limit }),
     saveBlob: (bytes, mediaType) => saveBlobFor(db, sessionId, { bytes, mediaType }),
@@ -188,7 +188,7 @@ async function storedOutput(
     .orderBy(asc(toolOutputs.part));
   const start = parts[0]?.offset ?? 0;
   const text = parts.map((part) => part.content).join("");
-  const page = pageOf(text, offset - start, limit);
+  const page = cutPage(text, offset - start, limit);
   return { text: page.text, end: start + page.end, total };
 }
 

@@ -9,7 +9,7 @@ import { ANY, part } from "./statements.ts";
 export type NewMark = typeof viewMarks.$inferInsert;
 
 /** As Postgres reads a set: `{[1,4],[7,7]}`. */
-export function multirangeOf(sequences: readonly number[]): string {
+export function toMultirange(sequences: readonly number[]): string {
   const ranges: { readonly first: number; last: number }[] = [];
   for (const sequence of sequences.toSorted((a, b) => a - b)) {
     const range = ranges.at(-1);

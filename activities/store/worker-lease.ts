@@ -128,7 +128,7 @@ class HeldLease implements WorkerLease {
   async #endIdle(client: pg.Client, { identity }: LostWorker): Promise<void> {
     const { frozenMs } = this.#options;
     // A server that does not let us see or end them does so itself, after its time-out.
-    await client.query(END_IDLE, [applicationOf(identity), frozenMs]).catch(() => undefined);
+    await client.query(END_IDLE, [toApplicationName(identity), frozenMs]).catch(() => undefined);
   }
 
   async close(): Promise<void> {
@@ -189,7 +189,7 @@ class HeldLease implements WorkerLease {
 }
 
 /** What Postgres calls a worker's connections: at most 63 characters, in ASCII. */
-export const applicationOf = (identity: string): string =>
+export const toApplicationName = (identity: string): string =>
   cutChars(`longhaul ${identity.replace(/[^ -~]/g, "?")}`, 63);
 
 const END_IDLE = `select pg_terminate_backend(pid) from pg_stat_activity

@@ -25,7 +25,7 @@ export function shorten(text: string, max: number): string {
  * The code points that start in `[from, from + max)`. Consecutive pages, each starting at the previous page's `end`,
  * hold each character exactly once. A page may be one UTF-16 unit longer than `max`.
  */
-export function pageOf(text: string, from: number, max: number): { text: string; end: number } {
+export function cutPage(text: string, from: number, max: number): { text: string; end: number } {
   const start = isSplit(text, from) ? from + 1 : from;
   const last = Math.min(text.length, Math.max(start, from + max));
   const end = isSplit(text, last) ? last + 1 : last;

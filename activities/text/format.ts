@@ -83,4 +83,4 @@ export function plural(count: number, singular: string, many = `${singular}s`): 
 export const inWords = (names: readonly string[]): string => AND.format(names);
 
 /** `a`, `a or b`, `a, b or c`. */
-export const oneOf = (names: readonly string[]): string => OR.format(names);
+export const inAlternatives = (names: readonly string[]): string => OR.format(names);

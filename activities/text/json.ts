@@ -7,7 +7,7 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The value if it is an object, otherwise an empty one: to read fields that may be missing. */
-export const objectOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
+export const toObject = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
 /**
  * Resolves a JSON schema's `$ref` into the schema itself. Source: RFC 6901, in its form for URLs.

@@ -4,7 +4,10 @@
  * than "and 1 more".
  * @param most one more may be shown
  */
-export function firstOf<T>(all: readonly T[], most: number): { readonly shown: T[]; readonly more: number } {
+export function takeFirst<T>(
+  all: readonly T[],
+  most: number,
+): { readonly shown: T[]; readonly more: number } {
   const shown = all.slice(0, all.length === most + 1 ? all.length : most);
   return { shown, more: all.length - shown.length };
 }

@@ -3,7 +3,7 @@
  * refuse the whole request. The result only constrains less; the tool's owner checks the arguments. Source: OpenAI's,
  * Anthropic's and Google's errors in reports on MCP tools.
  */
-import { isJsonObject, objectOf, type JsonObject, referenced } from "../text/json.ts";
+import { isJsonObject, toObject, type JsonObject, referenced } from "../text/json.ts";
 import { createHash } from "node:crypto";
 import { cutChars } from "../text/cut.ts";
 
@@ -31,7 +31,7 @@ const MAX_PARTS = 200;
 export function acceptedSchema(given: JsonObject): AcceptedSchema {
   const whole = cleanSchema(given);
   const object = merged(whole, { root: whole, enclosing: new Set(), left: { parts: MAX_PARTS } });
-  const named = objectOf(object["properties"]);
+  const named = toObject(object["properties"]);
   const owners = new Map(Object.keys(named).map((name) => [keyOf(name), name]));
   const original = (args: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(args).map(([name, value]) => [owners.get(name) ?? name, value]));
@@ -68,7 +68,7 @@ function merged(schema: JsonObject, place: Place): JsonObject {
   const alternatives = [of(anyOf), of(oneOf)];
   const properties = new Map<string, unknown[]>();
   for (const part of [rest, ...all, ...alternatives.flat()])
-    for (const [name, value] of Object.entries(objectOf(part["properties"])))
+    for (const [name, value] of Object.entries(toObject(part["properties"])))
       properties.set(name, [...(properties.get(name) ?? []), value]);
   const required = different([
     ...[rest, ...all].flatMap(requiredOf),

@@ -5,7 +5,7 @@ import type { CommandOutput } from "../sandbox/command-output.ts";
 import { failure, type ToolResult } from "./tool.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 import { showSize } from "./paths.ts";
-import { firstOf } from "../text/lists.ts";
+import { takeFirst } from "../text/lists.ts";
 
 /** Commands that take at least this long get a line about their duration. */
 const LONG_MS = 10_000;
@@ -123,7 +123,7 @@ export async function networkNote(
   if (refused === undefined || !("durationMs" in state) || !SIGNS.test(output)) return undefined;
   const found = await refused(state.durationMs);
   if (found.length === 0) return undefined;
-  const { shown, more } = firstOf(found, MAX_NAMED);
+  const { shown, more } = takeFirst(found, MAX_NAMED);
   const named = shown.map(({ address, port }) => `${address} port ${port}`);
   const addresses = [...new Set(shown.map(({ address }) => address))];
   return (

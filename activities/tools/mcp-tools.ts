@@ -55,7 +55,7 @@ function build(
 ): ToolRegistry {
   const servers = catalogues.flatMap(({ server, tools, found }) => {
     const settings = config.mcpServers?.[server];
-    return settings === undefined ? [] : [{ settings, found, tools: mcpToolsOf(server, settings, tools) }];
+    return settings === undefined ? [] : [{ settings, found, tools: toMcpTools(server, settings, tools) }];
   });
   const own = (catalogues.find(({ server }) => server === OWN_TOOLS)?.tools ?? []).map(ownTool);
   const searched = behindSearch(servers, windowMeasures(config).serverToolsTokens);
@@ -101,7 +101,7 @@ function behindSearch<Server extends ServerTools>(
 }
 
 /** The tools of a server that a session is offered. */
-export function mcpToolsOf(server: string, settings: McpServer, entries: readonly McpToolEntry[]): Tool[] {
+export function toMcpTools(server: string, settings: McpServer, entries: readonly McpToolEntry[]): Tool[] {
   return entries
     .filter(({ name }) => isListed(settings.tools, name))
     .map((entry) => mcpTool(server, settings, entry));

@@ -13,7 +13,7 @@ import {
   filesView,
   realPlace,
   type FilesView,
-  lookOf,
+  toLook,
   lookRemark,
   showLook,
 } from "./real-path.ts";
@@ -126,7 +126,7 @@ function existing(name: string, kind: string): string {
 
 function takenFor(given: string, { entry }: RealPlace): string {
   const base = parse(entry).base;
-  if (base === parse(given).base || lookOf(base) !== lookOf(parse(given).base)) return "";
+  if (base === parse(given).base || toLook(base) !== toLook(parse(given).base)) return "";
   return ` ${lookRemark(given, entry)}`;
 }
 
@@ -233,7 +233,7 @@ function viewWith(disk: FilesView, drafts: ReadonlyMap<string, Draft>): FilesVie
     at,
     alike: async (folder, name) => {
       const made = [...drafts.keys()].map((path) => relative(folder, path).split("/")[0] ?? "");
-      const mine = made.filter((other) => lookOf(other) === lookOf(name));
+      const mine = made.filter((other) => toLook(other) === toLook(name));
       const there: string[] = [];
       for (const other of new Set([...(await disk.alike(folder, name)), ...mine]))
         if ((await at(join(folder, other))) !== undefined) there.push(other);

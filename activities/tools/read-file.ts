@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { cutChars } from "../text/cut.ts";
-import { imageTypeOf } from "../store/media.ts";
+import { detectImageType } from "../store/media.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 import { formWords, type FoundText, readText } from "../text/encoding.ts";
 import { accepted, failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
@@ -180,7 +180,7 @@ function binaryHint(
   { bytes, size }: { readonly bytes: Uint8Array; readonly size: number },
   found: FoundText,
 ): string | undefined {
-  const image = imageTypeOf(bytes.subarray(0, SNIFF_BYTES));
+  const image = detectImageType(bytes.subarray(0, SNIFF_BYTES));
   if (image !== undefined)
     return `${name} is an image (${image}, ${showSize(size)}): look at it with view_image.`;
   if (found.kind === "guessed" || (found.kind === "text" && isReadable(found.text))) return undefined;

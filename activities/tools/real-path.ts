@@ -136,7 +136,7 @@ function partsBehind(link: string, { target = "" }: Seen): string[] | undefined 
  * Equal for names that look the same and are not: a decomposed letter from a Mac, a narrow blank in a screenshot's name, a
  * typographic quote. A model cannot see the difference, so it writes the other one.
  */
-export function lookOf(name: string): string {
+export function toLook(name: string): string {
   return plainCharacters(name.normalize("NFC").replace(/[\p{Cf}\uFE00-\uFE0F]/gu, ""));
 }
 
@@ -153,8 +153,8 @@ export function showLook(name: string): string {
 async function alikeIn(files: SandboxFiles, folder: string, name: string): Promise<string[]> {
   const listed = await files.list(folder);
   if (!listed.ok) return [];
-  const look = lookOf(name);
-  return listed.entries.map((entry) => entry.name).filter((other) => lookOf(other) === look);
+  const look = toLook(name);
+  return listed.entries.map((entry) => entry.name).filter((other) => toLook(other) === look);
 }
 
 /** The only existing path that looks like this one, folder by folder; undefined if none does, or several do. */

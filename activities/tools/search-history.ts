@@ -24,7 +24,7 @@ export const searchHistory = typedTool({
 });
 
 async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const words = wordsOf(given.query);
+  const words = splitWords(given.query);
   if (words.length === 0) return failure("The query has no word. Give at least one.");
   const { hits, skippedOutputs } = await context.memory.search(words, MAX_ROWS);
   const note =
@@ -52,7 +52,7 @@ function line({ sequence, step, role, excerpt, output }: HistorySearch["hits"][n
 }
 
 /** The words of a query, each quoted phrase as one; unclosed quotes count as blanks. */
-export function wordsOf(query: string): string[] {
+export function splitWords(query: string): string[] {
   const words = [...query.matchAll(/"([^"]+)"|[^\s"]+/g)].map(([whole, phrase]) => (phrase ?? whole).trim());
   return [...new Set(words)].filter((word) => word !== "").slice(0, MAX_WORDS);
 }

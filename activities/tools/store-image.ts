@@ -1,6 +1,6 @@
 /** Prepares an image for the model: without its metadata, within limits, stored. */
 import type { FilePart } from "../contract/message.ts";
-import { imageTypeOf, mediaSize } from "../store/media.ts";
+import { detectImageType, mediaSize } from "../store/media.ts";
 import type { ToolContext } from "./tool.ts";
 
 /** Largest image shown. Source: Anthropic accepts 5 MiB of base64, which are 3.93 MB of bytes; others accept more. */
@@ -17,7 +17,7 @@ export async function storeImage(
   name: string,
   { memory, maskWindow }: Pick<ToolContext, "memory" | "maskWindow">,
 ): Promise<FilePart | string> {
-  const mediaType = imageTypeOf(bytes);
+  const mediaType = detectImageType(bytes);
   if (mediaType === undefined) return `${name} changed while it was read. Try again.`;
   const { width = 0, height = 0 } = mediaSize(bytes, mediaType, () => undefined);
   if (Math.max(width, height) > MAX_PIXELS)

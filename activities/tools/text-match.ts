@@ -1,7 +1,7 @@
 /** How text that a model wrote is matched with a file's: where an edit applies, look-alike characters, stand-ins for code, and how the change looks. */
 import { diffArrays, structuredPatch } from "diff";
 import { cutChars } from "../text/cut.ts";
-import { firstOf } from "../text/lists.ts";
+import { takeFirst } from "../text/lists.ts";
 
 export interface EditRequest {
   readonly oldString: string;
@@ -234,7 +234,7 @@ export function changeView(before: string, after: string): string {
     `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`,
     ...hunk.lines.map((line) => (line.length > MAX_LINE_CHARS ? `${cutChars(line, MAX_LINE_CHARS)}…` : line)),
   ]);
-  const { shown, more } = firstOf(lines, MAX_SHOWN_LINES);
+  const { shown, more } = takeFirst(lines, MAX_SHOWN_LINES);
   return [...shown, ...(more > 0 ? [`(${more} more lines of the change)`] : [])].join("\n");
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { accepted, failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
-import { imageTypeOf } from "../store/media.ts";
+import { detectImageType } from "../store/media.ts";
 import { byLook } from "./real-path.ts";
 import { showName, showSize, workspacePath } from "./paths.ts";
 import { MAX_IMAGE_BYTES as MAX_BYTES, storeImage } from "./store-image.ts";
@@ -29,7 +29,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   for (let got = 0, size = 1; got < size;) {
     const read = accepted(await files.read(path, { offset: got, maxBytes: CHUNK_BYTES }));
     size = read.size;
-    if (got === 0 && imageTypeOf(read.bytes) === undefined) {
+    if (got === 0 && detectImageType(read.bytes) === undefined) {
       return failure(
         `${name} is not a PNG, JPEG, GIF or WebP image, going by its content. For text use read_file.`,
       );

@@ -39,7 +39,7 @@ type ToolMessage = Extract<Message, { role: "tool" }>;
  * repeated call ids get a suffix. Well-formed messages are returned as the same array.
  */
 export function repair(messages: readonly Message[]): Repaired {
-  if (faultOf(messages) === undefined) return { messages, repairs: [] };
+  if (findFault(messages) === undefined) return { messages, repairs: [] };
   const repairs: Repair[] = [];
   const results = matchResults(messages, repairs);
   const ids = new UniqueIds(messages);
@@ -167,7 +167,7 @@ function usableParts(content: readonly AssistantPart[]): readonly AssistantPart[
 }
 
 /** What a provider would refuse in these messages, in words; undefined if they are well-formed. */
-export function faultOf(messages: readonly Message[]): string | undefined {
+export function findFault(messages: readonly Message[]): string | undefined {
   const ids = new Set<string>();
   let due: readonly ToolCallPart[] = [];
   let answered = 0;

@@ -24,7 +24,7 @@ export interface View {
 }
 
 /** Handle under which a call's whole output is read again: `s<step>c<index>`, with `e<epoch>` before it after a reset. */
-export function handleOf(row: Pick<StoredMessage, "slot" | "step" | "epoch">): string | undefined {
+export function toHandle(row: Pick<StoredMessage, "slot" | "step" | "epoch">): string | undefined {
   const index = /^tool:(\d+)$/.exec(row.slot)?.[1];
   if (index === undefined) return undefined;
   const { epoch = 1 } = row;
@@ -65,7 +65,7 @@ function cutMessage(row: Extract<StoredMessage, { role: "user" }>): Message {
 
 function prunedResult(row: Extract<StoredMessage, { role: "tool" }>): ToolResultPart {
   const { files: _hidden, ...rest } = row.content[0];
-  const handle = handleOf(row);
+  const handle = toHandle(row);
   return {
     ...rest,
     text: handle === undefined ? PRUNED_TEXT : `${PRUNED_TEXT} read_output handle="${handle}"`,

@@ -1,6 +1,6 @@
 /** Closes a session's sandbox: saves its newest files, and only then removes it. */
 import { hasFiles, inCharge, lossIn, withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
-import { andMore, firstOf } from "../text/lists.ts";
+import { andMore, takeFirst } from "../text/lists.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
 import { addNotice, findSandbox, markClosed, PARKED, type SandboxRow } from "../store/sandboxes.ts";
@@ -130,7 +130,7 @@ async function endUse(
 /** The notice for the model, which may have left commands running. */
 async function parkedNotice(sandbox: Sandbox): Promise<string> {
   const running = (await sandbox.list()).filter(({ kind }) => kind === "running").map(({ id }) => id);
-  const { shown, more } = firstOf(running, MAX_NAMED);
+  const { shown, more } = takeFirst(running, MAX_NAMED);
   const commands =
     running.length === 0
       ? ""

@@ -5,7 +5,7 @@
 import { log } from "@temporalio/activity";
 import { closedAddress, expandDomains } from "../config/egress-domains.ts";
 import { listedRegistries } from "../config/registry-settings.ts";
-import { andMore, firstOf } from "../text/lists.ts";
+import { andMore, takeFirst } from "../text/lists.ts";
 import type { RefusedRequests, Sandbox } from "../sandbox/sandbox.ts";
 import { allowedDomains } from "../store/egress.ts";
 import type { Queryable } from "../store/db.ts";
@@ -101,7 +101,7 @@ const BY_LIST = "blocked-by-allowlist";
 
 function noteFor(sessionId: string, seen: readonly RefusedRequests[], canBeAllowed: boolean): string {
   const named = [...new Set(seen.map(({ host, port, reason }) => `${host}:${port} (${reason})`))];
-  const { shown, more } = firstOf(named, MAX_NAMED);
+  const { shown, more } = takeFirst(named, MAX_NAMED);
   const fix = canBeAllowed ? ` Only a person can allow a name: longhaul allow ${sessionId} NAME.` : "";
   return `[The sandbox's network refused ${shown.join(", ")}${andMore(more)}.${fix}]`;
 }

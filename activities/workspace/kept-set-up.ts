@@ -11,7 +11,7 @@ import type { RunConfig } from "../config/agent-config.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
 import type { Setup } from "../config/sandbox-settings.ts";
 import { setupSource } from "../sandbox/agent/sources.ts";
-import { endOf, lastLine, program, runOwn } from "../sandbox/own-command.ts";
+import { readEnd, lastLine, program, runOwn } from "../sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import { recordSandbox } from "../store/sandboxes.ts";
@@ -67,7 +67,7 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
     async take(signal: AbortSignal): Promise<Sandbox | undefined> {
       const locks = await ask(sandbox, "locks");
       if (locks.hash !== undefined) {
-        keys.packages = keyOf(session.config, owner, ["packages", locks.hash, ...on]);
+        keys.packages = toSetUpKey(session.config, owner, ["packages", locks.hash, ...on]);
         ({ commit } = locks);
         const contains = async (made: string) =>
           (await ask(sandbox, "contains", { commit: made })).contains === true;
@@ -80,7 +80,7 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
       const begun = await ask(sandbox, "begin");
       unable = locks.unable ?? begun.unable;
       if (begun.hash === undefined) return undefined;
-      keys.files = keyOf(session.config, owner, ["files", begun.hash, ...on]);
+      keys.files = toSetUpKey(session.config, owner, ["files", begun.hash, ...on]);
       return takeBy({ key: keys.files }, signal);
     },
     /**
@@ -132,7 +132,7 @@ interface ProgramAnswer {
 }
 
 async function askProgram(sandbox: Sandbox, order: object): Promise<ProgramAnswer> {
-  const end = await endOf(sandbox, await runSetUpProgram(sandbox, ["LONGHAUL_SETUP", setupSource], order));
+  const end = await readEnd(sandbox, await runSetUpProgram(sandbox, ["LONGHAUL_SETUP", setupSource], order));
   if ("out" in end) return JSON.parse(end.out) as ProgramAnswer;
   return { unable: `the program that keeps it ended early: ${lastLine(end.words)}` };
 }
@@ -179,7 +179,7 @@ export async function openKept(
 }
 
 /** Exported for its test. */
-export function keyOf(
+export function toSetUpKey(
   { sandbox }: Pick<RunConfig, "sandbox">,
   owner: string,
   depends: readonly string[],

@@ -1,5 +1,5 @@
 /** What is lost when a session's sandbox is restarted or replaced, and the notice for the model. */
-import { andMore, firstOf } from "../text/lists.ts";
+import { andMore, takeFirst } from "../text/lists.ts";
 import type { SandboxIdentity } from "../store/sandboxes.ts";
 
 /** The facts when a sandbox is opened for a session that had one before. */
@@ -31,7 +31,7 @@ export type SandboxLoss =
 
 const MAX_NAMED = 10;
 
-export function lossOf(change: SandboxChange): SandboxLoss {
+export function toSandboxLoss(change: SandboxChange): SandboxLoss {
   const { before, now, step, lastChangingStep = 0, hasCheckpoint } = change;
   if (before.volume === now.volume) {
     if (before.container === now.container && before.boot === now.boot) return { kind: "none" };
@@ -93,14 +93,14 @@ function recreated(change: SandboxChange, where: string, savedStep: number, isUn
   lines.push(
     `Never saved, so lost: running processes, including background commands; everything outside /workspace; folders named ${unsavedFolders.join(", ")}.`,
   );
-  if (before.leftOut.length > 0) lines.push(`Not in the saves, so lost: ${namesOf(before.leftOut)}.`);
+  if (before.leftOut.length > 0) lines.push(`Not in the saves, so lost: ${describeFiles(before.leftOut)}.`);
   lines.push("Recreate what you need.");
   return `[${lines.join(" ")}]`;
 }
 
 /** Paths with their sizes, the first ones. */
-export function namesOf(files: readonly { readonly path: string; readonly bytes: number }[]): string {
-  const { shown, more } = firstOf(files, MAX_NAMED);
+export function describeFiles(files: readonly { readonly path: string; readonly bytes: number }[]): string {
+  const { shown, more } = takeFirst(files, MAX_NAMED);
   const named = shown.map(
     ({ path, bytes }) => `${JSON.stringify(path)}${bytes > 0 ? ` (${sizeOf(bytes)})` : ""}`,
   );

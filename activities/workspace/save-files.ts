@@ -18,7 +18,7 @@ import {
   checkpointBase,
   latestVersion,
   saveCheckpoint,
-  versionOf,
+  toVersion,
   type Checkpoint,
   besidesNewest,
   removeSave,
@@ -29,7 +29,7 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { lockSession } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
-import { bytesOf } from "../config/setting-values.ts";
+import { parseBytes } from "../config/setting-values.ts";
 
 export const NOTHING_SAVED: WorkspaceFacts = { changed: 0, bytes: 0 };
 
@@ -106,7 +106,7 @@ async function keep(tx: Queryable, given: Save): Promise<WorkspaceFacts | "chang
   const row = await findSandbox(tx, sessionId);
   const isOurs = row?.volume === sandbox.identity.volume;
   if (live?.epoch !== epoch || !isOurs) return NOTHING_SAVED;
-  if ((await latestVersion(tx, sessionId)) !== versionOf(latest)) return "changed meanwhile";
+  if ((await latestVersion(tx, sessionId)) !== toVersion(latest)) return "changed meanwhile";
   const events: NewEvent[] = [];
   let facts = NOTHING_SAVED;
   if (save.saved) {
@@ -160,7 +160,7 @@ async function roomFor(
   found: { readonly latest: Checkpoint | undefined; readonly base: Checkpoint | undefined },
 ): Promise<Room> {
   const { latest, base } = found;
-  const maxBytes = bytesOf(config.limits.maxSaved);
+  const maxBytes = parseBytes(config.limits.maxSaved);
   const room = { base, replaced: undefined, savedBytes: await savedBytes(db, id), maxBytes };
   // A step that is saved again replaces its own row anyway.
   if (room.savedBytes < maxBytes || latest === undefined || latest !== base) return room;

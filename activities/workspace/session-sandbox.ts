@@ -1,7 +1,7 @@
 /** The sandbox of a session: opened on first use, with its files restored, once for all callers. A stray one has its name, but not its files. */
 import { ApplicationFailure } from "@temporalio/common";
 import { refuseLostSaves } from "./background-save.ts";
-import { lossOf, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
+import { toSandboxLoss, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { fatal, rowsGone } from "../contract/failures.ts";
 import { type Sandbox, SandboxLost } from "../sandbox/sandbox.ts";
@@ -279,7 +279,7 @@ export async function lossIn(
   sessionId: string,
   change: Pick<SandboxChange, "now" | "step" | "hasCheckpoint"> & { readonly before: SandboxRow },
 ): Promise<SandboxLoss> {
-  return lossOf({
+  return toSandboxLoss({
     ...change,
     lastChangingStep: await lastChangingStep(tx, sessionId),
     unsavedFolders: REBUILT_FOLDERS,

@@ -25,7 +25,7 @@ import {
   MAX_COMMAND_CHARS,
   MAX_OUTPUT_CHARS,
   readyNotice,
-  keyOf,
+  toSetUpKey,
   openKept,
   runSetUpProgram,
 } from "./kept-set-up.ts";
@@ -39,7 +39,7 @@ import {
   ofOwner,
   sandboxSpec,
 } from "../sandbox/sandbox-host.ts";
-import { endOf, lastLine, wholeOutput } from "../sandbox/own-command.ts";
+import { readEnd, lastLine, wholeOutput } from "../sandbox/own-command.ts";
 
 /** The sandbox ends a command at its time; we look again this much later. */
 const MARGIN_MS = 5_000;
@@ -284,7 +284,7 @@ async function openBuilt(
 /** Includes the owner: a Dockerfile may fetch private files. A session without an owner has its own image. */
 function keyFor({ id, config, owner }: Session, depends: readonly string[]): string {
   const inherited = config.sandbox.inherited?.setup;
-  return keyOf(config, inherited === undefined ? `session ${id}` : ofOwner(inherited, owner), depends);
+  return toSetUpKey(config, inherited === undefined ? `session ${id}` : ofOwner(inherited, owner), depends);
 }
 
 const imageKey = (session: Session, build: ImageBuild, hash: string): string =>
@@ -311,7 +311,7 @@ async function contextFacts(
   sandbox: Sandbox,
   build: ImageBuild,
 ): Promise<ContextFacts | { readonly trouble: string }> {
-  const end = await endOf(sandbox, await runContext(sandbox, "hash", build));
+  const end = await readEnd(sandbox, await runContext(sandbox, "hash", build));
   return "out" in end ? (JSON.parse(end.out) as ContextFacts) : { trouble: troubleIn(end.words) };
 }
 
@@ -332,7 +332,7 @@ async function buildFrom(
   const state = await runContext(sandbox, "tar", build);
   try {
     if (state.kind !== "exited" || state.exitCode !== 0) {
-      const end = await endOf(sandbox, state);
+      const end = await readEnd(sandbox, state);
       return { output: "", failed: troubleIn("words" in end ? end.words : "") };
     }
     if (state.outBytes > MAX_CONTEXT_BYTES)

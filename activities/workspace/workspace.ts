@@ -6,7 +6,7 @@
 import { fatal, retryable } from "../contract/failures.ts";
 import {
   type CommandSandbox,
-  endOf,
+  readEnd,
   lastLine,
   program,
   runFed,
@@ -19,7 +19,7 @@ import {
   REBUILT_FOLDERS,
 } from "../store/workspace-manifest.ts";
 import type { StoredBytes, StoredChain, StoredPack } from "../store/workspace-pack.ts";
-import { namesOf } from "./sandbox-loss.ts";
+import { describeFiles } from "./sandbox-loss.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { addNotice } from "../store/sandboxes.ts";
@@ -164,7 +164,7 @@ const REASONS: Readonly<Record<Skipped["reason"], readonly [what: string, why: s
 function notRestoredNotice(files: readonly { readonly path: string }[], count: number): string {
   const named = files.map(({ path }) => ({ path, bytes: 0 }));
   return (
-    `[Not in the saves, so not restored: ${namesOf(named)}${count > files.length ? `, and more: ${count} in all` : ""}. ` +
+    `[Not in the saves, so not restored: ${describeFiles(named)}${count > files.length ? `, and more: ${count} in all` : ""}. ` +
     "They were not deleted: do not commit or report it so. Git passes over the absence of those that it tracks; one that you make again is added with `git update-index --no-skip-worktree PATH`.]"
   );
 }
@@ -173,7 +173,7 @@ function notRestoredNotice(files: readonly { readonly path: string }[], count: n
 export function skippedFilesNotice(files: readonly Skipped[], count: number): string {
   const lines = Object.entries(REASONS).flatMap(([reason, [what, why]]) => {
     const named = files.filter((file) => file.reason === reason);
-    return named.length === 0 ? [] : [`${what}: ${namesOf(named)}. ${why}`];
+    return named.length === 0 ? [] : [`${what}: ${describeFiles(named)}. ${why}`];
   });
   const more = count - files.length;
   if (more > 0) lines.push(`There ${more === 1 ? "is" : "are"} ${more} more.`);
@@ -259,7 +259,7 @@ export async function runWorkspaceProgram<T>(
   const isDone = state.kind === "exited" && state.exitCode === 0 && isWhole;
   const answer = isDone ? answerIn((await readAll(sandbox, state, "err")).toString()) : undefined;
   if (answer === undefined) {
-    const end = await endOf(sandbox, state);
+    const end = await readEnd(sandbox, state);
     const [how, words] = "out" in end ? ["a cut output", ""] : [end.how, end.words];
     throw retryable(
       "SandboxUnavailable",

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { issueTexts } from "../../activities/config/issue-text.ts";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { cutChars } from "../../activities/text/cut.ts";
-import { firstOf } from "../../activities/text/lists.ts";
+import { takeFirst } from "../../activities/text/lists.ts";
 import { ClientError, exitCodes, usageError, type ExitCode } from "../console/errors.ts";
 import { listNames } from "../console/format.ts";
 import { plural } from "../../activities/text/format.ts";
@@ -115,7 +115,7 @@ export function refuseMistakes(path: string, mistakes: readonly Mistake[], fix?:
   if (mistakes.length === 0) return;
   // One missing key, or a file of another format, makes every line wrong for the same reason.
   const reasons = [...Map.groupBy(mistakes, ({ reason }) => reason)];
-  const { shown, more } = firstOf(reasons, SHOWN_MISTAKES);
+  const { shown, more } = takeFirst(reasons, SHOWN_MISTAKES);
   const isMissing = mistakes.every(({ exitCode }) => exitCode === exitCodes.missing);
   throw new ClientError(
     isMissing ? exitCodes.missing : exitCodes.usage,

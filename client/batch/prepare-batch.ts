@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { readBoundedText } from "../console/read-bounded-text.ts";
 import { resolveConfig, type ResolvedConfig } from "../config/config.ts";
 import { ClientError, usageError, unreadable } from "../console/errors.ts";
-import { harmlessLine, given } from "../console/format.ts";
+import { harmlessLine, definedFields } from "../console/format.ts";
 import { checkRemote, prepareStart, type Sources } from "../sessions/prepare-start.ts";
 import { type RunFlags } from "../sessions/run-flags.ts";
 import type { Start } from "../sessions/start-session.ts";
@@ -86,8 +86,8 @@ function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
   const base = workspace === undefined ? withoutOther : withoutGit;
   const merged: RunFlags = {
     ...base,
-    ...given({ repo, ref, model, priority, tenant }),
-    ...given({
+    ...definedFields({ repo, ref, model, priority, tenant }),
+    ...definedFields({
       workspace: workspace && resolve(folder, workspace),
       config: config && resolve(folder, config),
     }),

@@ -4,7 +4,7 @@ import { closedAddress, domainProblem } from "../../activities/config/egress-dom
 import { allowDomain } from "../../activities/store/egress.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
-import { settingsOf, SESSION, withSession } from "../sessions/with-session.ts";
+import { parseSettings, SESSION, withSession } from "../sessions/with-session.ts";
 
 export function allowCommand(command: Command, output: Output) {
   command
@@ -15,7 +15,7 @@ export function allowCommand(command: Command, output: Output) {
     if (problem !== undefined) throw usageError(`${domain} cannot be allowed: ${problem}.`);
     return withSession(reference, async ({ store, user }, row) => {
       const { id } = row;
-      const { network, allow } = settingsOf(row).sandbox;
+      const { network, allow } = parseSettings(row).sandbox;
       if (network !== "listed") {
         throw notPossible(
           network === "none"

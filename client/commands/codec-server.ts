@@ -1,6 +1,6 @@
 /** `longhaul codec-server`: decrypts payloads for Temporal's Web UI. */
 import type { Command } from "commander";
-import { codecKeysOf, createCodec } from "../../temporal/codec.ts";
+import { parseCodecKeys, createCodec } from "../../temporal/codec.ts";
 import { type ExitCode, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { portNumber } from "../sessions/flag-values.ts";
@@ -12,7 +12,7 @@ export function codecServerCommand(command: Command, output: Output) {
     .option("--port <n>", "port to listen on; 0 is a free one", portNumber(0), 4181)
     .option("--origin <url>", "address of the Web UI in the browser; default: the local one");
   return async ({ port, origin }: { readonly port: number; readonly origin?: string }): Promise<ExitCode> => {
-    const keys = codecKeysOf(settingOf("LONGHAUL_CODEC_KEYS"));
+    const keys = parseCodecKeys(settingOf("LONGHAUL_CODEC_KEYS"));
     if (keys.length === 0)
       throw usageError(
         "LONGHAUL_CODEC_KEYS is not set.",

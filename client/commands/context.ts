@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import {
   BREAKDOWN_PARTS,
-  barOf,
+  toBar,
   type Breakdown,
   type BreakdownPart,
   type CappedPart,
@@ -87,7 +87,7 @@ function cappedLine({ part, wanted }: CappedPart, { parts }: ContextReport): str
 
 function stackedBar(parts: Breakdown, style: Style): string {
   const signs = new Map(BREAKDOWN_PARTS.map(([name, , sign]) => [name, sign]));
-  return barOf(parts, BAR_CELLS)
+  return toBar(parts, BAR_CELLS)
     .filter(([, cells]) => cells > 0)
     .map(([name, cells]) => style(looks[name], (signs.get(name) ?? "").repeat(cells)))
     .join("");

@@ -12,7 +12,7 @@ import type { Output, Style } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { commands, defaultLine, optionLines } from "../render/lines.ts";
 import { requireSession, SESSION, withServices, withWorkingSession } from "../sessions/with-session.ts";
-import { oneOf } from "../../activities/text/format.ts";
+import { inAlternatives } from "../../activities/text/format.ts";
 import { personName } from "../../activities/text/clean.ts";
 import { usageError } from "../console/errors.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
@@ -83,7 +83,7 @@ interface AnswerFlags {
 const FLAGS: AnswerNames = {
   text: "words",
   option: "--option N",
-  actions: (...names) => oneOf(names.map((name) => `--${name}`)),
+  actions: (...names) => inAlternatives(names.map((name) => `--${name}`)),
 };
 
 /** `longhaul answer ID [QUESTION] TEXT`: answers a session's question. */

@@ -8,7 +8,7 @@ import { notShown, readAttachments } from "../sessions/attachments.ts";
 import { collect } from "../sessions/flag-values.ts";
 import { resolveAsking } from "../sessions/prepare-start.ts";
 import { isMessageId, sendGuidance, sentNotes } from "../sessions/guidance.ts";
-import { settingsOf, SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
+import { parseSettings, SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { sessionHasEnded } from "../sessions/start-session.ts";
 
@@ -44,7 +44,7 @@ export function sayCommand(command: Command, output: Output) {
       const sessionId = found.id;
       let row = found;
       // Nothing is changed in a session that cannot continue.
-      const settings = settingsOf(found);
+      const settings = parseSettings(found);
       // The prompt and the conversation of a session speak of its tools, or of none.
       if (model !== undefined && model.noTools !== settings.noTools)
         throw usageError(
@@ -54,7 +54,7 @@ export function sayCommand(command: Command, output: Output) {
         output.note(`${sessionId} continues with ${model.model}.\n`);
         row = await requireSession(services, sessionId);
       }
-      for (const line of notShown(attachments, settingsOf(row))) output.note(`${line}\n`);
+      for (const line of notShown(attachments, parseSettings(row))) output.note(`${line}\n`);
       const sent = await sendGuidance(services, row, { id: flags.id, text, attachments });
       if (flags.json === true) output.json({ id: sessionId, ...sent });
       else if (sent.queued) output.result(`queued, position ${sent.position}\n`);

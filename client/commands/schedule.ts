@@ -62,7 +62,7 @@ async function create(
   const given = { ...flags, questions: flags.questions ?? ("deny" as const) };
   const { start, config } = await prepareStart(words, given, output.note);
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
-  const [{ withPreparedServices }, { makeSchedule, zoneOf }, { storedStart }] = await Promise.all([
+  const [{ withPreparedServices }, { makeSchedule, parseZone: zoneOf }, { storedStart }] = await Promise.all([
     import("../sessions/with-session.ts"),
     import("../schedules/make-schedule.ts"),
     import("../sessions/start-session.ts"),

@@ -29,7 +29,7 @@ import { type SandboxFlags, withSandboxFlags } from "./devcontainer.ts";
 import { ClientError, missing, usageError, unreadable } from "../console/errors.ts";
 import { placedProviders } from "../../worker/read-policy.ts";
 import { withMachine } from "../registries/session-registries.ts";
-import { given } from "../console/format.ts";
+import { definedFields } from "../console/format.ts";
 import { bytes } from "../../activities/text/format.ts";
 import { readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -231,14 +231,14 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
   const sandbox = withSandboxFlags(file.sandbox, flags);
   const parsed = agentConfigSchema.safeParse({
     ...file,
-    ...given({ model }),
+    ...definedFields({ model }),
     sandbox: {
       ...sandbox,
       image: imageNamed(
         flags.fromDevcontainer?.image ?? setting(environment, "SANDBOX_IMAGE") ?? sandbox?.image,
       ),
     },
-    limits: { ...file.limits, ...given({ maxSteps, maxCostUsd: maxCost, deadline }) },
+    limits: { ...file.limits, ...definedFields({ maxSteps, maxCostUsd: maxCost, deadline }) },
     ...(mode === undefined ? {} : { questions: { ...file.questions, mode } }),
   });
   if (parsed.success) return parsed.data;

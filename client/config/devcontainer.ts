@@ -10,7 +10,7 @@ import {
 } from "../../activities/config/sandbox-settings.ts";
 import { issueTexts } from "../../activities/config/issue-text.ts";
 import { usageError, unreadable } from "../console/errors.ts";
-import { present, given } from "../console/format.ts";
+import { present, definedFields } from "../console/format.ts";
 import { closedAddress, domainProblem } from "../../activities/config/egress-domains.ts";
 import type { ConfigFile } from "./config-file.ts";
 
@@ -81,13 +81,13 @@ export function readDevcontainer(workspace: string): Devcontainer {
       if (code === "ENOENT" || code === "ENOTDIR") continue;
       throw unreadable(path, error);
     }
-    return devcontainerOf(text, path, posix.dirname(place));
+    return parseDevcontainer(text, path, posix.dirname(place));
   }
   throw usageError(`--devcontainer: ${workspace} has no ${PLACES.join(" and no ")}.`);
 }
 
 /** @param path for messages @param folder that contains the file, in the workspace @throws ClientError (usage) */
-export function devcontainerOf(text: string, path: string, folder = ".devcontainer"): Devcontainer {
+export function parseDevcontainer(text: string, path: string, folder = ".devcontainer"): Devcontainer {
   const given = parsed(text, path);
   if (given.dockerComposeFile !== undefined)
     throw usageError(`${path}: dockerComposeFile is not supported: a session has one container.`, NAME_IMAGE);
@@ -221,7 +221,7 @@ function withContainer(
   const own = setupSettingsSchema.parse(file?.setup ?? []);
   return {
     ...file,
-    ...given({ image, build }),
+    ...definedFields({ image, build }),
     env: { ...env, ...file?.env },
     setup: { ...own, commands: [...setup, ...own.commands] },
   };

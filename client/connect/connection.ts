@@ -7,10 +7,10 @@ import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../temporal/probe.ts";
 import { refusePooler, postgresMissing } from "../../temporal/postgres-probe.ts";
 import { PATIENT, patiently } from "../../temporal/patience.ts";
-import { listenAddressOf, readPostgresAddress } from "../../activities/store/postgres-address.ts";
+import { toListenAddress, readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { clientUser } from "../config/config.ts";
 import { findServices, settingOf, type LocalServices } from "../setup/services.ts";
-import { codecKeysOf } from "../../temporal/codec.ts";
+import { parseCodecKeys } from "../../temporal/codec.ts";
 import { temporalConnection } from "../../temporal/connection.ts";
 import { usageError } from "../console/errors.ts";
 
@@ -83,7 +83,7 @@ async function openOwnStore(
     store = opened;
     return await patiently(
       "Postgres",
-      listenAddressOf(address),
+      toListenAddress(address),
       { ...PATIENT, connectMs, say },
       async (timeoutMs) => {
         const client = await opened.pool.connect();
@@ -111,7 +111,7 @@ function lazyTemporal(
   say: ((line: string) => void) | undefined,
 ): Temporal & { close(): Promise<void> } {
   const { connection: options, namespace, place } = temporalConnection(address);
-  const keys = codecKeysOf(settingOf("LONGHAUL_CODEC_KEYS"));
+  const keys = parseCodecKeys(settingOf("LONGHAUL_CODEC_KEYS"));
   let opened: Promise<{ connection: Connection; client: Client }> | undefined;
   const open = async () => {
     // Loading the SDK's client takes 0.2 s of CPU, which commands that need only Postgres avoid.

@@ -105,7 +105,7 @@ const SERVICES_MISSING: readonly string[] = ["ImageMissing", "ContainerUnavailab
  * The exit code for a session's outcome. `active` and `waiting` mean that the run has not ended.
  * @param failure the failure's type
  */
-export function exitCodeOf(
+export function toExitCode(
   status: string,
   { delivery = "none", failure }: { delivery?: DeliveryState; failure?: string | undefined } = {},
 ): ExitCode {

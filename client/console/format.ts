@@ -1,5 +1,5 @@
 /** Text, times and tables for a terminal. */
-import { andMore, firstOf } from "../../activities/text/lists.ts";
+import { andMore, takeFirst } from "../../activities/text/lists.ts";
 import { escapeHidden, showHidden } from "../../activities/text/clean.ts";
 import { tokens, percent } from "../../activities/text/format.ts";
 
@@ -126,7 +126,7 @@ const MAX_NAMES = 5;
 
 /** The first names, and how many more there are. */
 export function listNames(names: readonly string[]): string {
-  const { shown, more } = firstOf(names, MAX_NAMES);
+  const { shown, more } = takeFirst(names, MAX_NAMES);
   return `${shown.map((name) => harmlessLine(name, 120)).join(", ")}${andMore(more)}`;
 }
 
@@ -149,7 +149,9 @@ export const quotedWord = (text: string): string => `'${text.replaceAll("'", Str
 export const shellWord = (text: string): string => (isPlainWord(text) ? text : quotedWord(text));
 
 /** An object without its undefined fields, as `exactOptionalPropertyTypes` requires for optional fields. */
-export const given = <T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } =>
+export const definedFields = <T extends object>(
+  fields: T,
+): { [Name in keyof T]?: Exclude<T[Name], undefined> } =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [Name in keyof T]?: Exclude<T[Name], undefined>;
   };

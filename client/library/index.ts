@@ -4,7 +4,7 @@ import { openServices } from "../connect/connection.ts";
 import { findServices } from "../setup/services.ts";
 import { libraryOver } from "./library.ts";
 import type { ConnectOptions, Longhaul } from "./types.ts";
-import { given } from "../console/format.ts";
+import { definedFields } from "../console/format.ts";
 
 export { ClientError, NoSuchSession, type ExitCode } from "../console/errors.ts";
 export { ServiceMissing } from "../../temporal/service-missing.ts";
@@ -30,7 +30,7 @@ export type * from "./types.ts";
 export async function connect(options: ConnectOptions = {}): Promise<Longhaul> {
   const { databaseUrl, temporalAddress, taskQueue, user: name, ...more } = options;
   const user = name === undefined ? undefined : checkedName(name, "user");
-  const named = given({ databaseUrl, temporalAddress, taskQueue });
+  const named = definedFields({ databaseUrl, temporalAddress, taskQueue });
   const services = await openServices({ ...findServices(), ...named });
   return libraryOver(user === undefined ? services : { ...services, user }, more);
 }

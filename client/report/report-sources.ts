@@ -1,6 +1,6 @@
 /** Reads a report's data from the store: the trajectory, usage, the change, and the pictures that the agent viewed. */
-import { budgetOf } from "../../activities/config/budget.ts";
-import { prefixOf } from "../../activities/context/request.ts";
+import { calculateBudget } from "../../activities/config/budget.ts";
+import { buildPrefix } from "../../activities/context/request.ts";
 import { wasReported } from "../../activities/store/reported.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { traceOf } from "../../activities/store/traces.ts";
@@ -60,7 +60,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
     },
     usageDoubtful: await wasReported(db, id, "usageDoubtful"),
     contextWindow: config.contextWindow,
-    triggerTokens: budgetOf(config, prefixOf(known).tokens).triggerTokens,
+    triggerTokens: calculateBudget(config, buildPrefix(known).tokens).triggerTokens,
     calls: { facts: callFacts(whole.toolCalls), pictures: await shownPictures(db, whole.messages) },
     costs: bills
       .filter((call) => call.purpose === "step" && call.status === "kept")

@@ -37,7 +37,7 @@ export interface ScheduleOrder {
 }
 
 /** The zone of the times: an expression may name it too. */
-export const zoneOf = ({ cron, timeZone }: Pick<ScheduleOrder, "cron" | "timeZone">): string =>
+export const parseZone = ({ cron, timeZone }: Pick<ScheduleOrder, "cron" | "timeZone">): string =>
   /^(?:CRON_)?TZ=(\S+)/.exec(cron)?.[1] ?? timeZone ?? "UTC";
 
 /**
@@ -84,7 +84,7 @@ const isSameOrder = (
 
 const memoOf = ({ taskQueue, user }: Services, order: ScheduleOrder): ScheduleMemo => ({
   cron: order.cron,
-  timeZone: zoneOf(order),
+  timeZone: parseZone(order),
   queue: taskQueue,
   ...(user === undefined ? {} : { owner: user }),
   creation: randomUUID(),
@@ -184,7 +184,7 @@ function taken(name: string): ClientError {
 /** The SDK reports invalid times as a TypeError. */
 function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError | undefined {
   if (!(error instanceof TypeError)) return undefined;
-  const zone = zoneOf({ cron, timeZone });
+  const zone = parseZone({ cron, timeZone });
   if (/unknown time zone/i.test(error.message)) {
     const meant = nearest(zone, Intl.supportedValuesOf("timeZone"));
     return usageError(

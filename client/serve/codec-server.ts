@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { z } from "zod";
 import type { PayloadCodec } from "@temporalio/common";
 import { reasonOf } from "../../activities/contract/errors.ts";
-import { bearerOf } from "./local-server.ts";
+import { checkBearer } from "./local-server.ts";
 import { httpFailure, HEADERS, readBody, sendJson } from "./http.ts";
 
 interface CodecServing {
@@ -64,7 +64,7 @@ async function answer(
     hosts: new Set<string>(),
     origins: new Set<string>(),
   };
-  const bearer = bearerOf(guard, authorization === undefined ? {} : { authorization });
+  const bearer = checkBearer(guard, authorization === undefined ? {} : { authorization });
   if ("status" in bearer) return refuse(response, bearer.status, "The token is not valid for this server.");
   try {
     const { payloads } = await readBody(request, bodySchema);

@@ -58,7 +58,7 @@ export function refuseOrigin(
 }
 
 /** The user of a request's token. */
-export function bearerOf(
+export function checkBearer(
   { tokens }: Guard,
   { authorization = "" }: IncomingHttpHeaders,
 ): { readonly user: string | undefined } | HttpRefusal {

@@ -7,7 +7,7 @@ import { cleanText, HIDDEN_PATTERN } from "../../activities/text/clean.ts";
 import { QUESTION_TITLES, wantsWords } from "../../activities/contract/questions.ts";
 import type { Event, Longhaul } from "../library/types.ts";
 import { describeEvent, restoredText, type Sentence } from "../view/describe-event.ts";
-import { bearerOf, refuseOrigin, type Guard, type HttpRefusal } from "./local-server.ts";
+import { checkBearer, refuseOrigin, type Guard, type HttpRefusal } from "./local-server.ts";
 import { httpFailure, HEADERS, sendJson, parse } from "./http.ts";
 import { EVENTS_PATH, routes } from "./routes.ts";
 import { z } from "zod";
@@ -117,7 +117,7 @@ async function answer(context: Context, request: IncomingMessage, response: Serv
     return refuse(response, { status: 400, message: "The request's target is not a path." });
   const { pathname, searchParams } = target;
   if (pathname === "/" && request.method === "GET") return sendPage(response, context.page);
-  const bearer = bearerOf(context.guard, request.headers);
+  const bearer = checkBearer(context.guard, request.headers);
   if ("status" in bearer) return refuse(response, bearer);
   try {
     await call(context, { ...bearer, request, response, pathname, query: searchParams });

@@ -4,7 +4,7 @@ import { basename, extname } from "node:path";
 import { cutChars } from "../../activities/text/cut.ts";
 import { type FoundText, readText } from "../../activities/text/encoding.ts";
 import { cleanText } from "../../activities/text/clean.ts";
-import { imageTypeOf, isPdf } from "../../activities/store/media.ts";
+import { detectImageType, isPdf } from "../../activities/store/media.ts";
 import { fileText } from "../../activities/contract/message.ts";
 import { ClientError, usageError, unreadable } from "../console/errors.ts";
 import { harmlessLine } from "../console/format.ts";
@@ -118,7 +118,7 @@ function attachmentOf(
 ): Attachment {
   requireSize(called, bytes.length);
   // The provider would refuse the whole request because of this file.
-  const mediaType = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
+  const mediaType = detectImageType(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
   if (mediaType !== undefined) return { bytes, mediaType, filename };
   const found = readText(bytes);
   const text = flag === "--file" ? textOfFile(found) : undefined;

@@ -18,7 +18,7 @@ import { notPossible } from "../console/errors.ts";
 import { awaitSaves, requireStep } from "./retry-session.ts";
 import { partsToSend } from "./guidance.ts";
 import { createSessionId } from "./session-id.ts";
-import { settingsOf } from "./with-session.ts";
+import { parseSettings } from "./with-session.ts";
 import { workflowOptions } from "./start-session.ts";
 
 export interface ForkOrder {
@@ -36,7 +36,7 @@ export interface ForkOrder {
 export async function forkSession(services: Services, row: SessionRow, order: ForkOrder): Promise<string> {
   const { store } = services;
   await requireKey(services.temporal, row.id);
-  const config = settingsOf(row);
+  const config = parseSettings(row);
   const client = await services.temporal.client();
   const last = await lastStep(store.db, row.id);
   const beforeStep = order.fromStep ?? last + 1;

@@ -1,7 +1,7 @@
 /** Messages to a session: sent, told to their sender, and taken back. */
 import { randomUUID } from "node:crypto";
 import { type Client, WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
-import { senderOf, excerptOf, LONG_TEXT_NAME } from "../../activities/contract/guidance.ts";
+import { senderOf, toExcerpt, LONG_TEXT_NAME } from "../../activities/contract/guidance.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
@@ -27,7 +27,7 @@ import { askWithin, NoAnswer } from "../../temporal/patience.ts";
 import { notPossible, ClientError, exitCodes, missing } from "../console/errors.ts";
 import { attachedText, cleanAttachment, requireTextRoom, type Attachment } from "./attachments.ts";
 import { idsOnly } from "../setup/services.ts";
-import { settingsOf, recordNow, withRunning } from "./with-session.ts";
+import { parseSettings, recordNow, withRunning } from "./with-session.ts";
 import { workflowOptions, sessionHasEnded } from "./start-session.ts";
 import { readStatus } from "./session-status.ts";
 import { describeRun, isOfWorkflow } from "../connect/describe-run.ts";
@@ -84,7 +84,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: M
   const start = {
     ...workflowOptions(services.taskQueue, row.id, {
       task: row.task,
-      config: settingsOf(row),
+      config: parseSettings(row),
     }),
     args: [{}] satisfies [CodingAgentInput],
     workflowIdConflictPolicy: "USE_EXISTING" as const,
@@ -181,7 +181,7 @@ export async function announceMessage(
   const { db } = services.store;
   const position = known ?? placeAfter(await readWaiting(db, row.id), id);
   const by = senderOf({ by: services.user });
-  const message = { id, position, excerpt: excerptOf([{ type: "text", text }]), ...by };
+  const message = { id, position, excerpt: toExcerpt([{ type: "text", text }]), ...by };
   const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;
   await db.transaction((tx) => announceQueued(tx, { sessionId: row.id, epoch: row.epoch, step }, [message]));
 }

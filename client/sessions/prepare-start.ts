@@ -16,7 +16,7 @@ import type { Start } from "./start-session.ts";
 import { processStdin, readTask, type Stdin } from "./task-input.ts";
 import { projectFiles } from "../../activities/config/system-prompt.ts";
 import { withInstructionsAbove, readFolder } from "../workspace/workspace-folder.ts";
-import { given } from "../console/format.ts";
+import { definedFields } from "../console/format.ts";
 import { readBoundedText } from "../console/read-bounded-text.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 
@@ -57,9 +57,9 @@ export async function prepareStart(
   const run = {
     ...inContainer(forProject(config.run, projectName(git, flags.workspace)), container),
     ...(flags.plan === true ? { plan: true } : {}),
-    ...given({ outputSchema }),
+    ...definedFields({ outputSchema }),
     ...precedenceFlags(flags),
-    ...given({ repository: git }),
+    ...definedFields({ repository: git }),
   };
   if (git !== undefined) await check(git, flags);
   return { start: { id, task, config: run, attachments, folder }, config };
@@ -76,7 +76,7 @@ function precedenceFlags({ priority, tenant }: RunFlags) {
   const schema = z.object({ priority: prioritySchema.optional(), tenant: tenantSchema.optional() });
   const result = schema.safeParse({ priority, tenant });
   if (!result.success) throw usageError(`${issueTexts(result.error, schema).join("; ")}.`);
-  return given({ priority, tenant });
+  return definedFields({ priority, tenant });
 }
 
 /** @throws ClientError */

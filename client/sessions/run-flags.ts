@@ -1,7 +1,7 @@
 /** The flags of a new session: those of `run` and `start`, about a repository, and about another person's container. */
 import { type Command, Option } from "commander";
 import {
-  forgeOf,
+  parseForge,
   noForge,
   branchName,
   refName,
@@ -11,7 +11,7 @@ import {
   type SessionGit,
 } from "../../activities/config/git-settings.ts";
 import { usageError } from "../console/errors.ts";
-import { given } from "../console/format.ts";
+import { definedFields } from "../console/format.ts";
 import { collect, checked, parseDeadline, positiveAmount, positiveInteger } from "./flag-values.ts";
 import { type RunConfig, QUESTION_MODES, type QuestionMode } from "../../activities/config/agent-config.ts";
 import {
@@ -170,7 +170,7 @@ export function sessionGit(
       `--also: expected a host and a path such as github.com/acme/*, not ${JSON.stringify(unclear)}.`,
     );
   const wanted = pr ?? config.pr;
-  if (wanted !== "none" && forgeOf(address.url, config.forge) === undefined)
+  if (wanted !== "none" && parseForge(address.url, config.forge) === undefined)
     throw usageError(
       noForge(address.url),
       [
@@ -184,7 +184,7 @@ export function sessionGit(
   return {
     ...config,
     url: address.url,
-    ...given({ ref, branch }),
+    ...definedFields({ ref, branch }),
     // A pull request needs a pushed branch.
     push: when === "never" && wanted !== "none" ? "end" : when,
     pr: wanted,

@@ -19,7 +19,7 @@ import { unlessGone } from "../connect/describe-run.ts";
 import { requireKey } from "../connect/readiness.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { notPossible, usageError } from "../console/errors.ts";
-import { given, shellWord } from "../console/format.ts";
+import { definedFields, shellWord } from "../console/format.ts";
 
 /** How long to wait for a worker before the answer is left with Temporal. */
 const REPLY_MS = 5_000;
@@ -49,7 +49,7 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
     );
   const { clean } = clientSanitizer();
   const cleaned = (words: string | undefined) => (words === undefined ? undefined : clean(words));
-  return given({
+  return definedFields({
     question,
     text: cleaned(text),
     option: typeof option === "string" ? clean(option) : option,

@@ -4,7 +4,7 @@ import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions, readFigures, type SessionRow, type Listing } from "../../activities/store/reading.ts";
 import { missingRows } from "../../activities/store/missing-steps.ts";
 import { wasReported } from "../../activities/store/reported.ts";
-import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
+import { toDeliveryState, findRepository, listPublications } from "../../activities/store/repositories.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { readParked, readWaiting } from "../../activities/store/guidance.ts";
@@ -67,7 +67,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     traceId: known.runId && (await traceOf(services.store.db, row, known.runId)).traceId,
     image: known.image && { ...known.image, digest: sandbox?.image ?? null },
     git: gitStatus(row, repository, publications),
-    delivery: deliveryOf(publications),
+    delivery: toDeliveryState(publications),
     notSaved: (sandbox?.leftOut ?? []).map(({ path, reason }) => ({ path, reason })),
     missing,
     questions: questions.map(questionStatus),

@@ -1,7 +1,7 @@
 /** A new session: stored first, then started, so that its workflow finds everything it needs. */
 import type { Client } from "@temporalio/client";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
-import { precedenceOf } from "../../activities/config/precedence.ts";
+import { toPrecedence } from "../../activities/config/precedence.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { cleanDeep, inertMarkdown } from "../../activities/text/clean.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
@@ -24,7 +24,7 @@ import { createSessionId } from "./session-id.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import type { ProjectFiles } from "../../activities/config/system-prompt.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
-import { given, present, shellWord } from "../console/format.ts";
+import { definedFields, present, shellWord } from "../console/format.ts";
 import { cutChars } from "../../activities/text/cut.ts";
 
 export interface Start {
@@ -105,7 +105,7 @@ async function storedParts(services: Services, id: string, start: Start): Promis
     parts,
     config: start.config,
     owner: services.user,
-    ...given({ instructions: start.folder?.instructions, skills: start.folder?.skills, workspace }),
+    ...definedFields({ instructions: start.folder?.instructions, skills: start.folder?.skills, workspace }),
   };
 }
 
@@ -205,7 +205,7 @@ export function workflowOptions(
   session: { readonly task: string; readonly config: RunConfig; readonly folder?: Start["folder"] },
 ) {
   const { config } = session;
-  const precedence = precedenceOf(config);
+  const precedence = toPrecedence(config);
   const task = idsOnly() ? `session ${id}` : session.task;
   return {
     workflowId: id,

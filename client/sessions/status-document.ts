@@ -1,6 +1,6 @@
 /** A session's state as one document, from its rows. */
-import { branchOf } from "../../activities/config/git-settings.ts";
-import { outputOf } from "../../activities/config/output-schema.ts";
+import { toBranchName } from "../../activities/config/git-settings.ts";
+import { parseOutput } from "../../activities/config/output-schema.ts";
 import { sessionCostUsd } from "../../activities/config/cost.ts";
 import type { Price } from "../../activities/config/model-target.ts";
 import { shorten } from "../../activities/text/cut.ts";
@@ -211,7 +211,7 @@ function endOf(row: SessionRow, run: RunDescription | undefined) {
   if (isResumed(row, run)) return { result: null, output: null, endedAt: null };
   return {
     result: row.result,
-    output: outputOf(knownConfig(row.config), row)?.value ?? null,
+    output: parseOutput(knownConfig(row.config), row)?.value ?? null,
     endedAt: row.endedAt?.toISOString() ?? null,
   };
 }
@@ -244,7 +244,7 @@ export function gitStatus(
   return {
     url,
     base: repository?.baseCommit ?? null,
-    branch: repository?.branch ?? branchOf({ branch: wanted?.branch ?? "" }, id),
+    branch: repository?.branch ?? toBranchName({ branch: wanted?.branch ?? "" }, id),
     pushed: done("push")?.commit ?? null,
     pullRequest: done("pull-request")?.url ?? null,
   };

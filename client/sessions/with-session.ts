@@ -130,7 +130,7 @@ export async function requireSession(
 }
 
 /** A session's settings as its row has them. @throws ClientError (impossible) for some that this version does not take */
-export function settingsOf({ id, config }: Pick<SessionRow, "id" | "config">): RunConfig {
+export function parseSettings({ id, config }: Pick<SessionRow, "id" | "config">): RunConfig {
   const parsed = runConfigSchema.safeParse(config);
   if (parsed.success) return parsed.data;
   const wrong = issueTexts(parsed.error, runConfigSchema);

@@ -14,7 +14,7 @@ import {
   probeDocker,
   probeTemporal,
 } from "../../temporal/probe.ts";
-import { describeDifference, isDifferent, environmentOf, runningWorker } from "./worker-process.ts";
+import { describeDifference, isDifferent, toWorkerEnvironment, runningWorker } from "./worker-process.ts";
 import { modelFinding } from "./model-check.ts";
 import { findOnPath } from "./processes.ts";
 import { lostProtections, protectionMissing } from "./state.ts";
@@ -22,7 +22,7 @@ import { findServices, type LocalServices, projectHome, settingOf } from "./serv
 import { cacheFolder } from "./temporal-binary.ts";
 import { askTemporal, versionsFinding, workersOf } from "./temporal-server.ts";
 import { configuredTemporal } from "./temporal.ts";
-import { gitAccessOf } from "../../activities/git/git-access.ts";
+import { createGitAccess } from "../../activities/git/git-access.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../../activities/git/github-app.ts";
 import { probePostgres, probeTables } from "../../temporal/postgres-probe.ts";
 import {
@@ -80,7 +80,7 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
     const { worker, difference } = running;
     const found = `process ${worker.pid}, log ${worker.log}`;
     if (!isDifferent(difference)) return { name: "Worker", ok: true, found };
-    const lost = lostProtections(worker, environmentOf(services));
+    const lost = lostProtections(worker, toWorkerEnvironment(services));
     return {
       name: "Worker",
       ok: true,
@@ -217,7 +217,7 @@ async function requirementChecks(services: LocalServices, sandbox: AgentConfig["
     after(postgres, "Postgres", () => probed(undefined, () => probeTables(services.databaseUrl))),
     after(temporal, "Temporal", () => searchAttributesFinding(services.temporalAddress)),
     docker.ok ? sandboxFindings(services, sandbox) : undefined,
-    workerSettingsFinding(environmentOf(services)),
+    workerSettingsFinding(toWorkerEnvironment(services)),
     probed(undefined, () => gitFolder()),
   ]);
   const notLooked = notLookedAt("Docker");
@@ -308,7 +308,7 @@ function gitProgram(): Finding {
 
 /** As a worker on this machine would use it. @throws ServiceMissing */
 async function gitFolder(): Promise<string> {
-  const access = gitAccessOf(process.env);
+  const access = createGitAccess(process.env);
   const isNew = !existsSync(access.folder);
   await checkGit(access);
   return `${access.folder}${isNew ? ", made now" : ""}, can be written to`;

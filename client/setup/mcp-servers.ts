@@ -6,14 +6,14 @@ import { reasonOf } from "../../activities/contract/errors.ts";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { expandDomains } from "../../activities/config/egress-domains.ts";
 import { isRemote, type McpServer } from "../../activities/config/mcp-settings.ts";
-import { mcpAccessOf } from "../../activities/mcp/access.ts";
+import { createMcpAccess } from "../../activities/mcp/access.ts";
 import type { ListedTools, Mcp } from "../../activities/mcp/mcp.ts";
 import { createMcp } from "../../activities/mcp/load-mcp.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { toolSpec } from "../../activities/tools/index.ts";
-import { mcpToolName, mcpToolsOf } from "../../activities/tools/mcp-tools.ts";
+import { mcpToolName, toMcpTools } from "../../activities/tools/mcp-tools.ts";
 import { estimateTools } from "../../activities/contract/request-size.ts";
 import { sandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import { withMachine } from "../registries/session-registries.ts";
@@ -58,7 +58,7 @@ export async function checkMcpServer(
   // The server's login is in the database.
   const store =
     server.auth === "oauth" ? openStore({ url: findServices().databaseUrl, maxConnections: 1 }) : undefined;
-  const mcp = createMcp(mcpAccessOf(environment), store);
+  const mcp = createMcp(createMcpAccess(environment), store);
   try {
     const listed = isRemote(server)
       ? await mcp.list(asked(name, server), undefined, new AbortController().signal)
@@ -165,7 +165,7 @@ function found(server: string, settings: McpServer, { era, tools: entries }: Lis
     server,
     place: placeOf(settings),
     era,
-    tools: mcpToolsOf(server, settings, entries).map((tool) => {
+    tools: toMcpTools(server, settings, entries).map((tool) => {
       const entry = entries.find(({ name }) => mcpToolName(server, name) === tool.name);
       const destructive = entry?.hints?.destructive === true;
       return {

@@ -4,7 +4,7 @@ import { readJson } from "../../activities/process/bounded-body.ts";
 import { findProvider, usualAddress } from "../../activities/config/providers.ts";
 import {
   count,
-  fieldsOf,
+  toFields,
   isSameModel,
   runnerDocuments,
   runnerFacts,
@@ -141,7 +141,7 @@ async function askOllama(
   model: string,
   { timeoutMs, headers = {} }: AskOptions,
 ): Promise<Omit<ServedModel, "id"> | undefined> {
-  const shown = fieldsOf(
+  const shown = toFields(
     await getJson(`${serverRoot(baseUrl)}/api/show`, {
       signal: AbortSignal.timeout(timeoutMs),
       headers: { ...headers, "content-type": "application/json" },
@@ -149,7 +149,7 @@ async function askOllama(
       body: JSON.stringify({ model }),
     }),
   );
-  const facts = fieldsOf(shown["model_info"]);
+  const facts = toFields(shown["model_info"]);
   const { parameters } = shown;
   const most = count(facts[`${String(facts["general.architecture"])}.context_length`]);
   const given = typeof parameters === "string" ? /^num_ctx\s+(\d+)$/m.exec(parameters)?.[1] : undefined;
@@ -173,9 +173,9 @@ export function servedAs(
 
 /** OpenAI's list of models; vLLM adds `max_model_len`, routers `context_length`. */
 function modelsOf(list: unknown): ServedModel[] | undefined {
-  const { data } = fieldsOf(list);
+  const { data } = toFields(list);
   if (!Array.isArray(data)) return undefined;
-  return data.map(fieldsOf).flatMap((entry) => {
+  return data.map(toFields).flatMap((entry) => {
     if (typeof entry["id"] !== "string") return [];
     const contextWindow =
       count(entry["max_model_len"]) ?? count(entry["context_length"]) ?? count(entry["context_window"]);

@@ -10,7 +10,7 @@ import { probePostgres } from "../../temporal/postgres-probe.ts";
 import { within, succeeds } from "../../temporal/patience.ts";
 import { slowly } from "./progress.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
-import { answersWhileAlive, logOf, startService } from "./start-service.ts";
+import { answersWhileAlive, toLogPath, startService } from "./start-service.ts";
 import { readState, remember, type SetUp } from "./state.ts";
 
 /** Not 5432, which is often used. */
@@ -104,7 +104,7 @@ async function adopt(home: string, running: { pid: number; port: number }): Prom
     pid: running.pid,
     born,
     address: `127.0.0.1:${running.port}`,
-    log: logOf(home, "postgres"),
+    log: toLogPath(home, "postgres"),
   });
 }
 

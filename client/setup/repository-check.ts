@@ -3,7 +3,7 @@
  * devcontainer.json.
  */
 import {
-  branchOf,
+  toBranchName,
   type SessionGit,
   repositoryAddress,
   tokenVariable,
@@ -11,15 +11,15 @@ import {
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { gitAccessOf, type GitAccess } from "../../activities/git/git-access.ts";
-import { formatOf } from "../../activities/git/mirror.ts";
+import { createGitAccess, type GitAccess } from "../../activities/git/git-access.ts";
+import { toFormatOption } from "../../activities/git/mirror.ts";
 import { git as runOwnGit } from "../../activities/git/run-git.ts";
 import { asked, fetchByName, isCommit, noStart, startOn } from "../../activities/git/start-point.ts";
 import { branchInTheWay, inTheWay } from "../../activities/git/push.ts";
 import { peekFile } from "../../activities/git/repository-files.ts";
 import { lsRemote } from "../../activities/git/remote.ts";
 import { isSetupOff } from "../config/config.ts";
-import { devcontainerOf, PLACES, type Devcontainer } from "../config/devcontainer.ts";
+import { parseDevcontainer, PLACES, type Devcontainer } from "../config/devcontainer.ts";
 import { missing, usageError } from "../console/errors.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 
@@ -36,7 +36,7 @@ export async function checkRepository(
   flags: { readonly setup?: boolean | undefined },
   environment: Environment = process.env,
 ): Promise<void> {
-  const access = gitAccessOf(environment);
+  const access = createGitAccess(environment);
   const address = repositoryAddress(git.url);
   const host = "url" in address ? address.host : undefined;
   const isElsewhere = flags.setup === false || isSetupOff(environment);
@@ -69,7 +69,7 @@ export async function checkRepository(
       "Choose another --branch, or set git.allowDefaultBranch: true in your own file.",
     );
   if (git.push === "never" && git.pr === "none") return;
-  const branch = branchOf(git, "{id}");
+  const branch = toBranchName(git, "{id}");
   const other = branchInTheWay(branch, found.refs.keys());
   if (other !== undefined)
     throw usageError(`${inTheWay(branch, other, git.url)}.`, "Choose another --branch.");
@@ -80,7 +80,7 @@ async function mayHaveCommit(access: GitAccess, url: string, commit: string): Pr
   if (!isCommit(commit)) return true;
   const folder = await mkdtemp(join(tmpdir(), "longhaul-commit-"));
   try {
-    await runOwnGit(access, ["init", "--quiet", "--bare", ...formatOf(commit), folder]);
+    await runOwnGit(access, ["init", "--quiet", "--bare", ...toFormatOption(commit), folder]);
     const options = ["--depth=1", "--filter=tree:0"];
     const signal = AbortSignal.timeout(CHECK_MS);
     return await fetchByName(access, folder, { url, name: commit, signal, options });
@@ -99,7 +99,7 @@ export async function devcontainerOfRepository(
 ): Promise<Devcontainer> {
   const address = repositoryAddress(repo);
   if ("wrong" in address) throw usageError(address.wrong);
-  const found = await peekFile(gitAccessOf(environment), address.url, { ref, paths: PLACES });
+  const found = await peekFile(createGitAccess(environment), address.url, { ref, paths: PLACES });
   if (found === undefined)
     throw usageError(
       `--devcontainer: ${address.url} has no ${PLACES.join(" and no ")}${ref === undefined ? "" : ` at ${ref}`}.`,
@@ -110,5 +110,5 @@ export async function devcontainerOfRepository(
       `${found.trouble.fix} With --devcontainer this machine reads the repository too.`,
     );
   const folder = found.path.includes("/") ? ".devcontainer" : ".";
-  return devcontainerOf(found.text, found.path, folder);
+  return parseDevcontainer(found.text, found.path, folder);
 }

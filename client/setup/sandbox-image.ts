@@ -8,7 +8,7 @@ import { registriesOfMachine } from "../registries/machine-registries.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
 import { ServiceMissing } from "../../temporal/service-missing.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
-import { given } from "../console/format.ts";
+import { definedFields } from "../console/format.ts";
 
 /** The Dockerfile's base image. */
 const BASE_IMAGES = ["debian:trixie-slim", "node:24-trixie-slim"];
@@ -97,7 +97,7 @@ async function build(docker: Dockerode, tag: string, full: boolean): Promise<voi
   const context = fileURLToPath(new URL("sandbox-image", import.meta.url));
   const { registries, certificates } = registriesOfMachine(process.env);
   const { npm, pip } = registries;
-  const buildargs = given({
+  const buildargs = definedFields({
     VARIANT: full ? "full" : undefined,
     NPM_CONFIG_REGISTRY: npm?.[0],
     PIP_INDEX_URL: pip?.[0],

@@ -8,7 +8,7 @@ import { PostgresAddressWrong, readPostgresAddress } from "../../activities/stor
 import { PATIENT } from "../../temporal/patience.ts";
 import { clientUser } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
-import { given } from "../console/format.ts";
+import { definedFields } from "../console/format.ts";
 import { ensureDocker } from "./docker-engine.ts";
 import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
 import { makePrivate, endProcess, childEnvironment, freePort } from "./processes.ts";
@@ -185,7 +185,7 @@ export function settingOf(name: string): string | undefined {
 }
 
 function withEnvironment(services: Omit<LocalServices, "environment">): LocalServices {
-  const environment = given({
+  const environment = definedFields({
     DATABASE_URL: services.databaseUrl,
     TEMPORAL_ADDRESS: services.temporalAddress,
     LONGHAUL_TASK_QUEUE: services.taskQueue,

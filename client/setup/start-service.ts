@@ -23,7 +23,7 @@ export interface ServiceStart extends Omit<Launch, "log"> {
   readonly comesUpAs?: ServiceName;
 }
 
-export const logOf = (home: string, name: ServiceName) => join(home, "logs", `${name}.log`);
+export const toLogPath = (home: string, name: ServiceName) => join(home, "logs", `${name}.log`);
 
 /** A live service may be starting, or the machine is busy. A second one on the same data could not start anyway. */
 const ANSWER_MS = 30_000;
@@ -42,7 +42,7 @@ export async function answersWhileAlive(mark: ProcessMark, probe: () => Promise<
 /** Returns once it answers. @throws ServiceMissing with the end of its log if it exits or stays silent */
 export async function startService(start: ServiceStart): Promise<ProcessMark> {
   const { home, name, address, timeoutMs } = start;
-  const log = logOf(home, name);
+  const log = toLogPath(home, name);
   const entryOf = (mark: ProcessMark): RunningService => ({ ...mark, address, log, ...start.facts });
   // Recorded before it runs: an interrupted set-up can still end it.
   const mark = await launch({ ...start, log }, (started) =>

@@ -59,11 +59,11 @@ async function pollers(address: string, ownPid: number | undefined): Promise<str
   const identities = await askTemporal(address, ASK_MS, (connection, namespace) =>
     pollersOf(connection, namespace, DEFAULT_QUEUE),
   ).catch(() => []);
-  return identities.filter((identity) => ownPid === undefined || processOf(identity)?.pid !== ownPid);
+  return identities.filter((identity) => ownPid === undefined || parseIdentity(identity)?.pid !== ownPid);
 }
 
 /** The process that a worker's identity names: `12.4711@host:build`, as worker/worker-options.ts makes it. */
-export function processOf(identity: string): { readonly pid: number; readonly host: string } | undefined {
+export function parseIdentity(identity: string): { readonly pid: number; readonly host: string } | undefined {
   const [, pid, host] = /^(\d+)(?:\.\d+)?@([^:]+)/.exec(identity) ?? [];
   return pid === undefined || host === undefined ? undefined : { pid: Number(pid), host };
 }
@@ -96,7 +96,7 @@ export async function workersOf(
 }
 
 async function mayLive(identity: string): Promise<boolean> {
-  const found = processOf(identity);
+  const found = parseIdentity(identity);
   return found?.host !== hostname() || (await birthOf(found.pid)) !== undefined;
 }
 

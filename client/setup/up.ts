@@ -6,7 +6,13 @@ import type { Say } from "./progress.ts";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { probeTables } from "../../temporal/postgres-probe.ts";
-import { isDifferent, ensureWorker, environmentOf, lastWorker, followWorker } from "./worker-process.ts";
+import {
+  isDifferent,
+  ensureWorker,
+  toWorkerEnvironment,
+  lastWorker,
+  followWorker,
+} from "./worker-process.ts";
 import {
   bringDown,
   bringUp,
@@ -58,7 +64,7 @@ export function prepare(options: LocalOptions): Promise<LocalServices> {
     await probeTables(services.databaseUrl);
     const lacking = await lackingKeys({
       services,
-      environment: environmentOf(services),
+      environment: toWorkerEnvironment(services),
       had: readState(options.home ?? projectHome).workerSettings ?? [],
       reference: options.reference,
     });

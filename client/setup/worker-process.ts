@@ -16,7 +16,7 @@ import {
   type RunningService,
 } from "./state.ts";
 import { findServices, type LocalServices, projectHome, settingOf, projectFolder } from "./services.ts";
-import { startService, logOf } from "./start-service.ts";
+import { startService, toLogPath } from "./start-service.ts";
 import { createHash } from "node:crypto";
 import { imageNamed } from "../../activities/config/sandbox-settings.ts";
 import { inWords } from "../../activities/text/format.ts";
@@ -41,7 +41,7 @@ export async function ensureWorker(options: {
   const home = options.home ?? projectHome;
   return locked(home, options.say, async () => {
     await endBrokenOff(home);
-    const environment = environmentOf(options.services);
+    const environment = toWorkerEnvironment(options.services);
     // Also that of a worker that died: only `down` ends one on purpose.
     const lost = lostProtections(readState(home).services.worker, environment);
     if (lost.length > 0) throw protectionMissing(lost);
@@ -74,12 +74,12 @@ export async function runningWorker(home: string, services: LocalServices): Prom
 export async function lastWorker(home: string, services: LocalServices): Promise<LastWorker | undefined> {
   const { worker } = readState(home).services;
   if (worker === undefined) return undefined;
-  const difference = differenceOf(worker, workerOrigin(environmentOf(services)));
+  const difference = compareOrigins(worker, workerOrigin(toWorkerEnvironment(services)));
   return { worker, difference, isAlive: await isAlive(worker) };
 }
 
 /** A worker's environment, from this shell and the services. */
-export const environmentOf = (services: LocalServices): NodeJS.ProcessEnv => ({
+export const toWorkerEnvironment = (services: LocalServices): NodeJS.ProcessEnv => ({
   // A person who starts a worker here can access the same Docker engine anyway, and shares it with no one.
   LONGHAUL_ALLOW_CONTAINERS: "1",
   LONGHAUL_OLD_RUNC: "warn",
@@ -163,7 +163,7 @@ export interface OriginDifference {
 }
 
 /** The differences between a worker's record and one that would be started now. */
-export function differenceOf(running: Partial<WorkerOrigin>, now: WorkerOrigin): OriginDifference {
+export function compareOrigins(running: Partial<WorkerOrigin>, now: WorkerOrigin): OriginDifference {
   const had = running.settings ?? {};
   return {
     code: running.code !== now.code,
@@ -207,7 +207,7 @@ export async function followWorker({
   const asked = new AbortController();
   const onSignal = () => asked.abort();
   process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
-  const file = openSync(logOf(home, "worker"), "r");
+  const file = openSync(toLogPath(home, "worker"), "r");
   let [at, rest] = [fstatSync(file).size, ""];
   const bytes = Buffer.alloc(READ_BYTES);
   const read = () => {

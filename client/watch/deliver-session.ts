@@ -1,12 +1,12 @@
 /** Delivers after the session's end: starts its workflow only for that, because the worker has the credentials. */
 import { shellWord } from "../console/format.ts";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
-import { forgeOf, noForge } from "../../activities/config/git-settings.ts";
+import { parseForge, noForge } from "../../activities/config/git-settings.ts";
 import { limitOf } from "../../activities/contract/limits.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
+import { toDeliveryState, findRepository, listPublications } from "../../activities/store/repositories.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
@@ -15,7 +15,7 @@ import { requireKey } from "../connect/readiness.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { watchSession } from "./watch-session.ts";
-import { settingsOf } from "../sessions/with-session.ts";
+import { parseSettings } from "../sessions/with-session.ts";
 import { sessionHasEnded, workflowOptions } from "../sessions/start-session.ts";
 
 /**
@@ -30,14 +30,14 @@ export async function deliverSession(
 ): Promise<ExitCode> {
   const { id } = row;
   const { db } = services.store;
-  const config = settingsOf(row);
+  const config = parseSettings(row);
   if (config.repository === undefined)
     throw notPossible(
       `${id} works on no repository: there is nothing to push to.`,
       `Its change on a branch of your checkout: longhaul apply ${shellWord(id)}`,
     );
   const { url, forge } = config.repository;
-  if (order.pr !== "none" && forgeOf(url, forge) === undefined)
+  if (order.pr !== "none" && parseForge(url, forge) === undefined)
     throw notPossible(noForge(url), `To deliver only the branch: longhaul push ${shellWord(id)}`);
   if (!sessionHasEnded(row)) throw atWork(id);
   if ((await findRepository(db, id)) === undefined)
@@ -79,7 +79,7 @@ async function showDelivered(
 ): Promise<ExitCode> {
   const { id, status } = row;
   const rows = (await listPublications(db, id)).filter((publication) => publication.runId === runId);
-  if (deliveryOf(rows) === "refused") return exitCodes.undelivered;
+  if (toDeliveryState(rows) === "refused") return exitCodes.undelivered;
   const wanted = order.pr === "none" ? "push" : "pull-request";
   const done = rows.find((made) => made.kind === wanted && made.status === "done");
   if (done !== undefined) output.result(`${done.url ?? `${done.ref} ${done.commit}`}\n`);
@@ -96,7 +96,7 @@ async function hasEndedWell(
 ): Promise<boolean> {
   const now = await findSession(db, id);
   if (now?.runId !== before.runId || now.status !== before.status) return false;
-  return deliveryOf(await listPublications(db, id)) !== "refused";
+  return toDeliveryState(await listPublications(db, id)) !== "refused";
 }
 
 const atWork = (id: string) =>

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SessionEvent } from "../../activities/store/event.ts";
 import { readEvents, restoredTo } from "../../activities/store/events.ts";
-import { outputOf } from "../../activities/config/output-schema.ts";
+import { parseOutput } from "../../activities/config/output-schema.ts";
 import { knownConfig } from "../sessions/status-document.ts";
 import { findSessionRow, type SessionRow } from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";
@@ -148,7 +148,7 @@ class Follower {
       return this.#waker.wait(END_POLL_MS);
     this.ended = true;
     const { status, result } = row;
-    const output = outputOf(knownConfig(row.config), row);
+    const output = parseOutput(knownConfig(row.config), row);
     yield {
       kind: "ended",
       status,

@@ -1,10 +1,10 @@
 /** Shows a session and its delegates live until it ends, for people or as JSON lines. Shared by `run` and `watch`. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import { findSessionRow } from "../../activities/store/reading.ts";
-import { deliveryOf, listPublications } from "../../activities/store/repositories.ts";
+import { toDeliveryState, listPublications } from "../../activities/store/repositories.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
-import { exitCodeOf, exitCodes, type ExitCode } from "../console/errors.ts";
+import { toExitCode, exitCodes, type ExitCode } from "../console/errors.ts";
 import { follow, type FollowEnd, type FollowItem } from "./follow.ts";
 import type { Output } from "../console/output.ts";
 import { forPeople, type Show, type Watch } from "./show.ts";
@@ -103,12 +103,12 @@ async function showEnd(
   // What the policy refused cannot simply go on: its message says how.
   const goOn = failure === "PolicyRefused" ? undefined : `longhaul say ${shellWord(sessionId)} "go on"`;
   for (const line of (await closing?.(end, goOn)) ?? nextHints(sessionId, goOn)) output.note(`${line}\n`);
-  return exitCodeOf(end.status, { delivery: await deliveryIn(services, sessionId), failure });
+  return toExitCode(end.status, { delivery: await deliveryIn(services, sessionId), failure });
 }
 
 /** Treats a missing table in a new database as no delivery. */
 const deliveryIn = async ({ store }: Services, sessionId: string) =>
-  deliveryOf((await unlessTableMissing(() => listPublications(store.db, sessionId))) ?? []);
+  toDeliveryState((await unlessTableMissing(() => listPublications(store.db, sessionId))) ?? []);
 
 const failureIn = async ({ store }: Services, sessionId: string) =>
   ((await findSessionRow(store.db, sessionId))?.error as { readonly type?: string } | null | undefined)?.type;

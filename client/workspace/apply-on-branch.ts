@@ -23,7 +23,7 @@ import {
   preparedGit,
   preparedTree,
 } from "./begun-apply.ts";
-import { refuseLocked, personsGit, mustGit, words, type Checkout } from "./persons-git.ts";
+import { refuseLocked, personsGit, mustGit, describeGit, type Checkout } from "./persons-git.ts";
 import { lookAt, onDisk, patchedFiles, listed, type PatchedFile } from "./patched-files.ts";
 import { cutChars, shorten } from "../../activities/text/cut.ts";
 
@@ -173,7 +173,7 @@ async function commit(
   if (committed.code === 0) return { target: String(committed.out).trim(), applied: { committed: true } };
   const messageFile = join(gitFolder, "longhaul-message");
   writeFileSync(messageFile, message);
-  return { target: head, applied: { committed: false, why: words(committed), messageFile } };
+  return { target: head, applied: { committed: false, why: describeGit(committed), messageFile } };
 }
 
 const doesNotFit = (why: string) =>
@@ -188,7 +188,7 @@ async function findCheckout(folder: string): Promise<Checkout> {
   const place = await personsGit(folder, ["rev-parse", ...asked]);
   if (place.code !== 0)
     throw notPossible(
-      `${folder} is not a Git checkout: ${words(place)}`,
+      `${folder} is not a Git checkout: ${describeGit(place)}`,
       "Go to your checkout, or copy the files instead: longhaul pull ID DIR",
     );
   const [top = folder, gitFolder = folder, common = "", prefix = ""] = String(place.out).split("\n");

@@ -18,7 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bytesOfText, textOfBytes } from "../../activities/store/path-text.ts";
-import { personsGit, mustGit, words } from "./persons-git.ts";
+import { personsGit, mustGit, describeGit } from "./persons-git.ts";
 
 /** A path after the change. */
 export interface PatchedFile {
@@ -50,7 +50,7 @@ export async function patchedFiles(
     mkdirSync(join(beside, ".git", "info"), { recursive: true });
     writeFileSync(join(beside, ".git", "info", "attributes"), NO_FILTERS);
     const counted = await personsGit(beside, [...APPLY, "--numstat", "-z"], patch);
-    if (counted.code !== 0) return { refused: words(counted) };
+    if (counted.code !== 0) return { refused: describeGit(counted) };
     const paths = pathsOf(counted.out);
     const through = paths.find((path) => leadsThroughLink(top, `${prefix}${path}`));
     if (through !== undefined) return { refused: `${prefix}${through}: beyond a symbolic link` };
@@ -60,7 +60,7 @@ export async function patchedFiles(
       if (isStored) stored.add(path);
     }
     const applied = await personsGit(beside, APPLY, patch);
-    if (applied.code !== 0) return { refused: words(applied) };
+    if (applied.code !== 0) return { refused: describeGit(applied) };
     return paths.map((path) => ({
       path: `${prefix}${path}`,
       form: stored.has(path) ? "stored" : "bytes",

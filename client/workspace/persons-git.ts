@@ -80,12 +80,12 @@ export async function mustGit(
 ): Promise<Buffer> {
   const ended = await personsGit(folder, args, input, index);
   const name = args.find((word) => !word.startsWith("-")) ?? "";
-  if (ended.code !== 0) throw notPossible(`git ${name}: ${words(ended)}`);
+  if (ended.code !== 0) throw notPossible(`git ${name}: ${describeGit(ended)}`);
   return ended.out;
 }
 
 /** What Git said, whole but for blank lines and what no person reads. */
-export function words({ code, err }: Ended): string {
+export function describeGit({ code, err }: Ended): string {
   const lines = err.split("\n").filter((line) => line.trim() !== "");
   return lines.length === 0 ? `it ended with code ${code}` : lines.slice(-MAX_LINES).join("\n");
 }

@@ -52,7 +52,7 @@ export function createRehearsal({ script, delayMs }: RehearsalOptions): (request
   const served = new Map<string, Position>();
   return (request) => {
     const key = request.cacheKey ?? "";
-    const position = positionOf(request, script) ?? served.get(key);
+    const position = findPosition(request, script) ?? served.get(key);
     const { parts, next } = answer(request, position, script);
     if (next !== undefined) served.set(key, next);
     return { parts, chunkChars: CHUNK_CHARS, chunkDelayMs: delayMs };
@@ -265,7 +265,7 @@ const positionMark = (step: number, steps: number): string => `Rehearsal positio
  * comes as one text, by the step's own words.
  * @returns undefined if no part of the script is in view
  */
-export function positionOf(
+export function findPosition(
   request: Pick<ParsedRequest, "items" | "system">,
   script: readonly ScriptStep[],
 ): Position | undefined {

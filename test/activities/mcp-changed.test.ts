@@ -1,7 +1,7 @@
 /** When a session takes what a server lists by now. */
 import { expect, test } from "vitest";
 import type { McpToolEntry } from "../../activities/contract/tools.ts";
-import { digestOf, noteListed, withChangedTools } from "../../activities/step/catalogues.ts";
+import { digestTools, noteListed, withChangedTools } from "../../activities/step/catalogues.ts";
 import { keepCatalogue, loadCatalogues } from "../../activities/store/mcp.ts";
 import type { Session } from "../../activities/store/sessions.ts";
 import { sessionEvents } from "../support/session-events.ts";
@@ -29,7 +29,7 @@ test("a new list is reported once, and applied at the next round or a person's m
   await keepCatalogue(
     store.db,
     { id, epoch: 1 },
-    { server: "s", era: "1", tools: first, digest: digestOf(first) },
+    { server: "s", era: "1", tools: first, digest: digestTools(first) },
   );
   const note = async (...names: string[]) => {
     const [current] = await loadCatalogues(store.db, id);

@@ -5,7 +5,7 @@ import { eq, sql } from "drizzle-orm";
 import pg from "pg";
 import { beforeAll, afterAll, describe, expect, it } from "vitest";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
-import { childIdOf } from "../../activities/delegates/open-delegate.ts";
+import { toChildId } from "../../activities/delegates/open-delegate.ts";
 import { makeOrAdopt } from "../../activities/store/adopt-session.ts";
 import {
   beginItem,
@@ -116,7 +116,7 @@ describe("Postgres", () => {
     await fc.assert(
       fc.asyncProperty(number, number, epoch, async (step, index, at) => {
         const sessionId = `x-${randomBytes(6).toString("hex")}`;
-        const id = childIdOf({ sessionId, step, index, epoch: at });
+        const id = toChildId({ sessionId, step, index, epoch: at });
         const call = `${at === 1 ? "" : `e${at}`}s${step}c${index}`;
         const child = (more: object): NewSession => ({
           id,

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { toolCalls } from "../../activities/store/schema/index.ts";
 import { defineTool } from "../../activities/tools/own/define-tool.ts";
-import { ownToolsOf } from "../../activities/tools/own/own-tools.ts";
+import { parseOwnTools } from "../../activities/tools/own/own-tools.ts";
 import { startDirectAgent } from "../support/direct-agent.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
@@ -18,7 +18,7 @@ const at = { step: 1, index: 0 };
 /** A session whose model has called a tool of the operator. @param during what happens while the tool runs */
 async function calling(during: (id: string) => Promise<void>) {
   let runs = 0;
-  const ownTools = ownToolsOf([
+  const ownTools = parseOwnTools([
     defineTool({
       name: "pay",
       description: "Pays.",

@@ -32,7 +32,7 @@ import {
 import { withSandboxLock } from "../../activities/store/session-locks.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { packWorkspace, type WorkspaceFile } from "../../activities/store/workspace-pack.ts";
-import { folderOf } from "../../activities/git/own-repositories.ts";
+import { toFolderName } from "../../activities/git/own-repositories.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { wholeDatabase } from "../support/stored.ts";
@@ -288,7 +288,9 @@ it("a session goes with its delegates and all their rows; others keep what they 
   const ids = [own, shared, waiting].map(({ data }) => idOf(data));
   expect([...(await loadBlobs(db, ids)).keys()].toSorted()).toEqual(ids.slice(1).toSorted());
   expect(await findDeleted(db, "gone")).toMatchObject({ deletedBy: "bob" });
-  expect(await deletedHashes(db, [folderOf("gone"), folderOf("other")])).toEqual([folderOf("gone")]);
+  expect(await deletedHashes(db, [toFolderName("gone"), toFolderName("other")])).toEqual([
+    toFolderName("gone"),
+  ]);
   expect(sessionTables().length).toBeGreaterThan(15);
   const left = (await wholeDatabase(store)).split("\n").filter((row) => /gone/.test(row));
   expect(left.filter((row) => !/,bob\)$|continues from an earlier point/.test(row))).toEqual([]);

@@ -1,6 +1,6 @@
 /** Programs of ours: run by a child of the supervisor, which starts no interpreter for them. */
 import { expect, test } from "vitest";
-import { endOf, program, runOwn } from "../../activities/sandbox/own-command.ts";
+import { readEnd, program, runOwn } from "../../activities/sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { pythonProgram } from "../support/python-program.ts";
 import { bash, newId, useTestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
@@ -11,7 +11,7 @@ const TIMEOUT_MS = 30_000;
 const run = (sandbox: Sandbox, source: string, timeoutMs = TIMEOUT_MS): Promise<CommandState> =>
   runOwn(sandbox, { id: `p-${newId()}`, ...program("LONGHAUL_TEST", pythonProgram(source)), timeoutMs });
 
-const outOf = async (sandbox: Sandbox, source: string) => endOf(sandbox, await run(sandbox, source));
+const outOf = async (sandbox: Sandbox, source: string) => readEnd(sandbox, await run(sandbox, source));
 
 test("a program has its output, exit code, errors and environment, as if run directly", async () => {
   const sandbox = await sandboxes.host.open(sandboxes.spec());

@@ -2,7 +2,7 @@
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { openStore } from "../../activities/store/db.ts";
-import { applicationOf, holdLease, type WorkerLease } from "../../activities/store/worker-lease.ts";
+import { toApplicationName, holdLease, type WorkerLease } from "../../activities/store/worker-lease.ts";
 import { eventually } from "../support/eventually.ts";
 import { createTestDatabase } from "../support/test-database.ts";
 import { perTest } from "../support/per-file.ts";
@@ -125,7 +125,7 @@ it("a lost worker's open transactions, and nobody else's, are ended when its wor
   const lease = await hold("survivor");
   const silent = await holdSilently("frozen");
   const stores = ["frozen", "frozen two", "live"].map((identity) =>
-    openStore({ url: database.url, maxConnections: 2, applicationName: applicationOf(identity) }),
+    openStore({ url: database.url, maxConnections: 2, applicationName: toApplicationName(identity) }),
   );
   onTestFinished(async () => void (await Promise.all(stores.map((store) => store.close()))));
   // A connection that is ended may say so twice: the server's last words, and the end.
@@ -155,6 +155,6 @@ it("a lost worker's open transactions, and nobody else's, are ended when its wor
 });
 
 it("a worker's name in Postgres is short and plain, whatever its host is called", () => {
-  expect(applicationOf("12.345@h\u00f6st:1")).toBe("longhaul 12.345@h?st:1");
-  expect(applicationOf(`12.345@${"x".repeat(200)}`)).toHaveLength(63);
+  expect(toApplicationName("12.345@h\u00f6st:1")).toBe("longhaul 12.345@h?st:1");
+  expect(toApplicationName(`12.345@${"x".repeat(200)}`)).toHaveLength(63);
 });

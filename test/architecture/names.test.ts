@@ -10,6 +10,22 @@ const DEMANDED: Readonly<Record<string, string>> = {
   payloadConverter: "Temporal loads a module by its path, once for the worker and once for the workflows",
 };
 
+/**
+ * Exported functions `…Of`. Each finds what belongs to its argument, or is recorded of it; what makes or converts something has a
+ * verb (`toBranchName`, `parseForge`, `describeFiles`).
+ */
+const LOOK_UPS = `
+  accessOf birthOf blobsOf buildOf callsOf databaseErrorOf endedRunsOf fallbackOf filesAsOf filesOf forkOf grantsOf idOf isStartOf
+  lfsObjectsOf limitOf messageOf missingServiceOf modelOf optionsOf originOf orphansOf overlapOf partsOf pollersOf promptOf pruneModeOf
+  pushesOf rateOf reasonOf removeKeptOf resultOf rulesOf runIdsOf runcOf secretsOf senderOf serversOf settingOf setupOf standingOf
+  statusOf summaryOf taskOf tokensOf toolLimitsOf traceOf triggerOf troubleOf workersOf
+`
+  .trim()
+  .split(/\s+/);
+
+/** Say nothing of what they hold: `text`, `message`, `limits`, `address`, … do. */
+const OPAQUE = ["said", "words", "look", "place", "taken", "given", "order"];
+
 const EXPORT =
   /^export\s+(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?:function\*?|const|let|class|interface|type)\s+([\w$]+|\{[^}]*\}(?=\s*=))/gm;
 
@@ -66,6 +82,18 @@ describe("an exported name", () => {
 
   it("is an exception only while several files define it", () => {
     expect(twice.filter(demanded)).toHaveLength(Object.keys(DEMANDED).length);
+  });
+
+  const names = sources(/\.ts$/)
+    .filter(({ path }) => PRODUCT.test(path))
+    .flatMap(({ text }) => exportsOf(text));
+
+  it("ends in `Of` only for a look-up", () => {
+    expect(names.filter((name) => /^[a-z]\w*Of$/.test(name) && !LOOK_UPS.includes(name))).toEqual([]);
+  });
+
+  it("is no bare noun that says nothing", () => {
+    expect(names.filter((name) => OPAQUE.includes(name))).toEqual([]);
   });
 
   it.each([

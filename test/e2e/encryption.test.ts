@@ -4,7 +4,7 @@ import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { expect, it, onTestFinished } from "vitest";
 import { findResetPoint } from "../../client/sessions/retry-session.ts";
 import { serveCodec } from "../../client/serve/codec-server.ts";
-import { codecKeysOf, createCodec } from "../../temporal/codec.ts";
+import { parseCodecKeys, createCodec } from "../../temporal/codec.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { untilWaiting } from "../support/questions.ts";
@@ -73,7 +73,7 @@ it("shows nothing of it, waits for a missing key, continues with a new one, can 
 
 /** A person's input in the Web UI, as its codec server returns it. */
 async function encodedByServer(value: unknown) {
-  const codec = createCodec(codecKeysOf(ONE));
+  const codec = createCodec(parseCodecKeys(ONE));
   const server = await serveCodec({ codec, port: 0, token: "t", origins: new Set() });
   onTestFinished(() => server.close());
   const payload = { metadata: { encoding: btoa("json/plain") }, data: btoa(JSON.stringify(value)) };

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { gitAccessOf } from "../../activities/git/git-access.ts";
+import { createGitAccess } from "../../activities/git/git-access.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { deliverSession } from "../../client/watch/deliver-session.ts";
@@ -24,7 +24,7 @@ it("a GitHub App's token that expires before the push is replaced, and none is s
   const server = await serveGit(place, app.takes, forge.handle);
   const folder = emptyFolder();
   writeFileSync(join(folder, "app.pem"), app.key);
-  const git = gitAccessOf(
+  const git = createGitAccess(
     {
       PATH: process.env["PATH"],
       LONGHAUL_GIT_FOLDER: join(folder, "git"),

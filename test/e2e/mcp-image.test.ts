@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { workerProgramSchema } from "../../activities/config/mcp-settings.ts";
-import { mcpAccessOf } from "../../activities/mcp/access.ts";
+import { createMcpAccess } from "../../activities/mcp/access.ts";
 import { createMcp } from "../../activities/mcp/load-mcp.ts";
 import { startAgent } from "../support/agent-harness.ts";
 import { withServers } from "../support/mcp-server.ts";
@@ -33,7 +33,7 @@ const everything = workerProgramSchema.parse({
 
 const agent = perFile(() =>
   startAgent({
-    mcp: createMcp({ ...mcpAccessOf({ PATH: process.env["PATH"] }), programs: { everything } }),
+    mcp: createMcp({ ...createMcpAccess({ PATH: process.env["PATH"] }), programs: { everything } }),
   }),
 );
 

@@ -16,7 +16,7 @@ import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 import { withServers } from "../support/mcp-server.ts";
-import { mcpAccessOf } from "../../activities/mcp/access.ts";
+import { createMcpAccess } from "../../activities/mcp/access.ts";
 
 /** A process that a program starts, and that only a worker's start can end. */
 const HELPER = "98761";
@@ -29,7 +29,7 @@ const program = {
 const agent = perFile(() =>
   startAgent({
     mcp: createMcp({
-      ...mcpAccessOf({ PATH: process.env["PATH"], LONGHAUL_MCP_KEY: "a key", OPENAI_API_KEY: "another" }),
+      ...createMcpAccess({ PATH: process.env["PATH"], LONGHAUL_MCP_KEY: "a key", OPENAI_API_KEY: "another" }),
       programs: { own: workerProgramSchema.parse(program) },
     }),
   }),

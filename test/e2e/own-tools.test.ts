@@ -98,7 +98,7 @@ it("runs in the worker with the sandbox; killed in mid-call it is unknown and no
 });
 
 it("obeys plan mode, and is absent for a session that began without it", async () => {
-  const { ownToolsOf } = await import("../../activities/tools/own/own-tools.ts");
+  const { parseOwnTools: ownToolsOf } = await import("../../activities/tools/own/own-tools.ts");
   const { z } = await import("zod");
   const before = await agent.run(scriptedModel().says("Hello.").calls("look", {}).says("There is none."));
   const tool = (name: string, readOnly: boolean) => ({

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
-import { gitAccessOf } from "../../activities/git/git-access.ts";
+import { createGitAccess } from "../../activities/git/git-access.ts";
 import { CANARY, startAgent, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { createLfsServer, pointerOf } from "../support/lfs-server.ts";
@@ -90,7 +90,7 @@ it("each host gets its own token alone, and a submodule has its files in LFS", a
   const url = `${appServer.origin}/acme/app.git`;
   const access = (environment: Readonly<Record<string, string>>) => {
     const LONGHAUL_GIT_FOLDER = `${app.folder}-worker-${Object.keys(environment).length}`;
-    return gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER, ...environment });
+    return createGitAccess({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER, ...environment });
   };
   const general = await startAgent({ git: access({ LONGHAUL_GIT_TOKEN: "app-password" }) });
   const own = await startAgent({

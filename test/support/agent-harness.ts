@@ -9,7 +9,7 @@ import { inject } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import type { ClosedSession } from "../../activities/contract/activities.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
-import { gitAccessOf } from "../../activities/git/git-access.ts";
+import { createGitAccess } from "../../activities/git/git-access.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createMcp } from "../../activities/mcp/load-mcp.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
@@ -111,7 +111,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
     sessionRuns: temporalRuns(client, sanitizer.clean),
     sanitizer,
     mcp: createMcp({ variables: {} }),
-    git: gitAccessOf({
+    git: createGitAccess({
       PATH: process.env["PATH"],
       LONGHAUL_GIT_TOKEN: CANARY,
       LONGHAUL_GIT_FOLDER: gitFolder,

@@ -7,7 +7,7 @@ import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
-import { codecKeysOf } from "../../temporal/codec.ts";
+import { parseCodecKeys } from "../../temporal/codec.ts";
 import { temporalClient } from "../../temporal/temporal-client.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
@@ -66,7 +66,7 @@ export async function startKillableSession(
     beside?.model ?? startScriptedModel(script, { apiKey: CANARY }),
     Connection.connect({ address }),
   ]);
-  const keys = codecKeysOf(options.environment?.["LONGHAUL_CODEC_KEYS"]);
+  const keys = parseCodecKeys(options.environment?.["LONGHAUL_CODEC_KEYS"]);
   const client = temporalClient({ connection, namespace: "default" }, keys);
   const docker =
     options.dockerHost === undefined

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { pageOf } from "../../activities/text/cut.ts";
+import { cutPage } from "../../activities/text/cut.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { invokeTool, type InvokedTool, type InvokeOptions } from "../../activities/tools/invoke.ts";
 import { defaultLimits } from "../../activities/config/run-policy.ts";
@@ -37,7 +37,7 @@ export function createFakeMemory(
     blobs,
     readOutput: async (handle, offset, limit) => {
       const whole = outputs.get(handle);
-      return whole === undefined ? undefined : { ...pageOf(whole, offset, limit), total: whole.length };
+      return whole === undefined ? undefined : { ...cutPage(whole, offset, limit), total: whole.length };
     },
     search: async (words, limit) => ({
       hits: rows.filter((row) => words.every((word) => row.excerpt.includes(word))).slice(0, limit),

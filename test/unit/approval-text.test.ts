@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MAX_SHOWN_CHARS } from "../../activities/contract/questions.ts";
 import { approvalText, shownQuestion } from "../../activities/questions/ask-person.ts";
-import { verdictOf } from "../../activities/tools/permissions/permissions.ts";
+import { judgeCall } from "../../activities/tools/permissions/permissions.ts";
 
 const rules = [
   { tool: "bash", match: "git push *", action: "ask" },
@@ -10,7 +10,7 @@ const rules = [
 
 function asked(input: object, toolName = "bash"): string {
   const call = { type: "tool-call", toolCallId: "c", toolName, input } as const;
-  const verdict = verdictOf(rules, call);
+  const verdict = judgeCall(rules, call);
   return verdict.action === "allow" ? expect.fail("A rule asks.") : approvalText(call, verdict);
 }
 

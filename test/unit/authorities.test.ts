@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
-import { mcpAccessOf } from "../../activities/mcp/access.ts";
+import { createMcpAccess } from "../../activities/mcp/access.ts";
 import { gitFetch } from "../../activities/git/git-http.ts";
 import { trustAuthorities } from "../../activities/process/authorities.ts";
 import { createOutgoing } from "../../activities/process/outgoing-fetch.ts";
@@ -57,7 +57,7 @@ it("the programs that we start get all of them, and so does a worker", () => {
   const environment = Object.fromEntries(VARIABLES.map((name) => [name, "/x"]));
   for (const purpose of ["installer", "dockerd", "worker"] as const)
     expect(childEnvironment(purpose, environment)).toEqual(environment);
-  expect(mcpAccessOf(environment).base).toEqual(environment);
+  expect(createMcpAccess(environment).base).toEqual(environment);
 });
 
 it("the usual authorities stay trusted", async () => {

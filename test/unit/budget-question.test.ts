@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { budgetOptions, budgetText, moreOf, raisedLimit } from "../../activities/contract/limits.ts";
+import {
+  budgetOptions,
+  budgetText,
+  parseGrantedAmount,
+  raisedLimit,
+} from "../../activities/contract/limits.ts";
 import { usd } from "../../activities/text/format.ts";
 import { readAnswer, type QuestionFacts } from "../../activities/contract/questions.ts";
 
@@ -53,7 +58,7 @@ describe("a question about a limit", () => {
   it("counts the extension from what is used", () => {
     expect(raisedLimit({ limit: "cost", used: 0.13, of: 0.1 }, 0.1)).toBe(0.23);
     expect(raisedLimit({ limit: "steps", used: 5, of: 5 }, 5)).toBe(10);
-    expect(moreOf("cost", "stop")).toBeUndefined();
+    expect(parseGrantedAmount("cost", "stop")).toBeUndefined();
     expect(budgetText({ limit: "cost", used: 0.1134, of: 0.1 })).toContain(
       "cost $0.1134; its limit is $0.10",
     );

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { serverNote } from "../../client/setup/model-servers.ts";
 import { listNames } from "../../client/console/format.ts";
 import { changeView } from "../../activities/tools/text-match.ts";
-import { namesOf } from "../../activities/workspace/sandbox-loss.ts";
+import { describeFiles } from "../../activities/workspace/sandbox-loss.ts";
 
 const named = (count: number) => Array.from({ length: count }, (_, index) => `n${index + 1}`);
 
@@ -11,8 +11,8 @@ test("a list is not cut to leave out a single name", () => {
   expect(listNames(named(6))).toBe("n1, n2, n3, n4, n5, n6");
   expect(listNames(named(7))).toBe("n1, n2, n3, n4, n5 and 2 more");
   const files = (count: number) => named(count).map((path) => ({ path, bytes: 0 }));
-  expect(namesOf(files(11))).toMatch(/"n10", "n11"$/);
-  expect(namesOf(files(12))).toMatch(/"n10" and 2 more$/);
+  expect(describeFiles(files(11))).toMatch(/"n10", "n11"$/);
+  expect(describeFiles(files(12))).toMatch(/"n10" and 2 more$/);
   const server = (count: number) => ({
     provider: "ollama",
     baseUrl: "http://x/v1",

@@ -1,6 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { bytes, dollars, duration, inWords, oneOf, tokens, usd } from "../../activities/text/format.ts";
+import {
+  bytes,
+  dollars,
+  duration,
+  inWords,
+  inAlternatives,
+  tokens,
+  usd,
+} from "../../activities/text/format.ts";
 
 const UNITS: Readonly<Record<string, number>> = { "": 1, k: 1e3, M: 1e6, B: 1e9, T: 1e12 };
 
@@ -99,7 +107,7 @@ describe("an amount that people read", () => {
   });
 
   test("a list is written with commas, and a word before the last", () => {
-    expect([inWords([]), inWords(["a"]), inWords(["a", "b"]), oneOf(["a", "b", "c"])]).toEqual([
+    expect([inWords([]), inWords(["a"]), inWords(["a", "b"]), inAlternatives(["a", "b", "c"])]).toEqual([
       "",
       "a",
       "a and b",
@@ -108,7 +116,7 @@ describe("an amount that people read", () => {
     fc.assert(
       fc.property(fc.array(fc.string(), { minLength: 2, maxLength: 6 }), (names) => {
         expect(inWords(names)).toBe(`${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);
-        expect(oneOf(names)).toBe(`${names.slice(0, -1).join(", ")} or ${names.at(-1)}`);
+        expect(inAlternatives(names)).toBe(`${names.slice(0, -1).join(", ")} or ${names.at(-1)}`);
       }),
     );
   });

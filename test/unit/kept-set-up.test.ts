@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { ofOwner, sandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
-import { keyOf } from "../../activities/workspace/kept-set-up.ts";
+import { toSetUpKey } from "../../activities/workspace/kept-set-up.ts";
 
 const key = (sandbox: object = {}, owner = "one", depends = ["packages", "hash"]) =>
-  keyOf(agentConfigSchema.parse({ sandbox: { setup: ["npm ci"], ...sandbox } }), owner, depends);
+  toSetUpKey(agentConfigSchema.parse({ sandbox: { setup: ["npm ci"], ...sandbox } }), owner, depends);
 
 test("a set-up is cached by everything that it depends on, and by its owner", () => {
   expect(key()).toMatch(/^[0-9a-f]{32}$/);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { operatorPolicySchema, policyRefusal } from "../../activities/config/operator-policy.ts";
-import { exitCodeOf } from "../../client/console/errors.ts";
+import { toExitCode } from "../../client/console/errors.ts";
 
 type Asked = Partial<Record<"sandbox" | "limits" | "run" | "begun", Record<string, unknown>>>;
 
@@ -182,5 +182,5 @@ test.each<[string, object, Asked, Asked]>([
 });
 
 test("a policy's refusal counts as wrong usage", () => {
-  expect(exitCodeOf("failed", { failure: "PolicyRefused" })).toBe(2);
+  expect(toExitCode("failed", { failure: "PolicyRefused" })).toBe(2);
 });

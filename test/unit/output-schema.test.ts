@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   checkAnswer,
   MAX_SCHEMA_CHARS,
-  outputOf,
+  parseOutput,
   schemaTrouble,
 } from "../../activities/config/output-schema.ts";
 import { readOutputSchema } from "../../client/sessions/prepare-start.ts";
@@ -46,11 +46,11 @@ describe("an answer", () => {
 
 it("is read from a completed session, and from no other", () => {
   const row = { status: "completed", result: '{"name":"a"}' };
-  expect(outputOf({ outputSchema: schema }, row)).toMatchObject({ value: { name: "a" } });
+  expect(parseOutput({ outputSchema: schema }, row)).toMatchObject({ value: { name: "a" } });
   const fenced = { ...row, result: '```json\n{"name": "a"}\n```' };
-  expect(outputOf({ outputSchema: schema }, fenced)?.text).toBe('{"name": "a"}');
-  expect(outputOf({}, row)).toBeUndefined();
-  expect(outputOf({ outputSchema: schema }, { ...row, status: "max_steps" })).toBeUndefined();
+  expect(parseOutput({ outputSchema: schema }, fenced)?.text).toBe('{"name": "a"}');
+  expect(parseOutput({}, row)).toBeUndefined();
+  expect(parseOutput({ outputSchema: schema }, { ...row, status: "max_steps" })).toBeUndefined();
 });
 
 it.each([

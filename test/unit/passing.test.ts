@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { innermostReason, theirWords } from "../../activities/contract/errors.ts";
 import { ForgeRefusal } from "../../activities/git/git-http.ts";
 import { remoteTrouble } from "../../activities/git/remote.ts";
-import { refusalOf, noAnswerReason } from "../../activities/git/trouble.ts";
+import { toRefusal, noAnswerReason } from "../../activities/git/trouble.ts";
 import { isPassing as mcpPasses, serverReason as mcpReason } from "../../activities/mcp/failures.ts";
 import { toModelError } from "../../activities/model/to-model-error.ts";
 import { unavailable } from "../../activities/sandbox/docker/docker-errors.ts";
@@ -71,7 +71,7 @@ NETWORK.push(
 const context = { model: "acme/m", api: "chat", mask: (text: string) => text, now: 0 } as const;
 const modelClass = (error: unknown) => toModelError(error, context).class;
 const isAgain = (kind: string) => ["unavailable", "rate-limit"].includes(kind);
-const git = (err: string) => refusalOf(remoteTrouble("https://git.test/a/b", { err })).isPassing;
+const git = (err: string) => toRefusal(remoteTrouble("https://git.test/a/b", { err })).isPassing;
 const engine = (fields: object) => {
   const failure = unavailable(failed(fields));
   return failure instanceof ApplicationFailure && failure.nonRetryable !== true;

@@ -8,7 +8,7 @@ import { estimateText } from "../../activities/text/tokens.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import type { ParsedRequest, Reply, WireItem } from "../support/model-server/wire.ts";
 import { FLASHCARDS } from "../../examples/rehearsal/main.ts";
-import { callId, positionOf, createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
+import { callId, findPosition, createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
 import type { ScriptCall } from "../../examples/rehearsal/script-step.ts";
 
 const TOOL = { name: "bash", description: "", schema: {} };
@@ -217,7 +217,7 @@ describe("the rehearsal model's summaries", () => {
       const whole = composeSummary(material, parseSections(text));
       expect(previous === undefined ? undefined : lostFrom(previous, whole)).toBeUndefined();
       expect(estimateText(whole)).toBeLessThan(1_600);
-      expect(positionOf(request([said("assistant", whole)]), FLASHCARDS)?.step).toBe(to);
+      expect(findPosition(request([said("assistant", whole)]), FLASHCARDS)?.step).toBe(to);
       previous = whole;
     }
   });

@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { lossOf, unsavedAtReset, type SandboxChange } from "../../activities/workspace/sandbox-loss.ts";
+import {
+  toSandboxLoss,
+  unsavedAtReset,
+  type SandboxChange,
+} from "../../activities/workspace/sandbox-loss.ts";
 
 const now = { host: "alpha", volume: "v1", container: "c1", boot: "b1" };
 const before = { ...now, savedStep: 4, leftOut: [] };
@@ -13,14 +17,14 @@ const change = (more: Partial<SandboxChange> = {}): SandboxChange => ({
   ...more,
 });
 const noticeOf = (more: Partial<SandboxChange>): string => {
-  const loss = lossOf(change(more));
+  const loss = toSandboxLoss(change(more));
   return "notice" in loss ? loss.notice : loss.kind;
 };
 
 describe("the loss with a sandbox", () => {
   it("is nothing if it is the same one", () => {
-    expect(lossOf(change())).toEqual({ kind: "none" });
-    expect(lossOf(change({ now: { ...now, host: "renamed" } }))).toEqual({ kind: "none" });
+    expect(toSandboxLoss(change())).toEqual({ kind: "none" });
+    expect(toSandboxLoss(change({ now: { ...now, host: "renamed" } }))).toEqual({ kind: "none" });
   });
 
   it("is its processes after a restart, and all outside the workspace in another container", () => {
@@ -54,12 +58,12 @@ describe("the loss with a sandbox", () => {
     () => {
       const lost = { now: { ...now, volume: "v2" }, hasCheckpoint: false };
       const never = { ...before, savedStep: 0 };
-      expect(lossOf(change({ ...lost, before: never }))).toMatchObject({ kind: "everything" });
-      expect(lossOf(change({ ...lost, before: never, lastChangingStep: undefined }))).toMatchObject({
+      expect(toSandboxLoss(change({ ...lost, before: never }))).toMatchObject({ kind: "everything" });
+      expect(toSandboxLoss(change({ ...lost, before: never, lastChangingStep: undefined }))).toMatchObject({
         kind: "files",
       });
-      expect(lossOf(change({ ...lost }))).toMatchObject({ kind: "files" });
-      expect(lossOf(change({ ...lost, before: never, step: 1, lastChangingStep: 1 }))).toMatchObject({
+      expect(toSandboxLoss(change({ ...lost }))).toMatchObject({ kind: "files" });
+      expect(toSandboxLoss(change({ ...lost, before: never, step: 1, lastChangingStep: 1 }))).toMatchObject({
         kind: "files",
       });
     },

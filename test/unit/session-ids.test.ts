@@ -1,7 +1,7 @@
 /** No id that anyone may choose is the name of something that we derive from another id. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { childIdOf } from "../../activities/delegates/open-delegate.ts";
+import { toChildId } from "../../activities/delegates/open-delegate.ts";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
 import { probeId, unlikeChosenId } from "../../activities/contract/session-ids.ts";
 import { sandboxName, DEFAULT_EGRESS_NAME, cacheName } from "../../activities/sandbox/docker/profile.ts";
@@ -21,7 +21,7 @@ const time = fc
 const scheduled = fc.tuple(word, time).map(([name, at]) => `${name}-${at}`);
 const delegate = fc
   .tuple(fc.oneof(word, scheduled), number, number, fc.integer({ min: 1, max: 99 }))
-  .map(([sessionId, step, index, epoch]) => childIdOf({ sessionId, step, index, epoch }));
+  .map(([sessionId, step, index, epoch]) => toChildId({ sessionId, step, index, epoch }));
 const derivedIds = fc.oneof(scheduled, delegate, word.map(batchWorkflowId));
 const mayChoose = (id: string) => unlikeChosenId(id) === undefined;
 

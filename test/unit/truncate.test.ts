@@ -6,7 +6,7 @@ import {
   truncateText,
   cutChars,
   cutTail,
-  pageOf,
+  cutPage,
   shorten,
 } from "../../activities/text/cut.ts";
 
@@ -103,7 +103,7 @@ describe("pageOf", () => {
     for (const size of [1, 2, 3, 5, 40]) {
       let read = "";
       for (let at = 0; at < text.length;) {
-        const page = pageOf(text, at, size);
+        const page = cutPage(text, at, size);
         expect(page.text.isWellFormed()).toBe(true);
         expect(page.end).toBeGreaterThan(at);
         read += page.text;
@@ -114,8 +114,8 @@ describe("pageOf", () => {
   });
 
   it("begins after a character that an offset falls into", () => {
-    expect(pageOf("a😀b", 2, 1)).toEqual({ text: "", end: 3 });
-    expect(pageOf("a😀b", 2, 2)).toEqual({ text: "b", end: 4 });
+    expect(cutPage("a😀b", 2, 1)).toEqual({ text: "", end: 3 });
+    expect(cutPage("a😀b", 2, 2)).toEqual({ text: "b", end: 4 });
   });
 });
 

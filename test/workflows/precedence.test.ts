@@ -4,7 +4,7 @@ import type { WorkflowHandle } from "@temporalio/client";
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { precedenceOf } from "../../activities/config/precedence.ts";
+import { toPrecedence } from "../../activities/config/precedence.ts";
 import { workflowOptions } from "../../client/sessions/start-session.ts";
 import { SEARCH_ATTRIBUTES } from "../../temporal/search-attributes.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
@@ -177,6 +177,6 @@ it("a session of the same tenant waits behind them all", { timeout: TIMEOUT_MS }
 });
 
 it("what a session asks for is what Temporal gets, and nothing if it asks for nothing", () => {
-  expect(precedenceOf({})).toBeUndefined();
-  expect(precedenceOf({ priority: 1, tenant: "a" })).toEqual({ priorityKey: 1, fairnessKey: "a" });
+  expect(toPrecedence({})).toBeUndefined();
+  expect(toPrecedence({ priority: 1, tenant: "a" })).toEqual({ priorityKey: 1, fairnessKey: "a" });
 });

@@ -1,5 +1,5 @@
 /** Which field of a request's body a provider's refusal is about, and the body without it. */
-import { isJsonObject, objectOf, type JsonObject } from "../../text/json.ts";
+import { isJsonObject, toObject, type JsonObject } from "../../text/json.ts";
 import type { ErrorFacts } from "../error-facts.ts";
 
 /** A change of every later body for a server. */
@@ -161,7 +161,7 @@ function rename(body: Record<string, unknown>, name: string, to: string): void {
 
 function addReasoning(messages: unknown): void {
   for (const message of Array.isArray(messages) ? messages : []) {
-    const { role, reasoning, reasoning_content: own } = objectOf(message);
+    const { role, reasoning, reasoning_content: own } = toObject(message);
     if (role !== "assistant" || (typeof own === "string" && own !== "")) continue;
     Object.assign(message as object, { reasoning_content: typeof reasoning === "string" ? reasoning : " " });
   }

@@ -1,5 +1,5 @@
 /** A tool's schema in the subset that a provider accepts: any other makes it refuse the whole request. The result only constrains less. */
-import { isJsonObject, objectOf, type JsonObject, referenced } from "../../text/json.ts";
+import { isJsonObject, toObject, type JsonObject, referenced } from "../../text/json.ts";
 
 /** Source: Google's reference, Schema; keywords that contain schemas are handled separately. */
 const KNOWN = new Set([
@@ -123,7 +123,7 @@ class Adaptation {
     switch (keyword) {
       case "properties": {
         // A property named `$ref` would be taken for a reference.
-        const properties = Object.entries(objectOf(value)).filter(([name]) => name !== "$ref");
+        const properties = Object.entries(toObject(value)).filter(([name]) => name !== "$ref");
         return Object.fromEntries(properties.map(([name, property]) => [name, this.#adapted(property)]));
       }
       case "allOf":
@@ -149,7 +149,7 @@ class Adaptation {
     const about = { description, title, default: preset };
     this.#charsLeft -= JSON.stringify(shared).length * anyOf.length;
     if (this.#charsLeft < 0) return { ...shared, ...about };
-    return { ...about, anyOf: anyOf.map((branch) => both(shared, objectOf(branch))) };
+    return { ...about, anyOf: anyOf.map((branch) => both(shared, toObject(branch))) };
   }
 }
 
@@ -162,7 +162,7 @@ const withoutSlashes = (schema: unknown): unknown =>
 function both(shared: JsonObject, { default: _preset, ...branch }: JsonObject): JsonObject {
   const all = { ...shared, ...branch };
   if (!("properties" in all)) return all;
-  const properties = { ...objectOf(shared["properties"]), ...objectOf(branch["properties"]) };
+  const properties = { ...toObject(shared["properties"]), ...toObject(branch["properties"]) };
   return { ...all, properties, required: [shared["required"] ?? [], branch["required"] ?? []].flat() };
 }
 

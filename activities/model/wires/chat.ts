@@ -5,12 +5,12 @@
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { JSONValue } from "ai";
 import type { ModelTarget } from "../../config/model-target.ts";
-import { isJsonObject, objectOf } from "../../text/json.ts";
+import { isJsonObject, toObject } from "../../text/json.ts";
 import { COMPATIBLE_KEY } from "../request/reasoning.ts";
 import { cacheMark, markedTurns, type WireRules } from "../request/wire-rules.ts";
 import type { Piece, StreamEvent } from "../stream-events.ts";
 import { usageInChunk } from "../usage.ts";
-import { cacheKeyOf, NO_KEY, options, type WireCall, type WireSettings } from "./wire.ts";
+import { toCacheKey, NO_KEY, options, type WireCall, type WireSettings } from "./wire.ts";
 
 const OPENAI = "https://api.openai.com/v1";
 
@@ -37,7 +37,7 @@ export function chatWire({ request, endpoint, rules, fetchWith }: WireCall): Wir
     model: provider.chatModel(endpoint.modelId),
     providerOptions: options(COMPATIBLE_KEY, {
       ...(target.verbosity === undefined ? {} : { textVerbosity: target.verbosity }),
-      ...(rules.cacheKey ? { prompt_cache_key: cacheKeyOf(request.cacheKey) } : {}),
+      ...(rules.cacheKey ? { prompt_cache_key: toCacheKey(request.cacheKey) } : {}),
       ...(rules.cacheKey && target.cache === "24h" ? { prompt_cache_retention: "24h" } : {}),
     }),
   };
@@ -124,7 +124,7 @@ export class ChatStream {
 
   /** An answer that came as one value. */
   readonly whole = (body: unknown): readonly StreamEvent[] | undefined => {
-    if (errorOf(objectOf(body), undefined) !== undefined) return undefined;
+    if (errorOf(toObject(body), undefined) !== undefined) return undefined;
     return chatEvents(body)?.flatMap((chunk): StreamEvent[] => {
       const repaired = this.repair(chunk);
       return repaired === undefined ? [] : [repaired];
@@ -233,16 +233,16 @@ function textOf(value: unknown): string {
 
 /** A chat completion as one chunk. */
 export function chatEvents(body: unknown): readonly StreamEvent[] | undefined {
-  const choices = objectOf(body)["choices"];
+  const choices = toObject(body)["choices"];
   const choice = Array.isArray(choices) ? (choices[0] as unknown) : undefined;
   if (!isJsonObject(body) || !isJsonObject(choice)) return undefined;
   const { message, text, ...rest } = choice;
-  const { content = text, tool_calls: calls, ...others } = objectOf(message);
+  const { content = text, tool_calls: calls, ...others } = toObject(message);
   const delta = {
     ...others,
     content: joinedText(content),
     ...(Array.isArray(calls)
-      ? { tool_calls: calls.map((call, index) => ({ index, ...objectOf(call) })) }
+      ? { tool_calls: calls.map((call, index) => ({ index, ...toObject(call) })) }
       : {}),
   };
   return [
@@ -259,7 +259,7 @@ function joinedText(content: unknown): string | null {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return null;
   return content
-    .map((part) => objectOf(part)["text"])
+    .map((part) => toObject(part)["text"])
     .filter((text) => typeof text === "string")
     .join("");
 }

@@ -1,6 +1,6 @@
 /** Anthropic's messages, at Anthropic and servers that speak it. */
 import { createAnthropic } from "@ai-sdk/anthropic";
-import { isJsonObject, objectOf } from "../../text/json.ts";
+import { isJsonObject, toObject } from "../../text/json.ts";
 import { isThinking } from "../request/wire-rules.ts";
 import type { Piece, StreamReading, StreamEvent } from "../stream-events.ts";
 import { NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
@@ -41,7 +41,7 @@ export class MessagesStream implements StreamReading {
   readonly piece = messagesPiece;
 
   readonly repair = (event: StreamEvent): StreamEvent => {
-    const reason = objectOf(event["delta"])["stop_reason"];
+    const reason = toObject(event["delta"])["stop_reason"];
     if (event["type"] === "message_delta" && typeof reason === "string") this.#end = "said";
     if (event["type"] === "message_stop") this.#end = "closed";
     return event;
@@ -65,7 +65,7 @@ export function messagesPiece(event: StreamEvent): Piece | undefined {
 export function messageEvents(body: unknown): readonly StreamEvent[] | undefined {
   if (!isJsonObject(body) || body["type"] === "error" || !Array.isArray(body["content"])) return undefined;
   const { content, stop_reason: reason, stop_sequence: sequence, ...message } = body;
-  const usage = { input_tokens: 0, output_tokens: 0, ...objectOf(body["usage"]) };
+  const usage = { input_tokens: 0, output_tokens: 0, ...toObject(body["usage"]) };
   return [
     {
       type: "message_start",

@@ -1,9 +1,9 @@
 /** OpenAI's Responses, at OpenAI, Azure and servers that speak it. */
 import { createOpenAI } from "@ai-sdk/openai";
-import { isJsonObject, objectOf } from "../../text/json.ts";
+import { isJsonObject, toObject } from "../../text/json.ts";
 import { isThinking } from "../request/wire-rules.ts";
 import type { Piece, StreamReading, StreamEvent } from "../stream-events.ts";
-import { cacheKeyOf, NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
+import { toCacheKey, NO_KEY, options, summaryOf, type WireCall, type WireSettings } from "./wire.ts";
 
 export function responsesWire({ request, endpoint, rules, fetchWith }: WireCall): WireSettings {
   const { target } = request;
@@ -21,7 +21,7 @@ export function responsesWire({ request, endpoint, rules, fetchWith }: WireCall)
       reasoningSummary: summaryOf(target),
       ...(isThinking(target) ? { forceReasoning: true } : {}),
       ...(target.verbosity === undefined ? {} : { textVerbosity: target.verbosity }),
-      ...(rules.cacheKey ? { promptCacheKey: cacheKeyOf(request.cacheKey) } : {}),
+      ...(rules.cacheKey ? { promptCacheKey: toCacheKey(request.cacheKey) } : {}),
       ...(rules.cacheKey && target.cache === "24h" ? { promptCacheRetention: "24h" } : {}),
       ...(request.tools.length > 0 ? { parallelToolCalls: true } : {}),
     }),
@@ -155,7 +155,7 @@ export function outputEvents(output: readonly unknown[]): StreamEvent[] {
 function pieces(item: StreamEvent) {
   const texts = (parts: unknown): string[] =>
     (Array.isArray(parts) ? parts : []).flatMap((part) => {
-      const { text, refusal } = objectOf(part);
+      const { text, refusal } = toObject(part);
       return [text ?? refusal].filter((said) => typeof said === "string");
     });
   if (item["type"] === "message")

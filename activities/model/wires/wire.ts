@@ -46,7 +46,7 @@ const MAX_CACHE_KEY_CHARS = 64;
  * A session's key in its provider's cache: its id; a longer one, as of delegates of long ids and of runs started by hand, is replaced by its SHA-256
  * in hex: 64 characters.
  */
-export function cacheKeyOf(sessionId: string): string {
+export function toCacheKey(sessionId: string): string {
   return sessionId.length <= MAX_CACHE_KEY_CHARS
     ? sessionId
     : createHash("sha256").update(sessionId).digest("hex");

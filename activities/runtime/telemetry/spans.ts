@@ -6,7 +6,7 @@ import type { ModelTarget } from "../../config/model-target.ts";
 import { cutChars } from "../../text/cut.ts";
 import type { ModelCallRow } from "../../store/model-calls.ts";
 import type { Session } from "../../store/sessions.ts";
-import { callSpanId, spanIdOf, type Trace } from "../../store/traces.ts";
+import { callSpanId, toSpanId, type Trace } from "../../store/traces.ts";
 import type { Attributes, Span } from "./telemetry.ts";
 
 /** The longest text in a span. Source: what Claude Code cuts at; collectors refuse messages of 4 MB. */
@@ -33,7 +33,7 @@ export function chatSpan(at: SpanOrigin, call: ModelCallRow, target: Target, att
   return {
     ...placed(
       at,
-      spanIdOf(at.session.id, at.runId, at.session.epoch, call.step, call.purpose, call.attempt, at.endMs),
+      toSpanId(at.session.id, at.runId, at.session.epoch, call.step, call.purpose, call.attempt, at.endMs),
     ),
     name: `chat ${requestModel(target, call.model)}`,
     kind: "client",

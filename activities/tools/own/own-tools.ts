@@ -64,7 +64,7 @@ export interface OwnTools {
 }
 
 /** Reads a file's default export. @throws Error that names the tool and what is wrong with it */
-export function ownToolsOf(exported: unknown): OwnTools {
+export function parseOwnTools(exported: unknown): OwnTools {
   if (!Array.isArray(exported))
     throw new Error("its default export is not a list: export default [defineTool({ … })]");
   if (exported.length > MAX_TOOLS)

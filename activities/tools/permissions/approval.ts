@@ -5,7 +5,7 @@ import type { RunToolInput } from "../../contract/calls.ts";
 import type { ToolCallPart } from "../../contract/message.ts";
 import type { Queryable } from "../../store/db.ts";
 import { grantsOf, isApproved } from "../../store/questions.ts";
-import { verdictOf, type Verdict } from "./permissions.ts";
+import { judgeCall, type Verdict } from "./permissions.ts";
 
 interface Asked {
   readonly session: {
@@ -24,8 +24,8 @@ export async function standingVerdict(
   { session, call }: Omit<Asked, "step" | "index">,
 ): Promise<Verdict> {
   const { permissions = [] } = session.config;
-  const verdict = verdictOf(permissions, call);
-  return verdict.action === "ask" ? verdictOf(permissions, call, await grantsOf(db, session.id)) : verdict;
+  const verdict = judgeCall(permissions, call);
+  return verdict.action === "ask" ? judgeCall(permissions, call, await grantsOf(db, session.id)) : verdict;
 }
 
 /** The verdict just before the call is run: a person may have allowed just this one. */

@@ -30,7 +30,7 @@ const SHELL_NAMES = new Set(["bash", "execute_command"]);
 const SEVERITY = { allow: 0, ask: 1, deny: 2 } as const;
 
 /** @param grants rules that ask, but that a person has answered permanently */
-export function verdictOf(
+export function judgeCall(
   rules: readonly PermissionRule[],
   call: Call,
   grants: readonly Grant[] = [],

@@ -15,7 +15,7 @@ import {
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
 import { truncateText } from "../../../activities/text/cut.ts";
-import { budgetOf, windowMeasures } from "../../../activities/config/budget.ts";
+import { calculateBudget, windowMeasures } from "../../../activities/config/budget.ts";
 import { toolLimitsOf } from "../../../activities/config/run-policy.ts";
 import { afterRound, summaryText } from "../../support/compacting.ts";
 import { configOf } from "../../support/run-config.ts";
@@ -105,7 +105,7 @@ function figuresOf(replay: Replay, policy: Policy): [RunConfig, Budget] {
     { context: { strategy, options: { returnTrigger, prune } } },
     { contextWindow: replay.contextWindow, maxOutput: MAX_OUTPUT_TOKENS, input: ["text"] },
   );
-  const budget = budgetOf(config, replay.prefixTokens);
+  const budget = calculateBudget(config, replay.prefixTokens);
   return [config, pruneFirst === undefined ? budget : { ...budget, pruneFirst }];
 }
 

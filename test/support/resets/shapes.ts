@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { ModelTarget } from "../../../activities/config/model-target.ts";
 import { defineTool } from "../../../activities/tools/own/define-tool.ts";
-import { ownToolsOf } from "../../../activities/tools/own/own-tools.ts";
+import { parseOwnTools } from "../../../activities/tools/own/own-tools.ts";
 import type { StartOptions } from "../agent-harness.ts";
 import { startMcpServer, withServers } from "../mcp-server.ts";
 import { CANARY } from "../canary.ts";
@@ -91,7 +91,7 @@ const other: ModelTarget = {
 const outputSchema = { type: "object", properties: { said: { type: "string" } }, required: ["said"] };
 
 /** The operator's tool of the worker that plays these shapes. */
-export const OWN_TOOLS = ownToolsOf([
+export const OWN_TOOLS = parseOwnTools([
   defineTool({
     name: "own_echo",
     description: "Repeats a number.",

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { SPELLINGS, parseConfigFile, settingPlace } from "../../../client/config/config-file.ts";
-import { budgetOf } from "../../../activities/config/budget.ts";
-import { runPolicyOf } from "../../../activities/config/run-policy.ts";
+import { calculateBudget } from "../../../activities/config/budget.ts";
+import { toRunPolicy } from "../../../activities/config/run-policy.ts";
 import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
 
 const parsed = (text: string) => agentConfigSchema.parse(parseConfigFile("longhaul.yaml", text));
@@ -118,7 +118,7 @@ describe("context options", () => {
     input: ["text"],
   });
   const policyOf = (config: RunConfig) =>
-    runPolicyOf(config, 0, {
+    toRunPolicy(config, 0, {
       searchAttributes: false,
       taskQueues: {},
       timeouts: {},
@@ -127,7 +127,7 @@ describe("context options", () => {
 
   it("set the trigger: a share, a full window, or a person alone", () => {
     const triggerOf = (options: object, strategy?: string) =>
-      budgetOf(runOf(options, strategy), 0).triggerTokens;
+      calculateBudget(runOf(options, strategy), 0).triggerTokens;
     expect(triggerOf({})).toBe(93_600);
     expect(triggerOf({}, "proactive-threshold")).toBe(58_500);
     expect(triggerOf({ trigger: 0.4 })).toBe(46_800);
@@ -139,7 +139,8 @@ describe("context options", () => {
   });
 
   it("leave a resumed session that compacts on an overflow as it is, unless they say otherwise", () => {
-    const returnOf = (options: object) => budgetOf(runOf(options, "reactive-overflow"), 0).returnTokens;
+    const returnOf = (options: object) =>
+      calculateBudget(runOf(options, "reactive-overflow"), 0).returnTokens;
     expect(returnOf({})).toBeUndefined();
     expect(returnOf({ returnTrigger: 0.5 })).toBe(58_500);
   });
@@ -158,7 +159,7 @@ describe("context options", () => {
   });
 
   it("set what prune protects, and the least it hides", () => {
-    const { pruneProtectTokens, pruneMinimumTokens } = budgetOf(
+    const { pruneProtectTokens, pruneMinimumTokens } = calculateBudget(
       runOf({ pruneProtect: 5_000, pruneMinimum: 1_000 }),
       0,
     );

@@ -2,11 +2,11 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { resolveConfig } from "../../../client/config/config.ts";
-import { devcontainerOf, readDevcontainer } from "../../../client/config/devcontainer.ts";
+import { parseDevcontainer, readDevcontainer } from "../../../client/config/devcontainer.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 const of = (value: object | string) =>
-  devcontainerOf(typeof value === "string" ? value : JSON.stringify(value), "devcontainer.json");
+  parseDevcontainer(typeof value === "string" ? value : JSON.stringify(value), "devcontainer.json");
 
 test("comments and trailing commas are allowed, and a string that looks like one is unchanged", () => {
   const text = `{

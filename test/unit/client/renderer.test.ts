@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EventData, EventType, SessionEvent } from "../../../activities/store/event.ts";
-import { given } from "../../../client/console/format.ts";
+import { definedFields } from "../../../client/console/format.ts";
 import { Renderer } from "../../../client/render/renderer.ts";
 
 const AT = Date.parse("2026-01-02T03:04:05.000Z");
@@ -226,7 +226,7 @@ describe("Renderer", () => {
   it("names everybody whose messages became one, in their order, and an owner only beside others", () => {
     const { event, text } = recorder();
     const queued = (id: string, by?: string) =>
-      event("message:queued", 1, { id, position: 1, excerpt: "x", ...given({ by }) });
+      event("message:queued", 1, { id, position: 1, excerpt: "x", ...definedFields({ by }) });
     const taken = (words: string, ids: readonly string[], by?: readonly string[]) =>
       event("message:dequeued", 1, {
         count: ids.length,
@@ -235,7 +235,7 @@ describe("Renderer", () => {
         text: words,
         firstQueuedAt: "",
         lastQueuedAt: "",
-        ...given({ by: by && [...by] }),
+        ...definedFields({ by: by && [...by] }),
       });
     event("session:started", 0, { task: "t", model: "m", continued: false, owner: "alice" });
     for (const [id, by] of [["a", "alice"], ["b", "bob"], ["c", "alice"], ["d"], ["e", "bob"]] as const)

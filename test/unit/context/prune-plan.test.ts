@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { type Occasion, pruneDue, prunesFirst } from "../../../activities/contract/budget.ts";
-import { budgetFor, budgetOf, pruneFirstFor } from "../../../activities/config/budget.ts";
+import { budgetFor, calculateBudget, pruneFirstFor } from "../../../activities/config/budget.ts";
 import type { Message } from "../../../activities/contract/message.ts";
 import { planPrune, prunableTokens } from "../../../activities/transcript/prune-plan.ts";
-import { measureOf } from "../../../activities/context/context-size.ts";
+import { toMeasure } from "../../../activities/context/context-size.ts";
 import { configOf } from "../../support/run-config.ts";
 import { calls, result, rowsOf, says, user, type RowExtra } from "../../support/rows.ts";
 
@@ -102,7 +102,7 @@ describe("prune after each step, the asked rule", { tags: ["case-15"] }, () => {
     "protects 40,000 tokens and hides 20,000 or more, in a window of %i, however empty",
     (window) => {
       const config = configOf({ context: { options: { prune: "always" } } }, { contextWindow: window });
-      const figures = budgetOf(config, 3_000);
+      const figures = calculateBudget(config, 3_000);
       expect(figures).toMatchObject({
         pruneProtectTokens: 40_000,
         pruneMinimumTokens: 20_000,
@@ -118,11 +118,11 @@ describe("prune after each step, the asked rule", { tags: ["case-15"] }, () => {
     "counts what is protected by the same numbers, in a window of %i tokens",
     (window) => {
       const config = configOf({ context: { options: { prune: "always" } } }, { contextWindow: window });
-      const { pruneProtectTokens } = measureOf({ config, tokenRatio: undefined }, { tokens: 3_000 });
+      const { pruneProtectTokens } = toMeasure({ config, tokenRatio: undefined }, { tokens: 3_000 });
       expect(pruneProtectTokens).toBe(40_000);
       const rows = (count: number) =>
         rowsOf([turn("task"), ...Array.from({ length: count }, () => step(5_050)).flat()]);
-      const figures = budgetOf(config, 3_000);
+      const figures = calculateBudget(config, 3_000);
       const dueAfter = (count: number) =>
         pruneDue(prunableTokens(rows(count), pruneProtectTokens), figures, "each-step");
       // Seven of 5,050 are protected; four more come to 20,000 together, without their placeholders.

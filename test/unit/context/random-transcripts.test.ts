@@ -12,7 +12,7 @@ import type {
   UserPart,
 } from "../../../activities/contract/message.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
-import { faultOf } from "../../../activities/transcript/repair.ts";
+import { findFault } from "../../../activities/transcript/repair.ts";
 import { estimateMessage } from "../../../activities/contract/request-size.ts";
 import { buildView, PRUNED_TEXT } from "../../../activities/transcript/view.ts";
 import { checkPairs } from "../../support/model-server/check-pairs.ts";
@@ -187,7 +187,7 @@ function check({ rows, rounds, all }: Transcript): void {
   const stored = JSON.stringify(rows);
   const { messages, sizes, tokens } = buildView(rows);
   expect(JSON.stringify(rows)).toBe(stored);
-  expect(faultOf(messages)).toBeUndefined();
+  expect(findFault(messages)).toBeUndefined();
   expect(sizes).toHaveLength(messages.length);
   expect(tokens).toBeGreaterThan(0);
   for (const api of ["responses", "chat"] as const) checkPairs(api, wireItems(messages, api));

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AssistantPart, Message } from "../../../activities/contract/message.ts";
-import { faultOf, MISSING_RESULT_TEXT, repair } from "../../../activities/transcript/repair.ts";
+import { findFault, MISSING_RESULT_TEXT, repair } from "../../../activities/transcript/repair.ts";
 import { calls, result, says, user } from "../../support/rows.ts";
 
 const shape = (messages: readonly Message[]) =>
@@ -127,7 +127,7 @@ describe("repair", () => {
       fc.property(fc.array(message, { maxLength: 14 }), (messages) => {
         const before = JSON.stringify(messages);
         const once = repair(messages);
-        expect(faultOf(once.messages)).toBeUndefined();
+        expect(findFault(once.messages)).toBeUndefined();
         expect(JSON.stringify(messages)).toBe(before);
         expect(repair(once.messages)).toEqual({ messages: once.messages, repairs: [] });
       }),

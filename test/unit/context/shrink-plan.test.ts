@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { compact } from "../../../activities/compaction/compact.ts";
 import { tokensOf } from "../../../activities/transcript/boundary.ts";
-import { faultOf } from "../../../activities/transcript/repair.ts";
+import { findFault } from "../../../activities/transcript/repair.ts";
 import { planShrink } from "../../../activities/transcript/prune-plan.ts";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
 import { buildView, GO_ON_TEXT, PRUNED_TEXT, shownMessage } from "../../../activities/transcript/view.ts";
@@ -92,7 +92,7 @@ describe("a live turn larger than the window", { tags: ["case-10"] }, () => {
           const marked = new Set(plan.sequences);
           const view = rows.map((row) => (marked.has(row.sequence) ? { ...row, prunedStep: row.step } : row));
           expect(tokensOf(rows) - tokensOf(view)).toBe(plan.savedTokens);
-          expect(faultOf(buildView(view).messages)).toBeUndefined();
+          expect(findFault(buildView(view).messages)).toBeUndefined();
           const left = view.filter((row) => row.prunedStep === undefined && row.role !== "assistant");
           const more = planShrink(left, Infinity).savedTokens;
           expect(plan.savedTokens >= excess || more === 0).toBe(true);

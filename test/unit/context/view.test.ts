@@ -4,7 +4,7 @@ import { viewSize } from "../../../activities/transcript/size.ts";
 import { estimateMessage } from "../../../activities/contract/request-size.ts";
 import {
   buildView,
-  handleOf,
+  toHandle,
   PRUNED_TEXT,
   shownMessage,
   shownTokens,
@@ -68,8 +68,8 @@ describe("buildView", () => {
   });
 
   it("names the handle of a tool row only", () => {
-    expect(handleOf({ slot: "tool:0", step: 12 })).toBe("s12c0");
-    expect(handleOf({ slot: "summary:3", step: 12 })).toBeUndefined();
+    expect(toHandle({ slot: "tool:0", step: 12 })).toBe("s12c0");
+    expect(toHandle({ slot: "summary:3", step: 12 })).toBeUndefined();
   });
 });
 

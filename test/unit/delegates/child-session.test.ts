@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { agentConfigSchema, runConfigSchema } from "../../../activities/config/agent-config.ts";
 import { resolveRun } from "../../../activities/config/resolve-run.ts";
-import { childConfig, childIdOf } from "../../../activities/delegates/open-delegate.ts";
+import { childConfig, toChildId } from "../../../activities/delegates/open-delegate.ts";
 import {
   delegateResult,
   outcomeOfDelegate,
@@ -57,8 +57,8 @@ describe("a delegate's settings", () => {
 });
 
 it("a delegate is named after its call, and gets a new name after a reset", () => {
-  expect(childIdOf({ sessionId: "a", epoch: 1, step: 12, index: 0 })).toBe("a.s12c0");
-  expect(childIdOf({ sessionId: "a", epoch: 2, step: 12, index: 0 })).toBe("a.s12c0e2");
+  expect(toChildId({ sessionId: "a", epoch: 1, step: 12, index: 0 })).toBe("a.s12c0");
+  expect(toChildId({ sessionId: "a", epoch: 2, step: 12, index: 0 })).toBe("a.s12c0e2");
 });
 
 describe("a delegate's result", () => {

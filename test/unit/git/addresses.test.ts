@@ -1,8 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { branchName, branchOf, repositoryAddress, forgeOf } from "../../../activities/config/git-settings.ts";
+import {
+  branchName,
+  toBranchName,
+  repositoryAddress,
+  parseForge,
+} from "../../../activities/config/git-settings.ts";
 import { isNamed, isSameServer } from "../../../activities/config/repository-place.ts";
-import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { createGitAccess } from "../../../activities/git/git-access.ts";
 import { remoteTrouble } from "../../../activities/git/remote.ts";
 import { credentialFor, git, gitEnvironment, GitFailed } from "../../../activities/git/run-git.ts";
 import { secretsOf } from "../../../activities/redaction/secret-values.ts";
@@ -94,12 +99,12 @@ it.each([
   ],
   ["git@SSH.GitHub.com:acme/app.git", "github", "https://api.github.com", "LONGHAUL_GIT_TOKEN_GITHUB_COM"],
 ])("a forge's name for ssh on the port of HTTPS is the forge: %s", async (url, kind, api, variable) => {
-  expect(forgeOf(url, "auto")).toMatchObject({
+  expect(parseForge(url, "auto")).toMatchObject({
     kind,
     api,
     project: expect.stringMatching(/^acme\/.*app$/) as string,
   });
-  expect(await gitAccessOf({ [variable]: "own" }).tokenFor(url)).toBe("own");
+  expect(await createGitAccess({ [variable]: "own" }).tokenFor(url)).toBe("own");
   expect(isSameServer(url, `https://${new URL(api).hostname.replace("api.", "")}/acme/app`)).toBe(true);
 });
 
@@ -109,14 +114,14 @@ it("accepts branch names that Git accepts, and inserts the session's id", () => 
   );
   const wrong = ["-x", "a..b", "a b", "a/.b", "x.lock", "a~1", "/a", "a/", "@", "a@{b", "a\\b", ""];
   expect(wrong.filter((name) => branchName.safeParse(name).success)).toEqual([]);
-  expect(branchOf({ branch: "longhaul/{id}" }, "a1b2")).toBe("longhaul/a1b2");
-  const scheduled = branchOf({ branch: "longhaul/{id}" }, "nightly-2026-11-23T05:00:00Z");
+  expect(toBranchName({ branch: "longhaul/{id}" }, "a1b2")).toBe("longhaul/a1b2");
+  const scheduled = toBranchName({ branch: "longhaul/{id}" }, "nightly-2026-11-23T05:00:00Z");
   expect(scheduled).toBe("longhaul/nightly-2026-11-23T050000Z");
   expect(branchName.safeParse(scheduled).success).toBe(true);
 });
 
 describe("a token", () => {
-  const access = gitAccessOf({
+  const access = createGitAccess({
     LONGHAUL_GIT_TOKEN: "everyone",
     LONGHAUL_GIT_TOKEN_GITHUB_COM: "me:only-github",
     AWS_SECRET_ACCESS_KEY: "other",
@@ -165,7 +170,7 @@ it("distinguishes a missing credential, a missing repository and an unreachable 
 });
 
 it("lets a failed command throw GitFailed, and runs git without hooks", async () => {
-  const access = gitAccessOf({ PATH: process.env["PATH"] });
+  const access = createGitAccess({ PATH: process.env["PATH"] });
   await expect(git(access, ["rev-parse", "HEAD"], { cwd: "/" })).rejects.toThrow(GitFailed);
   expect(await git(access, ["config", "--get", "core.hooksPath"])).toBe("/dev/null");
 });

@@ -3,7 +3,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import { expect, it } from "vitest";
-import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { createGitAccess } from "../../../activities/git/git-access.ts";
 import { lsRemote } from "../../../activities/git/remote.ts";
 import { checkGit } from "../../../temporal/probe.ts";
 import { ServiceMissing } from "../../../temporal/service-missing.ts";
@@ -22,10 +22,10 @@ it.each(["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAIN
       LONGHAUL_GIT_FOLDER: emptyFolder(),
       LONGHAUL_GIT_TOKEN: "password",
     };
-    expect(await lsRemote(gitAccessOf({ ...environment, [variable]: authority }), url)).toMatchObject({
+    expect(await lsRemote(createGitAccess({ ...environment, [variable]: authority }), url)).toMatchObject({
       defaultBranch: "main",
     });
-    expect(await lsRemote(gitAccessOf(environment), url)).toMatchObject({
+    expect(await lsRemote(createGitAccess(environment), url)).toMatchObject({
       trouble: {
         kind: "refused",
         message: expect.stringMatching(/certificate/i) as string,
@@ -41,7 +41,7 @@ it("NODE_EXTRA_CA_CERTS adds to the usual authorities, or to SSL_CERT_FILE's, in
   writeFileSync(extra, "EXTRA");
   writeFileSync(only, "ONLY");
   const fileFor = (more: Readonly<Record<string, string>>) =>
-    gitAccessOf({ LONGHAUL_GIT_FOLDER: folder, NODE_EXTRA_CA_CERTS: extra, ...more }).trust()[
+    createGitAccess({ LONGHAUL_GIT_FOLDER: folder, NODE_EXTRA_CA_CERTS: extra, ...more }).trust()[
       "GIT_SSL_CAINFO"
     ] ?? "";
   expect(readFileSync(fileFor({}), "utf8")).toContain(rootCertificates[0]);
@@ -61,10 +61,10 @@ it.each([
 ])("a worker whose %s cannot be used does not start, and names it", async (variable, environment) => {
   const file = join(emptyFolder(), "file");
   writeFileSync(file, "");
-  const failed = checkGit(gitAccessOf(environment(file)));
+  const failed = checkGit(createGitAccess(environment(file)));
   await expect(failed).rejects.toThrow(ServiceMissing);
   await expect(failed).rejects.toThrow(variable);
   await expect(
-    checkGit(gitAccessOf({ LONGHAUL_GIT_FOLDER: join(emptyFolder(), "new") })),
+    checkGit(createGitAccess({ LONGHAUL_GIT_FOLDER: join(emptyFolder(), "new") })),
   ).resolves.toBeUndefined();
 });

@@ -14,7 +14,7 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { atWork, isInUse } from "../../../activities/git/own-repositories.ts";
-import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { createGitAccess } from "../../../activities/git/git-access.ts";
 import { updateMirror } from "../../../activities/git/mirror.ts";
 import { openRelay, receive } from "../../../activities/git/relay.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
@@ -36,7 +36,7 @@ const LOCKS = [
 
 it("does not keep a session's commits out of its relay where a killed git left a lock", async () => {
   const remote = makeRemote();
-  const access = gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: emptyFolder() });
+  const access = createGitAccess({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: emptyFolder() });
   const mirror = await updateMirror(access, remote.url);
   const relay = await openRelay(access, "a", mirror);
   const head = remote.at("main") ?? "";

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
 import { openPullRequest } from "../../../activities/git/forge.ts";
-import { forgeOf } from "../../../activities/config/git-settings.ts";
+import { parseForge } from "../../../activities/config/git-settings.ts";
 import { ForgeRefusal } from "../../../activities/git/git-http.ts";
 import { readPorcelain } from "../../../activities/git/push.ts";
 import { createFakeForge, type FakeForge } from "../../support/fake-forge.ts";
@@ -25,7 +25,7 @@ async function withForge(use: (forge: FakeForge, origin: string) => Promise<void
 
 describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
   const callTo = (origin: string, token = "secret") => ({
-    place: forgeOf(`${origin}/acme/app.git`, kind) ?? expect.fail("no forge"),
+    place: parseForge(`${origin}/acme/app.git`, kind) ?? expect.fail("no forge"),
     token,
     signal: new AbortController().signal,
   });
@@ -163,7 +163,7 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
 });
 
 it("finds the forge by the host's name, or else by the setting", () => {
-  const place = (url: string, forge: "auto" | "github" | "gitlab" = "auto") => forgeOf(url, forge);
+  const place = (url: string, forge: "auto" | "github" | "gitlab" = "auto") => parseForge(url, forge);
   expect(place("https://github.com/acme/app.git")).toEqual({
     kind: "github",
     api: "https://api.github.com",

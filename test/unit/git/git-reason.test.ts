@@ -2,11 +2,11 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { gitReason } from "../../../activities/git/git-words.ts";
-import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { createGitAccess } from "../../../activities/git/git-access.ts";
 import { remoteTrouble } from "../../../activities/git/remote.ts";
 import { runGit } from "../../../activities/git/run-git.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
-import { refusalOf } from "../../../activities/git/trouble.ts";
+import { toRefusal } from "../../../activities/git/trouble.ts";
 
 const SSH_END = `fatal: Could not read from remote repository.
 
@@ -182,7 +182,7 @@ test.each([
 ])("of a remote, %s is %s", (err, kind) => {
   const trouble = remoteTrouble(HTTPS, { err });
   expect(trouble.kind).toBe(kind);
-  expect(refusalOf(trouble).isPassing).toBe(["away", "ours", "memory", "disk"].includes(kind));
+  expect(toRefusal(trouble).isPassing).toBe(["away", "ours", "memory", "disk"].includes(kind));
   // In git's own words, and never as silence.
   expect(trouble.message).toContain(gitReason(err));
   expect(trouble.message.includes("does not answer")).toBe(kind === "away");
@@ -198,7 +198,7 @@ test("a repository of another user is not told as missing", () => {
 
 test("a git that is killed, or says too much, ends with what happened", async () => {
   const folder = emptyFolder();
-  const access = gitAccessOf({ LONGHAUL_GIT_FOLDER: folder });
+  const access = createGitAccess({ LONGHAUL_GIT_FOLDER: folder });
   const alias = (shell: string) => runGit(access, ["-c", `alias.x=!${shell}`, "x"]);
   const killed = await alias("kill -9 $PPID; sleep 5");
   expect(remoteTrouble(HTTPS, killed).kind).toBe("memory");

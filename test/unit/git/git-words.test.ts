@@ -6,10 +6,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { kindOfTrouble } from "../../../activities/git/git-words.ts";
 import { remoteTrouble } from "../../../activities/git/remote.ts";
-import { refusalOf } from "../../../activities/git/trouble.ts";
+import { toRefusal } from "../../../activities/git/trouble.ts";
 
 const URL = "https://git.test/a/b";
-const isPassing = (err: string) => refusalOf(remoteTrouble(URL, { err })).isPassing;
+const isPassing = (err: string) => toRefusal(remoteTrouble(URL, { err })).isPassing;
 
 const GIT: Readonly<Record<string, readonly string[]>> = {
   away: [

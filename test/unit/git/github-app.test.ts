@@ -2,7 +2,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
+import { createGitAccess, type GitAccess } from "../../../activities/git/git-access.ts";
 import { lsRemote } from "../../../activities/git/remote.ts";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { checkRepository } from "../../../client/setup/repository-check.ts";
@@ -40,7 +40,7 @@ const environment = (own: Readonly<Record<string, string>> = {}) => ({
   ...own,
 });
 const access = (own?: Readonly<Record<string, string>>): GitAccess =>
-  gitAccessOf(environment(own), () => clock);
+  createGitAccess(environment(own), () => clock);
 
 describe("the worker's GitHub App", () => {
   it("provides a token for the repository alone, kept until five minutes before it expires", async () => {

@@ -3,9 +3,9 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
-import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { createGitAccess } from "../../../activities/git/git-access.ts";
 import { fetchLfs } from "../../../activities/git/lfs.ts";
-import { lfsObjectsOf, lfsObjectsSince, lfsStoreOf, send } from "../../../activities/git/lfs-store.ts";
+import { lfsObjectsOf, lfsObjectsSince, createLfsStore, send } from "../../../activities/git/lfs-store.ts";
 import { updateMirror } from "../../../activities/git/mirror.ts";
 import { createLfsServer, pointerOf } from "../../support/lfs-server.ts";
 import { makeRemote, serveGit, type Remote } from "../../support/remotes.ts";
@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 
 const access = (own: Readonly<Record<string, string>> = {}) =>
-  gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: root, ...own });
+  createGitAccess({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: root, ...own });
 
 it("finds the pointers of a commit, and of all commits since another", async () => {
   const [one, two, three] = ["one", "two", "three"].map(pointerOf);
@@ -73,7 +73,7 @@ it("uses the store named by .lfsconfig only if allowed, with that host's token a
     const git = access({ LONGHAUL_GIT_TOKEN: "all", LONGHAUL_GIT_TOKEN_10_0_0_7: "own" });
     const folder = await updateMirror(access(), remote.url);
     const url = "https://8.8.8.8/acme/app";
-    return lfsStoreOf(
+    return createLfsStore(
       git,
       { named: { url, also: ["10.0.0.7/store"] }, url, folder, commit },
       "download",
@@ -115,7 +115,7 @@ it("follows the store to no address inside the worker's network", async () => {
   const url = `${origin}/acme/app`;
   const folder = await updateMirror(access(), remote.url);
   const from = { named: { url }, url, folder, commit: remote.at("main") ?? "" };
-  const store = await lfsStoreOf(access(), from, "download", signal);
+  const store = await createLfsStore(access(), from, "download", signal);
   const init = { method: "GET", signal };
   await expect(send(store, `${origin}/x`, init)).rejects.toThrow("leads to an address that is not contacted");
   expect(asked).toEqual([]);
@@ -133,7 +133,7 @@ it("asks an ssh server for its store's address", async () => {
   const folder = await updateMirror(access(), remote.url);
   const url = "git@host.test:acme/app.git";
   const from = { named: { url }, url, folder, commit: remote.at("main") ?? "" };
-  const store = await lfsStoreOf(git, from, "upload", signal);
+  const store = await createLfsStore(git, from, "upload", signal);
   expect(store).toMatchObject({
     endpoint: "https://8.8.8.8/lfs",
     headers: { Authorization: "RemoteAuth x" },

@@ -16,11 +16,11 @@ import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { boundedFetch, type GitFailed } from "../../../activities/git/run-git.ts";
-import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
+import { createGitAccess, type GitAccess } from "../../../activities/git/git-access.ts";
 import { hasCommit, removeDamaged, updateMirror } from "../../../activities/git/mirror.ts";
 import { peekFile } from "../../../activities/git/repository-files.ts";
 import { remoteTrouble } from "../../../activities/git/remote.ts";
-import { refusalOf } from "../../../activities/git/trouble.ts";
+import { toRefusal } from "../../../activities/git/trouble.ts";
 import { removeUnusedRepositories } from "../../../activities/git/own-repositories.ts";
 import { findStartPoint, withPack } from "../../../activities/git/start-point.ts";
 import { gitIn, makeRemote, type Remote } from "../../support/remotes.ts";
@@ -33,7 +33,7 @@ let access: GitAccess;
 beforeEach(() => {
   remote = makeRemote();
   root = emptyFolder();
-  access = gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: root });
+  access = createGitAccess({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: root });
 });
 
 const { signal } = new AbortController();
@@ -56,7 +56,7 @@ it("is cloned once for two users at once, then only fetched; a crash's leftovers
 
 it("ignores the person's own configuration and environment", async () => {
   writeFileSync(join(root, "gitconfig"), '[url "file:///nowhere/"]\n\tinsteadOf = file:///\n');
-  const hostile = gitAccessOf({
+  const hostile = createGitAccess({
     PATH: process.env["PATH"],
     HOME: root,
     GIT_CONFIG_GLOBAL: join(root, "gitconfig"),
@@ -177,7 +177,7 @@ it("is not touched while another process works in it, nor because the remote doe
   const { result } = (await failed.catch((error: unknown) => error)) as GitFailed;
   const trouble = remoteTrouble(remote.url, result);
   expect(trouble).toMatchObject({ kind: "ours", message: expect.stringMatching(/^Our copy of /) as string });
-  expect(refusalOf(trouble).isPassing).toBe(true);
+  expect(toRefusal(trouble).isPassing).toBe(true);
   expect(existsSync(join(mirror, "refs/heads/main.lock"))).toBe(true);
   writeFileSync(join(mirror, "config"), "[broken");
   renameSync(remote.folder, `${remote.folder}.moved`);
@@ -220,7 +220,7 @@ it("has the remote's object format, also of a remote that was made again in anot
 it("a disk that takes no files is named as the worker's", async () => {
   const file = join(root, "a-file");
   writeFileSync(file, "");
-  const wrong = gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: join(file, "git") });
+  const wrong = createGitAccess({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: join(file, "git") });
   const failed = (await updateMirror(wrong, remote.url).catch((error: unknown) => error)) as GitFailed;
   expect(remoteTrouble(remote.url, failed.result).message).toMatch(/^Our copy of .* ENOTDIR/);
 });
@@ -249,7 +249,7 @@ PATH=$(echo "$PATH" | cut -d: -f2-) exec git "$@"
 `;
   writeFileSync(join(programs, "git"), script);
   chmodSync(join(programs, "git"), 0o755);
-  return gitAccessOf({ PATH: `${programs}:${process.env["PATH"]}`, LONGHAUL_GIT_FOLDER: root });
+  return createGitAccess({ PATH: `${programs}:${process.env["PATH"]}`, LONGHAUL_GIT_FOLDER: root });
 }
 
 it("a look at one file of a remote that sends without end is stopped, and told", async () => {
@@ -262,7 +262,7 @@ it("a look at one file of a remote that sends without end is stopped, and told",
 it("a remote that sends without end is stopped, told at once, and nothing of it is kept", async () => {
   const sent = updateMirror(endlessRemote(), remote.url, { maxBytes: 2 ** 20 });
   const { trouble } = ((await sent.catch((error: unknown) => error)) as GitFailed).result;
-  expect(trouble && refusalOf(trouble)).toMatchObject({
+  expect(trouble && toRefusal(trouble)).toMatchObject({
     isPassing: false,
     refused: expect.stringMatching(
       /has more than 1 MiB.*nothing of it is kept.*choose another --repo/s,
@@ -292,5 +292,5 @@ it("a remote that takes longer than the limit is told as that, and not tried aga
   const failed = await boundedFetch(access, ["fetch", "--", url], call).catch((error: unknown) => error);
   const { trouble } = (failed as GitFailed).result;
   expect(trouble?.message).toContain("takes longer than 0.3 s");
-  expect(trouble && refusalOf(trouble).isPassing).toBe(false);
+  expect(trouble && toRefusal(trouble).isPassing).toBe(false);
 });

@@ -3,8 +3,8 @@ import { createServer } from "node:http";
 import { beforeEach, expect, it } from "vitest";
 import type { NetworkRule } from "../../../activities/config/repository-place.ts";
 import { fetchParts, unpushedSubmodule } from "../../../activities/git/fetch-parts.ts";
-import { gitAccessOf } from "../../../activities/git/git-access.ts";
-import { lfsStoreOf, uploadStore } from "../../../activities/git/lfs-store.ts";
+import { createGitAccess } from "../../../activities/git/git-access.ts";
+import { createLfsStore, uploadStore } from "../../../activities/git/lfs-store.ts";
 import { updateMirror } from "../../../activities/git/mirror.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { listen } from "../../support/listen.ts";
@@ -23,7 +23,7 @@ beforeEach(() => {
   secret = makeRemote({ "secret.txt": "secret\n" }, { name: "acme/secret.git", beside: app });
 });
 const access = (more: Readonly<Record<string, string>> = {}) =>
-  gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: folder, ...more });
+  createGitAccess({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: folder, ...more });
 
 it.each([
   ["LONGHAUL_GIT_TOKEN", "its full address", (origin: string) => `${origin}/acme/secret.git`],
@@ -158,7 +158,7 @@ it("a store's own server is asked for what the store offers, and a folder needs 
   const named = { url: "https://8.8.8.8/acme/app.git", also: ["10.0.0.7/store"] };
   const commit = app.commit("main", { ".lfsconfig": "[lfs]\n\turl = https://10.0.0.7/store\n" });
   const from = { named, url: named.url, folder: app.folder, commit };
-  const store = await lfsStoreOf(access(), from, "download", signal);
+  const store = await createLfsStore(access(), from, "download", signal);
   expect(await store.refused("https://10.0.0.7/")).toBeUndefined();
   expect(await store.refused("https://10.0.0.8/")).toContain("git.also: [10.0.0.8/**]");
   const links = { lib: "1".repeat(40) };

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
-import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
+import { createGitAccess, type GitAccess } from "../../../activities/git/git-access.ts";
 import { updateMirror } from "../../../activities/git/mirror.ts";
 import { pushCommit } from "../../../activities/git/push.ts";
 import { openRelay } from "../../../activities/git/relay.ts";
@@ -27,7 +27,7 @@ beforeEach(() => {
   mkdirSync(join(root, "bin"));
   writeFileSync(join(root, "bin", "ssh"), SSH);
   chmodSync(join(root, "bin", "ssh"), 0o755);
-  access = gitAccessOf({
+  access = createGitAccess({
     PATH: `${join(root, "bin")}:${process.env["PATH"]}`,
     LONGHAUL_GIT_FOLDER: root,
     LONGHAUL_GIT_SSH_KEY_FILE: "/keys/deploy key",

@@ -1,7 +1,7 @@
 /** What `--ref` may be, and what HEAD may be: the check before a start and the work read both alike. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { gitConfigSchema } from "../../../activities/config/git-settings.ts";
-import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { createGitAccess } from "../../../activities/git/git-access.ts";
 import { fetchForSession } from "../../../activities/git/lay-out.ts";
 import { sessionGit } from "../../../client/sessions/run-flags.ts";
 import { checkRepository } from "../../../client/setup/repository-check.ts";
@@ -36,7 +36,7 @@ const settings = (ref?: string, more: object = {}) => {
 };
 const check = (ref?: string, more: object = {}) => checkRepository(settings(ref, more), {}, environment());
 const work = async (ref?: string) =>
-  (await fetchForSession(gitAccessOf(environment()), settings(ref), "id", signal)).start;
+  (await fetchForSession(createGitAccess(environment()), settings(ref), "id", signal)).start;
 
 it.each([
   ["main", () => base, "main"],

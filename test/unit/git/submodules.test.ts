@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fetchSubmodule } from "../../../activities/git/fetch-parts.ts";
-import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { createGitAccess } from "../../../activities/git/git-access.ts";
 import { refusedRemote } from "../../../activities/git/remote.ts";
 import { isNamed, type NamedRepositories } from "../../../activities/config/repository-place.ts";
 import { isSafePath, readEntries, resolveUrl } from "../../../activities/git/submodules.ts";
@@ -51,7 +51,7 @@ it("reads entries as Git does: the last value counts", () => {
 });
 
 describe("an address in a repository", () => {
-  const access = gitAccessOf({ LONGHAUL_GIT_TOKEN: "all", LONGHAUL_GIT_TOKEN_10_0_0_7: "own" });
+  const access = createGitAccess({ LONGHAUL_GIT_TOKEN: "all", LONGHAUL_GIT_TOKEN_10_0_0_7: "own" });
   const url = "https://192.168.1.5/acme/app.git";
   const also = ["10.0.0.7/lib", "192.168.1.5/acme/*", "192.168.1.5:8443/acme/*"];
   const why = (address: string, named: NamedRepositories = { url }) => refusedRemote(named, address);
@@ -170,7 +170,7 @@ it("a submodule's server cannot redirect the worker to another one", async () =>
   });
   const port = await listen(outer, { host: "localhost" });
   const base = "http://192.0.2.1/acme/app.git";
-  const access = gitAccessOf({
+  const access = createGitAccess({
     PATH: process.env["PATH"],
     LONGHAUL_GIT_FOLDER: root,
     LONGHAUL_GIT_TOKEN_LOCALHOST: "own-password",

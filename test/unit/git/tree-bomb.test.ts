@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
 import { gitConfigSchema } from "../../../activities/config/git-settings.ts";
-import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { createGitAccess } from "../../../activities/git/git-access.ts";
 import { fetchForSession } from "../../../activities/git/lay-out.ts";
 import { tooLargeTree } from "../../../activities/git/start-point.ts";
 import { sessionGit } from "../../../client/sessions/run-flags.ts";
@@ -31,7 +31,7 @@ it.each([
   const remote = makeRemote();
   gitIn(remote.folder, "update-ref", "refs/heads/bomb", bombIn(remote.folder, width, 10, name));
   const repository = sessionGit({ repo: remote.url, ref: "bomb" }, gitConfigSchema.parse({}));
-  const access = gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: emptyFolder() });
+  const access = createGitAccess({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: emptyFolder() });
   await expect(
     fetchForSession(access, repository ?? expect.fail("no repository"), "id", signal),
   ).rejects.toMatchObject({
@@ -43,7 +43,7 @@ it.each([
 
 it("files and folders count up to the limit, and no further", async () => {
   const remote = makeRemote();
-  const access = gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: emptyFolder() });
+  const access = createGitAccess({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: emptyFolder() });
   const commit = bombIn(remote.folder, 3, 2);
   const ask = (maxEntries: number) => tooLargeTree(access, remote.folder, commit, { signal, maxEntries });
   expect(await ask(12)).toBeUndefined();

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { DEFAULT_IMAGE } from "../../../activities/config/sandbox-settings.ts";
 import {
   describeDifference,
-  differenceOf,
+  compareOrigins,
   isDifferent,
   workerOrigin,
 } from "../../../client/setup/worker-process.ts";
@@ -11,13 +11,13 @@ const worker = workerOrigin({ OPENAI_API_KEY: "sk-one", DATABASE_URL: "postgres:
 
 test("equal settings are not a difference, whatever else the shell has", () => {
   const now = workerOrigin({ OPENAI_API_KEY: "sk-one", DATABASE_URL: "postgres://x", HOME: "two" });
-  expect(isDifferent(differenceOf(worker, now))).toBe(false);
+  expect(isDifferent(compareOrigins(worker, now))).toBe(false);
 });
 
 test("a shell without an image means the default one, which set-up passed to the worker", () => {
   const started = workerOrigin({ OPENAI_API_KEY: "sk-one", SANDBOX_IMAGE: DEFAULT_IMAGE });
-  expect(isDifferent(differenceOf(started, workerOrigin({ OPENAI_API_KEY: "sk-one" })))).toBe(false);
-  expect(differenceOf(started, workerOrigin({ OPENAI_API_KEY: "sk-two" }))).toEqual({
+  expect(isDifferent(compareOrigins(started, workerOrigin({ OPENAI_API_KEY: "sk-one" })))).toBe(false);
+  expect(compareOrigins(started, workerOrigin({ OPENAI_API_KEY: "sk-two" }))).toEqual({
     code: false,
     changed: ["OPENAI_API_KEY"],
     lacking: [],
@@ -26,13 +26,13 @@ test("a shell without an image means the default one, which set-up passed to the
 
 test("another key and a missing setting are distinguished, and named", () => {
   const now = workerOrigin({ OPENAI_API_KEY: "sk-two" });
-  const difference = differenceOf(worker, now);
+  const difference = compareOrigins(worker, now);
   expect(difference).toEqual({ code: false, changed: ["OPENAI_API_KEY"], lacking: ["DATABASE_URL"] });
   expect(describeDifference(difference)).toBe("OPENAI_API_KEY and DATABASE_URL");
 });
 
 test("a worker of an older version, without a record, differs", () => {
-  expect(differenceOf({}, worker)).toMatchObject({
+  expect(compareOrigins({}, worker)).toMatchObject({
     code: true,
     changed: ["DATABASE_URL", "OPENAI_API_KEY", "SANDBOX_IMAGE"],
   });

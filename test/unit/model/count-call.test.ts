@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { countCallOf, TokenCounts } from "../../../activities/model/count-tokens.ts";
+import { toCountCall, TokenCounts } from "../../../activities/model/count-tokens.ts";
 
 const messages = { model: "m", max_tokens: 5, stream: true, system: "s", messages: [], service_tier: "x" };
 const gemini = { contents: [], generationConfig: {}, serviceTier: "flex", toolConfig: { a: 1 } };
@@ -39,13 +39,13 @@ it.each([
     { contents: [] },
   ],
 ])("%o is counted at its own address, by its own fields", (place, address, sent, url, body) => {
-  expect(countCallOf(place, address, sent)).toMatchObject({ url, body });
-  expect(countCallOf(place, address, sent)?.body).toEqual(body);
+  expect(toCountCall(place, address, sent)).toMatchObject({ url, body });
+  expect(toCountCall(place, address, sent)?.body).toEqual(body);
 });
 
 it("has no count on the other wires", () => {
   const place = { api: "responses", modelId: "m", preset: undefined } as const;
-  expect(countCallOf(place, "https://o.example/v1/responses", {})).toBeUndefined();
+  expect(toCountCall(place, "https://o.example/v1/responses", {})).toBeUndefined();
 });
 
 it("asks a server without the address never again, and one in trouble after ten minutes", () => {

@@ -6,7 +6,7 @@ import type { ModelConfig } from "../../../activities/config/model-target.ts";
 import { resolveModel as resolve } from "../../../activities/config/models.ts";
 import { resolveRun } from "../../../activities/config/resolve-run.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
-import { prefixOf } from "../../../activities/context/request.ts";
+import { buildPrefix } from "../../../activities/context/request.ts";
 import { toolsToTake } from "../../../activities/step/catalogues.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
 
@@ -67,7 +67,7 @@ it.each([...unable, "gpt-4o", "acme/own"])("starts %s without tools where a pers
   expect(system).not.toMatch(/tool|\b(bash|root|sudo|exit_plan|read_file|SKILL)\b/i);
   expect(system).toContain("Run `make`.");
   for (const one of toolRegistry.keys()) expect(system).not.toMatch(new RegExp(`\\b${one}\\b`));
-  expect(prefixOf({ system, config }).tools).toEqual([]);
+  expect(buildPrefix({ system, config }).tools).toEqual([]);
   expect(toolsToTake({ config }, true)).toBeUndefined();
 });
 

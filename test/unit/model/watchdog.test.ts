@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ModelError } from "../../../activities/model/model.ts";
-import { deadlinesOf, isOnThisMachine, Watchdog } from "../../../activities/model/watchdog.ts";
+import { toDeadlines, isOnThisMachine, Watchdog } from "../../../activities/model/watchdog.ts";
 import { modelDeadlines } from "../../../activities/config/run-policy.ts";
 import { configOf } from "../../support/run-config.ts";
 import { modelRequest } from "../../support/model-request.ts";
@@ -17,7 +17,7 @@ function watch(thinkingMs?: number) {
   const hidden = vi.fn<() => void>();
   const deadlines = { connectMs: 100, firstTokenMs: 1_000, silenceMs: 300, answerMs: 20_000 };
   const all = thinkingMs === undefined ? deadlines : { ...deadlines, thinkingMs };
-  const named = deadlinesOf(modelRequest({ deadlines: all, model: "openai/gpt-4o" }), endpoint);
+  const named = toDeadlines(modelRequest({ deadlines: all, model: "openai/gpt-4o" }), endpoint);
   const watchdog = new Watchdog(named, (error) => barks.push(error), hidden);
   /** It barks after this time, not a millisecond before. @returns why */
   const barksAfter = (ms: number) => {
@@ -124,7 +124,7 @@ describe("the watchdog", { tags: ["R32", "R33", "R34"] }, () => {
       fc.property(pieces, fc.integer({ min: 0, max: 999 }), (gapsMs, readMs) => {
         const hidden = vi.fn<() => void>();
         const deadlines = { connectMs: 1e8, firstTokenMs: 1e8, silenceMs: 1e8, answerMs: 1e8 };
-        const named = deadlinesOf(modelRequest({ deadlines }), endpoint);
+        const named = toDeadlines(modelRequest({ deadlines }), endpoint);
         const watchdog = new Watchdog(named, () => undefined, hidden);
         watchdog.connected();
         for (const ms of gapsMs) {
@@ -168,8 +168,8 @@ describe("deadlines", () => {
   const local = { ...endpoint, baseUrl: "http://127.0.0.1:11434/v1" };
 
   it("give a local server the configured time of a first token for its headers", () => {
-    expect(deadlinesOf(modelRequest({ deadlines }), endpoint)).toMatchObject(deadlines);
-    expect(deadlinesOf(modelRequest({ deadlines }), local)).toMatchObject({
+    expect(toDeadlines(modelRequest({ deadlines }), endpoint)).toMatchObject(deadlines);
+    expect(toDeadlines(modelRequest({ deadlines }), local)).toMatchObject({
       connectMs: 180,
       settings: { connect: "limits.firstTokenTimeout" },
     });
@@ -186,7 +186,7 @@ describe("deadlines", () => {
     const usual = modelDeadlines(configOf({}), 0);
     const ofAnswer = { connect: "limits.modelTimeout", firstToken: "limits.modelTimeout" };
     const { answerMs } = usual;
-    expect(deadlinesOf(modelRequest({ deadlines: usual }), { ...endpoint, baseUrl })).toMatchObject({
+    expect(toDeadlines(modelRequest({ deadlines: usual }), { ...endpoint, baseUrl })).toMatchObject({
       connectMs: answerMs,
       firstTokenMs: answerMs,
       silenceMs: 90_000,
@@ -194,9 +194,9 @@ describe("deadlines", () => {
       settings: ofAnswer,
     });
     const elsewhere = { ...endpoint, baseUrl: "http://192.0.2.9:11434/v1" };
-    expect(deadlinesOf(modelRequest({ deadlines: usual }), elsewhere)).toMatchObject(usual);
+    expect(toDeadlines(modelRequest({ deadlines: usual }), elsewhere)).toMatchObject(usual);
     const ofProvider = (timeouts: object) =>
-      deadlinesOf(modelRequest({ deadlines: usual, provider: { name: "acme", timeouts } }), local);
+      toDeadlines(modelRequest({ deadlines: usual, provider: { name: "acme", timeouts } }), local);
     expect(ofProvider({ firstToken: 7_000 })).toMatchObject({ connectMs: 7_000, firstTokenMs: 7_000 });
     expect(ofProvider({ connect: 3_000 })).toMatchObject({ connectMs: 3_000, firstTokenMs: answerMs });
   });
@@ -231,7 +231,7 @@ describe("deadlines", () => {
   it("let a local server read a request for minutes, and name the setting that ends it", () => {
     const barks: ModelError[] = [];
     const usual = modelDeadlines(configOf({}), 0);
-    const named = deadlinesOf(modelRequest({ deadlines: usual }), local);
+    const named = toDeadlines(modelRequest({ deadlines: usual }), local);
     const start = () => new Watchdog(named, (error) => barks.push(error), vi.fn<() => void>());
     start();
     vi.advanceTimersByTime(usual.answerMs - 1);
@@ -252,18 +252,18 @@ describe("deadlines", () => {
 
   it("give a thinking model the time of a first token for its silences", () => {
     const thinking = modelRequest({ deadlines, reasoning: { effort: "high" } });
-    expect(deadlinesOf(thinking, endpoint)).toMatchObject({
+    expect(toDeadlines(thinking, endpoint)).toMatchObject({
       silenceMs: 180,
       settings: { silence: "limits.firstTokenTimeout" },
     });
-    expect(deadlinesOf(modelRequest({ deadlines, thinks: true }), endpoint).silenceMs).toBe(180);
+    expect(toDeadlines(modelRequest({ deadlines, thinks: true }), endpoint).silenceMs).toBe(180);
     const unthinking = modelRequest({ deadlines, thinks: true, reasoning: { effort: "none" } });
-    expect(deadlinesOf(unthinking, endpoint).silenceMs).toBe(90);
+    expect(toDeadlines(unthinking, endpoint).silenceMs).toBe(90);
   });
 
   it("give a thinking model its own time for its silences, and never less than for a first token", () => {
     const silence = (thinkingMs: number, more: object = {}) =>
-      deadlinesOf(modelRequest({ deadlines: { ...deadlines, thinkingMs }, thinks: true, ...more }), endpoint);
+      toDeadlines(modelRequest({ deadlines: { ...deadlines, thinkingMs }, thinks: true, ...more }), endpoint);
     expect(silence(300)).toMatchObject({ silenceMs: 300, settings: { silence: "limits.thinkingTimeout" } });
     expect(silence(100)).toMatchObject({ silenceMs: 180, settings: { silence: "limits.firstTokenTimeout" } });
     const slow = { provider: { name: "acme", timeouts: { firstToken: 600 } } };
@@ -276,7 +276,7 @@ describe("deadlines", () => {
 
   it("are the provider's own if configured, and are named in errors", () => {
     const provider = { name: "acme", timeouts: { connect: 1, firstToken: 2, silence: 3 } };
-    expect(deadlinesOf(modelRequest({ deadlines, provider, thinks: true }), local)).toMatchObject({
+    expect(toDeadlines(modelRequest({ deadlines, provider, thinks: true }), local)).toMatchObject({
       connectMs: 1,
       firstTokenMs: 2,
       silenceMs: 3,

@@ -4,7 +4,7 @@ import { publishedCatalogue } from "../../../activities/config/catalogue/catalog
 import { resolveModel as resolve, type tooLittle, USUAL_PREFIX } from "../../../activities/config/models.ts";
 import { resolveRun } from "../../../activities/config/resolve-run.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
-import { prefixOf } from "../../../activities/context/request.ts";
+import { buildPrefix } from "../../../activities/context/request.ts";
 
 describe("a model that is in no table, with a window from its server", () => {
   type Served = Partial<NonNullable<Parameters<typeof tooLittle>[2]>>;
@@ -59,7 +59,7 @@ describe("a model that is in no table, with a window from its server", () => {
     const config = run.ok ? run.run : undefined;
     expect(config).toBeDefined();
     if (config === undefined) return;
-    const { tokens } = prefixOf({ system: systemPrompt({ config, instructions: undefined }), config });
+    const { tokens } = buildPrefix({ system: systemPrompt({ config, instructions: undefined }), config });
     expect(tokens / USUAL_PREFIX).toBeGreaterThan(0.8);
     expect(tokens / USUAL_PREFIX).toBeLessThan(1);
   });

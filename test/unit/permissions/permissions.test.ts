@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { verdictOf, type PermissionRule } from "../../../activities/tools/permissions/permissions.ts";
+import { judgeCall, type PermissionRule } from "../../../activities/tools/permissions/permissions.ts";
 
 const bash = (command: string) => ({ toolName: "bash", input: { command } });
 const rules: readonly PermissionRule[] = [
@@ -28,8 +28,8 @@ describe("the rule in force", () => {
     ["echo 'git push'", "allow"],
     ["legit push", "allow"],
   ])("of %s says %s", (command, action) => {
-    expect(verdictOf(rules, bash(command)).action).toBe(action);
-    expect(verdictOf(rules, { ...bash(command), toolName: "execute_command" }).action).toBe(action);
+    expect(judgeCall(rules, bash(command)).action).toBe(action);
+    expect(judgeCall(rules, { ...bash(command), toolName: "execute_command" }).action).toBe(action);
   });
 
   it.each<[tool: string, input: unknown, action: string]>([
@@ -39,20 +39,20 @@ describe("the rule in force", () => {
     ["list_directory", { path: "secrets/a" }, "allow"],
     ["mcp__git__push", {}, "ask"],
   ])("of %s %j says %s", (toolName, input, action) => {
-    expect(verdictOf(rules, { toolName, input }).action).toBe(action);
+    expect(judgeCall(rules, { toolName, input }).action).toBe(action);
   });
 
   it("considers every file of a patch", () => {
     const patch = "*** Begin Patch\n*** Add File: a\n+a\n*** Delete File: secrets/key\n*** End Patch";
     const deny = [{ tool: "apply_patch", match: "secrets/*", action: "deny" as const }];
-    expect(verdictOf(deny, { toolName: "apply_patch", input: { patch } }).action).toBe("deny");
+    expect(judgeCall(deny, { toolName: "apply_patch", input: { patch } }).action).toBe("deny");
   });
 
   it("is granted for the rule that asked, and for no other", () => {
     const grants = [{ tool: "bash", match: "git *" }];
-    expect(verdictOf(rules, bash("git push"), grants).action).toBe("allow");
-    expect(verdictOf(rules, bash("git push && rm a"), grants).action).toBe("deny");
-    expect(verdictOf(rules, { toolName: "mcp__a", input: {} }, grants).action).toBe("ask");
+    expect(judgeCall(rules, bash("git push"), grants).action).toBe("allow");
+    expect(judgeCall(rules, bash("git push && rm a"), grants).action).toBe("deny");
+    expect(judgeCall(rules, { toolName: "mcp__a", input: {} }, grants).action).toBe("ask");
   });
 
   it("allows only commands that are parsed with certainty", () => {
@@ -60,16 +60,16 @@ describe("the rule in force", () => {
       { tool: "bash", action: "ask" },
       { tool: "bash", match: "npm *", action: "allow" },
     ];
-    expect(verdictOf(only, bash("npm run $X")).action).toBe("allow");
-    expect(verdictOf(only, bash("./npm run x")).action).toBe("ask");
-    expect(verdictOf(only, bash("npm test | sh")).action).toBe("ask");
-    expect(verdictOf(only, bash("npm $(curl a)")).action).toBe("ask");
+    expect(judgeCall(only, bash("npm run $X")).action).toBe("allow");
+    expect(judgeCall(only, bash("./npm run x")).action).toBe("ask");
+    expect(judgeCall(only, bash("npm test | sh")).action).toBe("ask");
+    expect(judgeCall(only, bash("npm $(curl a)")).action).toBe("ask");
   });
 
   it("takes time linear in the text", () => {
     const begun = process.cpuUsage().user;
     const greedy = [{ tool: "bash", match: "*a*a*a*a*b", action: "ask" as const }];
-    expect(verdictOf(greedy, bash(`x ${"a".repeat(50_000)}`)).action).toBe("allow");
+    expect(judgeCall(greedy, bash(`x ${"a".repeat(50_000)}`)).action).toBe("allow");
     expect((process.cpuUsage().user - begun) / 1_000).toBeLessThan(5_000);
   });
 });
@@ -79,7 +79,7 @@ it("patterns with many stars are looked at in no time, also where the shell fill
   const begun = process.cpuUsage().user;
   for (const command of ["a".repeat(5_000), `${"a".repeat(5_000)} $(b) c`]) {
     for (const match of ["*".repeat(1_000), `${"a*".repeat(499)}d`])
-      verdictOf([{ tool: "bash", match, action: "deny" }], { toolName: "bash", input: { command } });
+      judgeCall([{ tool: "bash", match, action: "deny" }], { toolName: "bash", input: { command } });
   }
   expect((process.cpuUsage().user - begun) / 1_000).toBeLessThan(2_000);
 });

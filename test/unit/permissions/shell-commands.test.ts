@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { verdictOf } from "../../../activities/tools/permissions/permissions.ts";
+import { judgeCall } from "../../../activities/tools/permissions/permissions.ts";
 import { shellCommands, UNKNOWN } from "../../../activities/tools/permissions/shell-commands.ts";
 
 const read = (text: string) => {
@@ -50,7 +50,7 @@ describe("the commands of a shell text", () => {
 
 describe("a rule about a command", () => {
   const rule = [{ tool: "bash", match: "git push *", action: "deny" }] as const;
-  const action = (command: string) => verdictOf(rule, { toolName: "bash", input: { command } }).action;
+  const action = (command: string) => judgeCall(rule, { toolName: "bash", input: { command } }).action;
 
   it.each([
     "git -c x=y push",
@@ -95,7 +95,7 @@ describe("a rule about a command", () => {
       { tool: "bash", match: "git -C * status", action: "allow" },
     ] as const;
     const call = { toolName: "bash", input: { command: "git -C /w status" } };
-    expect(verdictOf(rules, call).action).toBe("allow");
+    expect(judgeCall(rules, call).action).toBe("allow");
   });
 
   it("takes a time that is bounded, and what is too long or too deep is unsure", () => {

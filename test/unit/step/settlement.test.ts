@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { oneOf } from "../../../activities/text/format.ts";
+import { inAlternatives } from "../../../activities/text/format.ts";
 import {
   readAnswer,
   type AnswerNames,
   type QuestionFacts,
   type Settlement,
 } from "../../../activities/contract/questions.ts";
-import { closingOf, resultFor, settledEvent } from "../../../activities/questions/settlement.ts";
+import { toClosing, resultFor, settledEvent } from "../../../activities/questions/settlement.ts";
 
 const ask = { id: "s1c0", kind: "ask" as const };
 const choice = { ...ask, options: ["npm", "pnpm"] };
@@ -41,7 +41,7 @@ describe("an answer's meaning", () => {
     const flags: AnswerNames = {
       text: "words",
       option: "--option N",
-      actions: (...names) => oneOf(names.map((name) => `--${name}`)),
+      actions: (...names) => inAlternatives(names.map((name) => `--${name}`)),
     };
     const reasons = (open: QuestionFacts, message: object) =>
       [readAnswer([open], message), readAnswer([open], message, flags)].map((answer) =>
@@ -90,7 +90,7 @@ describe("a question's outcome", () => {
   it("names a default as such, in the result, in the row and in the event", () => {
     const expired: Settlement = { how: "defaulted", why: "expired" };
     expect(resultFor(question, expired)?.text).toContain("No one answered in time");
-    expect(closingOf(question, expired)).toEqual({ status: "defaulted", answer: "npm" });
+    expect(toClosing(question, expired)).toEqual({ status: "defaulted", answer: "npm" });
     expect(settledEvent(question, expired).type).toBe("question:expired");
     const unattended: Settlement = { how: "defaulted", why: "unattended" };
     expect(resultFor(question, unattended)?.text).toContain("No one is asked in this session");

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import {
   addressForRole,
-  listenAddressOf,
+  toListenAddress,
   readPostgresAddress,
 } from "../../../activities/store/postgres-address.ts";
 
@@ -190,6 +190,6 @@ it("waits for as long as connect_timeout says", () => {
 });
 
 it("says where the server listens", () => {
-  expect(listenAddressOf(read("postgres://h:1/d"))).toEqual({ host: "h", port: 1 });
-  expect(listenAddressOf(read("postgres:///d?host=/run/pg&port=5"))).toEqual({ path: "/run/pg/.s.PGSQL.5" });
+  expect(toListenAddress(read("postgres://h:1/d"))).toEqual({ host: "h", port: 1 });
+  expect(toListenAddress(read("postgres:///d?host=/run/pg&port=5"))).toEqual({ path: "/run/pg/.s.PGSQL.5" });
 });

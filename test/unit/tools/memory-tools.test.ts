@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
-import { wordsOf } from "../../../activities/tools/search-history.ts";
+import { splitWords } from "../../../activities/tools/search-history.ts";
 import { DOT_PNG, png as picture } from "../../support/images.ts";
 import type { ToolContext } from "../../../activities/tools/tool.ts";
 import { callTool, createFakeMemory, useFakeSandbox, putFile } from "../../support/tool-context.ts";
@@ -103,11 +103,11 @@ describe("view_image, todo, read_output and search_history", () => {
   });
 
   it("splits a query into words, with quoted text as one", () => {
-    expect(wordsOf('port "address in use"  EADDR port')).toEqual(["port", "address in use", "EADDR"]);
-    expect(wordsOf('an "open quote')).toEqual(["an", "open", "quote"]);
-    expect(wordsOf(' "" ')).toEqual([]);
+    expect(splitWords('port "address in use"  EADDR port')).toEqual(["port", "address in use", "EADDR"]);
+    expect(splitWords('an "open quote')).toEqual(["an", "open", "quote"]);
+    expect(splitWords(' "" ')).toEqual([]);
     expect(
-      wordsOf("w ".repeat(50).concat(Array.from({ length: 50 }, (_v, i) => `x${i}`).join(" "))),
+      splitWords("w ".repeat(50).concat(Array.from({ length: 50 }, (_v, i) => `x${i}`).join(" "))),
     ).toHaveLength(12);
   });
 });

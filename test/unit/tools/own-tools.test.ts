@@ -2,14 +2,14 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { callOwnTool, ownTool, ownToolsOf } from "../../../activities/tools/own/own-tools.ts";
+import { callOwnTool, ownTool, parseOwnTools } from "../../../activities/tools/own/own-tools.ts";
 import { defineTool, type ToolDefinition } from "../../../activities/tools/own/define-tool.ts";
 import { LeaveRunning, type ToolContext } from "../../../activities/tools/tool.ts";
 import { loadOwnTools } from "../../../worker/deps.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 const base = { name: "mine", description: "Mine.", input: z.object({}), run: () => "done" };
-const of = (more: object) => ownToolsOf([{ ...base, ...more }]);
+const of = (more: object) => parseOwnTools([{ ...base, ...more }]);
 
 describe("a list of own tools", () => {
   it("is kept as the model sees it", () => {
@@ -56,9 +56,9 @@ describe("a list of own tools", () => {
   });
 
   it("is refused if two share a name, and where it is not a list", () => {
-    expect(() => ownToolsOf([base, base])).toThrow("two tools are called mine");
-    expect(() => ownToolsOf({})).toThrow("not a list");
-    expect(() => ownToolsOf([null])).toThrow("tool 1 of the list");
+    expect(() => parseOwnTools([base, base])).toThrow("two tools are called mine");
+    expect(() => parseOwnTools({})).toThrow("not a list");
+    expect(() => parseOwnTools([null])).toThrow("tool 1 of the list");
   });
 
   it("that cannot be loaded prevents the worker's start, with the reason and a remedy", async () => {
@@ -73,7 +73,7 @@ describe("a list of own tools", () => {
 const caller = { sessionId: "s", idempotencyKey: "s.e1s1c0" };
 
 async function called(tool: Partial<ToolDefinition>, context: Partial<ToolContext> = {}, input = {}) {
-  const made = ownToolsOf([defineTool({ ...base, ...tool })]).byName.get("mine");
+  const made = parseOwnTools([defineTool({ ...base, ...tool })]).byName.get("mine");
   if (made === undefined) throw new Error("there is no tool");
   const whole = { signal: new AbortController().signal, resumed: false, callKey: "s1c0", ...context };
   return callOwnTool(made, caller, input, whole as ToolContext);

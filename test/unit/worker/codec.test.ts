@@ -4,11 +4,11 @@ import { randomBytes } from "node:crypto";
 import type { ApplicationFailure, Payload } from "@temporalio/common";
 import { secretsOf } from "../../../activities/redaction/secret-values.ts";
 import { serveCodec } from "../../../client/serve/codec-server.ts";
-import { codecKeysOf, createCodec } from "../../../temporal/codec.ts";
+import { parseCodecKeys, createCodec } from "../../../temporal/codec.ts";
 import { payloadConverter } from "../../../temporal/payload-guard.ts";
 
 const [OLD, NEW] = [randomBytes(32).toString("base64"), randomBytes(32).toString("base64")];
-const keys = (setting: string) => codecKeysOf(setting);
+const keys = (setting: string) => parseCodecKeys(setting);
 const of = (workflowId: string) => ({ type: "workflow", namespace: "default", workflowId }) as const;
 const seal = async (setting: string, value: unknown, workflowId = "a"): Promise<Payload> => {
   const [payload] = await createCodec(keys(setting)).encode(

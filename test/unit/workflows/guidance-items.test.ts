@@ -3,14 +3,14 @@ import { describe, expect, it } from "vitest";
 import {
   guidanceBytes,
   idOf,
-  itemsOf,
+  toGuidanceItems,
   MAX_ITEM_BYTES,
   partsOf,
 } from "../../../activities/contract/guidance.ts";
 import { createInbox, oldestGuidance, latestIds } from "../../../workflows/inbox.ts";
 
 const AT = "2026-11-21T12:00:00.000Z";
-const words = (items: ReturnType<typeof itemsOf>) =>
+const words = (items: ReturnType<typeof toGuidanceItems>) =>
   items.flatMap((item) => item.parts.map((part) => (part.type === "text" ? part.text : part.data))).join("");
 
 describe("a person's message", () => {
@@ -58,7 +58,7 @@ describe("a person's message", () => {
       type: "text",
       text: "[899980 more parts could not be read and were left out.]",
     });
-    expect(guidanceBytes(itemsOf("a", parts, AT))).toBeLessThan(MAX_ITEM_BYTES);
+    expect(guidanceBytes(toGuidanceItems("a", parts, AT))).toBeLessThan(MAX_ITEM_BYTES);
   });
 
   it("is cleaned in every field with text: texts, ids, names, media types", () => {
@@ -101,7 +101,7 @@ describe("a person's message", () => {
 
   it.each(["__proto__", "constructor", "toString"])("may have the id %s", (id) => {
     expect(idOf(JSON.parse(`{"id":${JSON.stringify(id)},"text":"x"}`))).toBe(id);
-    expect(itemsOf(id, [{ type: "text", text: "x" }], AT)[0]?.id).toBe(id);
+    expect(toGuidanceItems(id, [{ type: "text", text: "x" }], AT)[0]?.id).toBe(id);
   });
 
   it(
@@ -116,7 +116,7 @@ describe("a person's message", () => {
       );
       fc.assert(
         fc.property(fc.array(text, { minLength: 1, maxLength: 4 }), (texts) => {
-          const items = itemsOf(
+          const items = toGuidanceItems(
             "id",
             texts.map((part) => ({ type: "text", text: part })),
             AT,
@@ -136,7 +136,9 @@ describe("a person's message", () => {
 
   it("reports a file that is too large to carry", () => {
     const file = { type: "file", mediaType: "image/png", data: "A".repeat(1_000_000) } as const;
-    expect(words(itemsOf("id", [file], AT))).toMatch(/image\/png, 1000000 characters.*was not accepted/);
+    expect(words(toGuidanceItems("id", [file], AT))).toMatch(
+      /image\/png, 1000000 characters.*was not accepted/,
+    );
   });
 });
 
