@@ -1,7 +1,7 @@
 /** The conversation and the tool calls, step by step; failures are red and linked. */
-import { stamp, present, firstString, harmlessLine } from "../console/format.ts";
+import { stamp, firstString, harmlessLine } from "../console/format.ts";
 import { dollars, tokens } from "../../activities/text/format.ts";
-import { WHO, type TrajectoryStep } from "../sessions/transcript.ts";
+import { stepFacts, WHO, type TrajectoryStep } from "../sessions/transcript.ts";
 import { callEnd } from "../view/describe-event.ts";
 import { html, type Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";
@@ -24,14 +24,11 @@ function stepPart(
   { step, calls, pictures }: TimelineStep,
   after: ReadonlyMap<string, ShownCall | undefined>,
 ): Html {
-  const { kind, step: number, compactedRound } = step.extra;
   const cost = step.metrics?.["cost_usd"];
-  const facts = present(
-    Number(number) > 0 && `step ${String(number)}`,
-    kind === "summary" && "summary",
-    step.metrics && `${tokens(step.metrics["prompt_tokens"] ?? 0)} tokens in`,
+  const facts = stepFacts(
+    step,
+    step.metrics !== undefined && `${tokens(step.metrics["prompt_tokens"] ?? 0)} tokens in`,
     cost !== undefined && dollars(cost),
-    typeof compactedRound === "number" && `in the summary of round ${compactedRound}`,
   );
   const at = new Date(step.timestamp);
   return html`<article class="${step.source}">

@@ -232,14 +232,23 @@ export function transcriptText(steps: readonly TrajectoryStep[], options: Transc
   return steps.map((step) => messageText(step, options)).join("\n");
 }
 
-function messageText(step: TrajectoryStep, options: TranscriptOptions): string {
-  const { kind, step: number, compactedRound, by } = step.extra;
-  const facts = present(
-    Number(number) > 0 && `step ${String(number)}`,
+/** Where a message stands in the session. @param more facts of the view, in their place */
+export function stepFacts({ extra }: TrajectoryStep, ...more: readonly (string | false)[]): string[] {
+  const { kind, step, compactedRound } = extra;
+  return present(
+    Number(step) > 0 && `step ${String(step)}`,
     kind === "summary" && "summary",
+    ...more,
+    typeof compactedRound === "number" && `in the summary of round ${compactedRound}`,
+  );
+}
+
+function messageText(step: TrajectoryStep, options: TranscriptOptions): string {
+  const { by } = step.extra;
+  const facts = stepFacts(
+    step,
     typeof by === "string" && by !== options.owner && harmless(by),
     stamp(new Date(step.timestamp)),
-    typeof compactedRound === "number" && `in the summary of round ${compactedRound}`,
   );
   const { style } = options;
   const lines = present(
