@@ -3,38 +3,50 @@
  * the tables' owner, the role with which workers connect. Nothing here is in force until `client_roles` has a role.
  */
 import { createHash } from "node:crypto";
-import { getTableColumns, getTableName, is } from "drizzle-orm";
-import { PgTable } from "drizzle-orm/pg-core";
+import { getTableColumns, getTableName, is, sql, type SQL } from "drizzle-orm";
+import { getViewConfig, PgTable, type PgColumn } from "drizzle-orm/pg-core";
 import { idPatterns } from "../contract/session-ids.ts";
 import { sessionTables } from "./session-tables.ts";
 import * as schema from "./schema/index.ts";
+import { bare, statementText } from "./statements.ts";
 
 /** Runs statements one by one. */
 interface Statements {
   query<Row>(text: string, values?: readonly unknown[]): Promise<{ readonly rows: Row[] }>;
 }
 
-interface Rights {
-  /**
-   * As in `grant … on table`. Rights to insert and to update are per column, because one for the whole table is also the right to
-   * lock it. Nothing may be deleted: a schedule is removed by a function.
-   */
-  readonly grants: string;
+/**
+ * Every row that the role may see it may read. Rights to insert and to update are per column, because one for the whole table is also
+ * the right to lock it. Nothing may be deleted: a schedule is removed by a function.
+ */
+interface Declared {
+  /** All columns of the table. */
+  readonly inserts?: true;
+  /** `all`: the columns that have no number from a sequence. */
+  readonly updates?: "all" | readonly PgColumn[];
   /** Condition for rows that the role may see and change. */
-  readonly rows: string;
+  readonly rows: SQL;
   /** A further condition for new rows. */
+  readonly newRows?: SQL;
+}
+
+/** The same in words. */
+interface Rights {
+  /** As in `grant … on table`. */
+  readonly grants: string;
+  readonly rows: string;
   readonly newRows?: string;
 }
 
-const MINE = "(select c.owner from client_roles c where c.role = current_user)";
+const { sessions, clientRoles } = schema;
+/** Its comment says which rights are in force. */
+const ROLES = getTableName(clientRoles);
+const isMine = (owner: PgColumn): SQL =>
+  sql`${owner} = (select ${clientRoles.owner} from ${clientRoles} where ${clientRoles.role} = current_user)`;
 /** The policy of `sessions` hides the rows of other owners. Looks up the primary key. */
-const ofSession = (table: string) => `exists (select 1 from sessions s where s.id = ${table}.session_id)`;
-const READ = "select";
-/** Replaced by all columns of the table. */
-const INSERT = "insert (*)";
-/** Replaced by the columns that have no number from a sequence. */
-const UPDATE = "update (*)";
-const WRITE = `select, ${INSERT}, ${UPDATE}`;
+const ofSession = ({ sessionId }: { readonly sessionId: PgColumn }): SQL =>
+  sql`exists (select from ${sessions} where ${sessions.id} = ${sessionId})`;
+const WRITE = { inserts: true, updates: "all" } as const;
 
 /** A role that waits, computes or keeps a transaction open for longer is ended by Postgres. Chosen: a large export takes a minute. */
 const ROLE_LIMITS = {
@@ -43,50 +55,79 @@ const ROLE_LIMITS = {
   idle_in_transaction_session_timeout: "60s",
 } as const;
 
-/** Tables whose rights differ from those of a session's other tables, by name. */
-const SPECIAL: Readonly<Record<string, Rights | "none">> = {
-  sessions: {
-    // Columns that a new run or a model switch changes. No client changes its sandbox's location or its owner.
-    grants:
-      "select, insert (*), update (status, ended_at, result, error, updated_at, epoch, run_id, restore_workspace, config, namespace)",
-    rows: `owner = ${MINE}`,
-    // Only workers create delegates, which they trust as far as their parents, and other sessions with derived ids.
-    newRows: `container is null and parent_id is null and run_id is null
-      and id ~ '${idPatterns.chosen}' and id !~* '${idPatterns.derived}'`,
-  },
+/** Tables whose rights differ from those of a session's other tables. */
+const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declared | "none">([
+  [
+    sessions,
+    {
+      inserts: true,
+      // What a new run or a model switch changes. No client changes its sandbox's location or its owner.
+      updates: [
+        sessions.status,
+        sessions.endedAt,
+        sessions.result,
+        sessions.error,
+        sessions.updatedAt,
+        sessions.epoch,
+        sessions.runId,
+        sessions.restoreWorkspace,
+        sessions.config,
+        sessions.namespace,
+      ],
+      rows: isMine(sessions.owner),
+      // Only workers create delegates, which they trust as far as their parents, and other sessions with derived ids.
+      newRows: sql`${sessions.container} is null and ${sessions.parentId} is null and ${sessions.runId} is null
+        and ${sessions.id} ~ ${text(idPatterns.chosen)} and ${sessions.id} !~* ${text(idPatterns.derived)}`,
+    },
+  ],
   // Workers use these rows to find the sandbox that they trust.
-  sandboxes: { grants: "select, update (saves_begun)", rows: ofSession("sandboxes") },
-  model_calls: { grants: READ, rows: ofSession("model_calls") },
+  [schema.sandboxes, { updates: [schema.sandboxes.savesBegun], rows: ofSession(schema.sandboxes) }],
+  [schema.modelCalls, { rows: ofSession(schema.modelCalls) }],
   // Checkpoints that a worker reads on behalf of a session must belong to the same owner.
-  checkpoints: {
-    grants: "select, insert (*), update (superseded_epoch, superseded_by)",
-    rows: ofSession("checkpoints"),
-    newRows: "parent_id is null or longhaul_sees_checkpoint(parent_id)",
-  },
-  delegations: {
-    grants: "select, insert (*), update (status, superseded_from, superseded_by)",
-    rows: ofSession("delegations"),
-    newRows: "longhaul_sees_session(child_id)",
-  },
-  batches: { grants: WRITE, rows: `owner = ${MINE}` },
-  batch_items: {
-    grants: WRITE,
-    rows: "exists (select 1 from batches b where b.id = batch_items.batch_id)",
-  },
-  schedules: { grants: "select, insert (*)", rows: `owner = ${MINE}` },
-  deleted_sessions: { grants: READ, rows: `owner = ${MINE}` },
-  client_roles: { grants: READ, rows: "role = current_user" },
-  token_ratios: { grants: READ, rows: "true" },
+  [
+    schema.checkpoints,
+    {
+      inserts: true,
+      updates: [schema.checkpoints.supersededEpoch, schema.checkpoints.supersededBy],
+      rows: ofSession(schema.checkpoints),
+      newRows: sql`${schema.checkpoints.parentId} is null or longhaul_sees_checkpoint(${schema.checkpoints.parentId})`,
+    },
+  ],
+  [
+    schema.delegations,
+    {
+      inserts: true,
+      updates: [
+        schema.delegations.status,
+        schema.delegations.supersededFrom,
+        schema.delegations.supersededBy,
+      ],
+      rows: ofSession(schema.delegations),
+      newRows: sql`longhaul_sees_session(${schema.delegations.childId})`,
+    },
+  ],
+  [schema.batches, { ...WRITE, rows: isMine(schema.batches.owner) }],
+  [
+    schema.batchItems,
+    {
+      ...WRITE,
+      rows: sql`exists (select from ${schema.batches} where ${schema.batches.id} = ${schema.batchItems.batchId})`,
+    },
+  ],
+  [schema.schedules, { inserts: true, rows: isMine(schema.schedules.owner) }],
+  [schema.deletedSessions, { rows: isMine(schema.deletedSessions.owner) }],
+  [clientRoles, { rows: sql`${clientRoles.role} = current_user` }],
+  [schema.tokenRatios, { rows: sql`true` }],
   // Written by functions and triggers.
-  blob_uses: { grants: READ, rows: ofSession("blob_uses") },
+  [schema.blobUses, { rows: ofSession(schema.blobUses) }],
   // Accessed through their functions only.
-  blobs: "none",
+  [schema.blobs, "none"],
   // For the operator only.
-  workers: "none",
-  rate_windows: "none",
-  open_requests: "none",
-  mcp_credentials: "none",
-};
+  [schema.workers, "none"],
+  [schema.rateWindows, "none"],
+  [schema.openRequests, "none"],
+  [schema.mcpCredentials, "none"],
+]);
 
 /**
  * Of one role at the same time: the server's connections (100 by default) are everybody's. The only limit that a role cannot change for
@@ -94,41 +135,51 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
  */
 const MAX_CONNECTIONS = 50;
 
-/** Each table with a client's rights. @throws Error for a table without declared rights */
+/** Each table with a client's rights, by its name. @throws Error for a table without declared rights */
 export function tableRights(): ReadonlyMap<string, Rights | "none"> {
   const all: readonly unknown[] = Object.values(schema);
-  const ofSessions = new Set(sessionTables().map(getTableName));
+  const usual = new Map<PgTable, Declared>(
+    sessionTables().map((table) => [table, { ...WRITE, rows: ofSession(table) }]),
+  );
   const tables = all.filter((exported): exported is PgTable => is(exported, PgTable));
   return new Map(
     tables.map((table) => {
       const name = getTableName(table);
-      const usual = ofSessions.has(name) ? { grants: WRITE, rows: ofSession(name) } : undefined;
-      const rights = SPECIAL[name] ?? usual;
+      const rights = SPECIAL.get(table) ?? usual.get(table);
       if (rights === undefined) throw new Error(`client-rights.ts does not say who may read ${name}`);
-      return [name, rights === "none" ? rights : forColumns(table, rights)];
+      return [name, rights === "none" ? rights : inWords(table, rights)];
     }),
   );
 }
 
-function forColumns(table: PgTable, { grants, rows, newRows }: Rights): Rights {
-  const columns = Object.values(getTableColumns(table));
-  const isNumbered = ({ columnType }: (typeof columns)[number]) => columnType.includes("Serial");
-  const list = (some: typeof columns) => `(${some.map(({ name }) => sqlIdentifier(name)).join(", ")})`;
+function inWords(table: PgTable, { inserts, updates, rows, newRows }: Declared): Rights {
+  const columns: PgColumn[] = Object.values(getTableColumns(table));
+  const isNumbered = ({ columnType }: PgColumn) => columnType.includes("Serial");
+  const list = (some: readonly PgColumn[]) => sql`(${sql.join(some.map(bare), sql`, `)})`;
+  const changed = updates === "all" ? columns.filter((column) => !isNumbered(column)) : updates;
+  const grants = [
+    sql`select`,
+    ...(inserts ? [sql`insert ${list(columns)}`] : []),
+    ...(changed ? [sql`update ${list(changed)}`] : []),
+  ];
   // A number is from its sequence, drawn by the same connection: one ahead of it would be in the way of other persons' rows.
-  const numbers = columns
-    .filter(isNumbered)
-    .map(({ name }) => `${name} = currval(pg_get_serial_sequence('${getTableName(table)}', '${name}'))`);
-  const conditions = [...(newRows === undefined ? [] : [`(${newRows})`]), ...numbers];
+  const sequence = ({ name }: PgColumn) =>
+    sql`pg_get_serial_sequence(${text(getTableName(table))}, ${text(name)})`;
+  const numbers = columns.filter(isNumbered).map((column) => sql`${column} = currval(${sequence(column)})`);
+  const conditions = [...(newRows === undefined ? [] : [sql`(${newRows})`]), ...numbers];
   return {
-    grants: grants
-      .replace(INSERT, `insert ${list(columns)}`)
-      .replace(UPDATE, `update ${list(columns.filter((column) => !isNumbered(column)))}`),
-    rows,
-    ...(conditions.length === 0 ? {} : { newRows: conditions.join(" and ") }),
+    grants: statementText(sql.join(grants, sql`, `)),
+    rows: statementText(rows),
+    newRows: conditions.length === 0 ? undefined : statementText(sql.join(conditions, sql` and `)),
   };
 }
 
-const policyOf = (table: string, { rows, newRows }: Rights) => `
+/** A text in a statement that takes no values. */
+function text(value: string): SQL {
+  return sql.raw(`'${value.replaceAll("'", "''")}'`);
+}
+
+const policiesOf = (table: string, { rows, newRows }: Rights) => `
   drop policy if exists longhaul_client on ${table};
   drop policy if exists longhaul_client_new on ${table};
   create policy longhaul_client on ${table} using (${rows}) with check (${rows});
@@ -145,21 +196,21 @@ const closedTo = (table: string) => `
  * @param connection as the tables' owner or a superuser
  */
 export async function applyClientRights(connection: Statements): Promise<void> {
-  const { rows } = await connection.query<{ role: string; schema: string; digest: string | null }>(
-    `select r.role, current_schema() as schema, obj_description('client_roles'::regclass, 'pg_class') as digest from client_roles r
-      join pg_roles p on p.rolname = r.role order by r.role`,
+  const { rows } = await connection.query<{ role: string; schema: string; comment: string | null }>(
+    statementText(sql`select ${clientRoles.role}, current_schema() as schema,
+        obj_description(${text(ROLES)}::regclass, 'pg_class') as comment
+      from ${clientRoles} join pg_roles p on p.rolname = ${clientRoles.role} order by ${clientRoles.role}`),
   );
   if (rows.length === 0) return;
   const [rights, schemaName] = [tableRights(), rows[0]?.schema ?? "public"];
   const own = schemaName === "public" ? [] : [schemaName];
   const limits = [ROLE_LIMITS, MAX_CONNECTIONS];
   const digest = digestOf([...rights, ...limits, ...own, ...rows.map(({ role }) => role)]);
-  if (rows[0]?.digest === digest) return;
+  if (rows[0]?.comment === digest) return;
   for (const [table, allowed] of rights)
-    await insist(connection, allowed === "none" ? closedTo(table) : policyOf(table, allowed));
-  for (const { role } of rows)
-    await insist(connection, grantsTo(sqlIdentifier(role), sqlIdentifier(schemaName), rights));
-  await connection.query(`comment on table client_roles is '${digest}'`);
+    await insist(connection, allowed === "none" ? closedTo(table) : policiesOf(table, allowed));
+  for (const { role } of rows) await insist(connection, grantsTo(role, schemaName, rights));
+  await connection.query(`comment on table ${ROLES} is '${digest}'`);
 }
 
 /** A deadlock; and "tuple concurrently updated": another database's operator changed what the whole server shares. */
@@ -182,36 +233,38 @@ export async function insist(connection: Statements, statements: string): Promis
   }
 }
 
-function grantsTo(role: string, schemaName: string, rights: ReadonlyMap<string, Rights | "none">): string {
+function grantsTo(name: string, schemaName: string, rights: ReadonlyMap<string, Rights | "none">): string {
+  const [role, place] = [sqlIdentifier(name), sqlIdentifier(schemaName)];
   return [
-    `revoke all on all tables in schema ${schemaName} from ${role}`,
-    `grant usage on schema ${schemaName} to ${role}`,
-    `grant usage on all sequences in schema ${schemaName} to ${role}`,
+    `revoke all on all tables in schema ${place} from ${role}`,
+    `grant usage on schema ${place} to ${role}`,
+    `grant usage on all sequences in schema ${place} to ${role}`,
     `grant execute on function longhaul_blobs(text[]), longhaul_save_blob(text, bytea), longhaul_keep_blob(text, text, bytea),
       longhaul_taken(text[], text, text), longhaul_remove_schedule(text) to ${role}`,
-    `grant select on messages, longhaul_migrations to ${role}`,
+    `grant select on ${getViewConfig(schema.messages).name}, longhaul_migrations to ${role}`,
     ...[...rights].flatMap(([table, allowed]) =>
       allowed === "none" ? [] : [`grant ${allowed.grants} on ${table} to ${role}`],
     ),
-    limitsOf(role, schemaName),
+    limitsOf(name, schemaName),
   ].join(";\n");
 }
 
-/** The name in an identifier, as a text in SQL. */
-const literal = (identifier: string) =>
-  `'${identifier.slice(1, -1).replaceAll('""', '"').replaceAll("'", "''")}'`;
-
 /** Whoever may not change roles leaves them as `database client` made them. */
-const limitsOf = (role: string, schemaName: string) => `do $limits$ begin
-    ${Object.entries(ROLE_LIMITS)
-      .map(([name, value]) => `alter role ${role} set ${name} = '${value}';`)
-      .join("\n    ")}
-    ${schemaName === sqlIdentifier("public") ? "" : `alter role ${role} set search_path = ${schemaName};`}
-    if exists (select 1 from pg_roles where rolname = ${literal(role)} and rolconnlimit = -1) then
-      alter role ${role} connection limit ${MAX_CONNECTIONS};
+function limitsOf(name: string, schemaName: string): string {
+  const role = sql.identifier(name);
+  const limits = Object.entries(ROLE_LIMITS).map(
+    ([setting, value]) => sql`alter role ${role} set ${sql.raw(setting)} = ${text(value)};`,
+  );
+  const path = sql`alter role ${role} set search_path = ${sql.identifier(schemaName)};`;
+  return statementText(sql`do $limits$ begin
+    ${sql.join(limits)}
+    ${schemaName === "public" ? sql`` : path}
+    if exists (select 1 from pg_roles where rolname = ${text(name)} and rolconnlimit = -1) then
+      alter role ${role} connection limit ${sql.raw(String(MAX_CONNECTIONS))};
     end if;
   exception when insufficient_privilege then null;
-  end $limits$`;
+  end $limits$`);
+}
 
 const digestOf = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex");
 

@@ -1,7 +1,10 @@
 /** Postgres roles of clients: granted and revoked by an operator, checked by every client that connects. */
+import { eq, sql } from "drizzle-orm";
 import pg from "pg";
 import { applyClientRights, insist, sqlIdentifier } from "./client-rights.ts";
 import type { Store } from "./db.ts";
+import { clientRoles } from "./schema/index.ts";
+import { assigned, bare, excluded, forDriver, insertFrom } from "./statements.ts";
 import { changingSchema } from "./migrate.ts";
 
 /** Postgres cuts longer names. */
@@ -12,13 +15,15 @@ const MAX_CONNECTIONS = 50;
 /** One role per person and set of tables, because roles belong to the whole server. */
 export async function clientRole({ pool }: Pick<Store, "pool">, owner: string): Promise<string> {
   const { rows } = await pool.query<{ place: string }>(
-    "select concat_ws('_', current_database(), nullif(current_schema(), 'public')) as place",
+    forDriver(sql`select concat_ws('_', current_database(), nullif(current_schema(), 'public')) as place`),
   );
   return `${rows[0]?.place ?? ""}_client_${owner}`;
 }
 
 /** Whether Postgres keeps the name of a person's role unchanged. */
 export const fitsRole = (role: string) => Buffer.byteLength(role) <= MAX_ROLE_BYTES;
+
+const known = (role: string) => forDriver(sql`select from pg_roles where rolname = ${role}`);
 
 /**
  * Creates the role with the rights of a client, or gives an existing one a new password.
@@ -27,16 +32,15 @@ export const fitsRole = (role: string) => Buffer.byteLength(role) <= MAX_ROLE_BY
 export async function grantClient(store: Store, owner: string, password: string): Promise<string> {
   const role = await clientRole(store, owner);
   return changingSchema(store, async (client) => {
-    await client.query("select from client_roles limit 0");
-    const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
+    await client.query(forDriver(sql`select from ${clientRoles} limit 0`));
+    const { rowCount } = await client.query(known(role));
     await client.query(
       `${rowCount === 0 ? "create" : "alter"} role ${sqlIdentifier(role)} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls
         noinherit connection limit ${MAX_CONNECTIONS} password ${client.escapeLiteral(password)}`,
     );
-    await client.query(
-      "insert into client_roles (role, owner) values ($1, $2) on conflict (role) do update set owner = excluded.owner",
-      [role, owner],
-    );
+    const updated = assigned([clientRoles.owner, excluded(clientRoles.owner)]);
+    const rest = sql`on conflict (${bare(clientRoles.role)}) do update set ${updated}`;
+    await client.query(forDriver(insertFrom(clientRoles, { role, owner }, rest)));
     await applyClientRights(client);
     return role;
   });
@@ -46,14 +50,18 @@ export async function grantClient(store: Store, owner: string, password: string)
 export async function revokeClient(store: Store, owner: string): Promise<boolean> {
   const role = await clientRole(store, owner);
   return changingSchema(store, async (client) => {
-    const { rowCount } = await client.query("delete from client_roles where role = $1", [role]);
-    const known = await client.query("select from pg_roles where rolname = $1", [role]);
-    if (known.rowCount !== 0) {
-      await client.query(`alter role ${sqlIdentifier(role)} nologin`);
-      await client.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", [role]);
+    const { rowCount } = await client.query(
+      forDriver(sql`delete from ${clientRoles} where ${eq(clientRoles.role, role)}`),
+    );
+    const before = await client.query(known(role));
+    if (before.rowCount !== 0) {
+      await client.query(forDriver(sql`alter role ${sql.identifier(role)} nologin`));
+      await client.query(
+        forDriver(sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${role}`),
+      );
       await insist(client, `drop owned by ${sqlIdentifier(role)}; drop role ${sqlIdentifier(role)}`);
     }
-    return rowCount !== 0 || known.rowCount !== 0;
+    return rowCount !== 0 || before.rowCount !== 0;
   });
 }
 
@@ -61,7 +69,9 @@ export async function revokeClient(store: Store, owner: string): Promise<boolean
 export async function ownerOfRole({ pool }: Pick<Store, "pool">): Promise<string | undefined> {
   try {
     const { rows } = await pool.query<{ owner: string }>(
-      "select owner from client_roles where role = current_user",
+      forDriver(
+        sql`select ${clientRoles.owner} from ${clientRoles} where ${clientRoles.role} = current_user`,
+      ),
     );
     return rows[0]?.owner;
   } catch (error) {

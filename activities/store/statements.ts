@@ -41,15 +41,15 @@ export function prepared<T>(build: (db: Queryable) => T): (db: Queryable) => T {
 export function named(
   name: string,
   statement: SQL,
-): (pool: pg.Pool, values: Readonly<Record<string, unknown>>) => Promise<pg.QueryResult> {
+): (on: Pick<pg.Pool, "query">, values: Readonly<Record<string, unknown>>) => Promise<pg.QueryResult> {
   const { sql: numbered, params } = new PgDialect().sqlToQuery(statement);
   const all = [...new Set(params.map(nameOf))];
   const text = numbered.replaceAll(
     /\$(\d+)/g,
     (_, at: string) => `$${all.indexOf(nameOf(params[Number(at) - 1])) + 1}`,
   );
-  return (pool, values) =>
-    pool.query({
+  return (on, values) =>
+    on.query({
       name,
       text,
       values: fillPlaceholders(
@@ -80,6 +80,19 @@ function nameOf(value: unknown): string {
   if (!is(value, Placeholder))
     throw new TypeError("A statement with a name takes its values by placeholders.");
   return value.name;
+}
+
+/** A statement for the driver itself: on a connection of its own, or where an error has to be the driver's. */
+export function forDriver(statement: SQL): { readonly text: string; readonly values: unknown[] } {
+  const { sql: text, params } = new PgDialect().sqlToQuery(statement);
+  return { text, values: params };
+}
+
+/** The words of a statement without values, as the server wants it where it changes tables and rights. @throws TypeError if it has some */
+export function statementText(statement: SQL): string {
+  const { text, values } = forDriver(statement);
+  if (values.length > 0) throw new TypeError(`This statement takes no values: ${text}`);
+  return text;
 }
 
 /** A column's name alone, where SQL allows no table before it. */

@@ -4,9 +4,12 @@
  * a live worker sends a query every few seconds.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { and, eq, isNull, sql } from "drizzle-orm";
 import pg from "pg";
 import { cutChars } from "../text/cut.ts";
 import { readPostgresAddress } from "./postgres-address.ts";
+import { workers } from "./schema/index.ts";
+import { assigned, bare, forDriver, insertFrom, named } from "./statements.ts";
 
 /** The class of our locks, among all advisory locks of the database. Any number, the same in every version. */
 const LOCK_CLASS = 7_305_143;
@@ -18,14 +21,17 @@ const CONNECT_TIMEOUT_MS = 5_000;
  */
 const SETTLING_MS = 10_000;
 /** Another schema of the same database numbers its workers itself, so its locks have another class: even and positive. */
-const CLASS = `select case current_schema() when 'public' then ${LOCK_CLASS}
-  else hashtext('longhaul lease ' || current_schema()) & 2147483646 end as class`;
+const CLASS = forDriver(sql`select case current_schema() when 'public' then ${LOCK_CLASS}
+  else hashtext('longhaul lease ' || current_schema()) & 2147483646 end as class`);
 /**
  * A machine that is cut off closes no connection: Postgres probes after 5 s of silence, and frees the lease some 6 s later
  * instead of after two hours. Chosen: a live worker's connection is never idle that long.
  */
 const KEEPALIVE =
   "set application_name = 'longhaul-lease'; set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2; set tcp_keepalives_count = 3";
+
+/** Any statement shows that the worker is alive. */
+const ALIVE = forDriver(sql`select`);
 
 export interface LostWorker {
   readonly id: number;
@@ -88,7 +94,7 @@ class HeldLease implements WorkerLease {
 
   async begin(): Promise<void> {
     this.#client = await this.#connect();
-    const speak = () => void this.#client?.query("select 1").catch(() => undefined);
+    const speak = () => void this.#client?.query(ALIVE).catch(() => undefined);
     // Also while this worker frees another's work, however long that takes.
     this.#speaking = setInterval(speak, this.#options.frozenMs / 3);
   }
@@ -97,8 +103,14 @@ class HeldLease implements WorkerLease {
     if (this.#client === undefined) return [];
     this.#speaking?.refresh();
     const { namespace, frozenMs, sessionsAtWork } = this.#options;
-    const values = [this.#id, namespace, this.#class, frozenMs, this.#settlingMs, sessionsAtWork()];
-    const { rows } = await this.#client.query<LostWorker>(MISSING, values);
+    const rows = await missingWorkers(this.#client, {
+      id: this.#id,
+      namespace,
+      lockClass: this.#class,
+      frozenMs,
+      settlingMs: this.#settlingMs,
+      sessions: sessionsAtWork(),
+    });
     return performance.now() < this.#settledAt ? [] : rows;
   }
 
@@ -106,21 +118,20 @@ class HeldLease implements WorkerLease {
     const client = this.#client;
     if (client === undefined) return false;
     // The workers that free a frozen worker's tasks exclude each other by the next class.
-    const lock = [this.#class + (lost.frozen ? 1 : 0), lost.id];
+    const lock = sql`${this.#class + (lost.frozen ? 1 : 0)}, ${lost.id}`;
     const { rows } = await client.query<{ taken: boolean }>(
-      "select pg_try_advisory_lock($1, $2) as taken",
-      lock,
+      forDriver(sql`select pg_try_advisory_lock(${lock}) as taken`),
     );
     if (!rows[0]?.taken) return false;
     try {
-      const open = await client.query("select 1 from workers where id = $1 and ended_at is null", [lost.id]);
+      const open = await client.query(forDriver(sql`select from ${openWorker(lost.id)}`));
       if (open.rowCount === 0) return false;
       await this.#endIdle(client, lost);
       await cleanUp();
-      if (!lost.frozen) await client.query(END, [lost.id]);
+      if (!lost.frozen) await client.query(endOf(lost.id));
       return true;
     } finally {
-      await client.query("select pg_advisory_unlock($1, $2)", lock).catch(() => undefined);
+      await client.query(forDriver(sql`select pg_advisory_unlock(${lock})`)).catch(() => undefined);
     }
   }
 
@@ -128,13 +139,13 @@ class HeldLease implements WorkerLease {
   async #endIdle(client: pg.Client, { identity }: LostWorker): Promise<void> {
     const { frozenMs } = this.#options;
     // A server that does not let us see or end them does so itself, after its time-out.
-    await client.query(END_IDLE, [toApplicationName(identity), frozenMs]).catch(() => undefined);
+    await client.query(endIdle(toApplicationName(identity), frozenMs)).catch(() => undefined);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#speaking);
-    await this.#client?.query(END, [this.#id]).catch(() => undefined);
+    if (this.#id !== undefined) await this.#client?.query(endOf(this.#id)).catch(() => undefined);
     await this.#client?.end().catch(() => undefined);
   }
 
@@ -164,16 +175,16 @@ class HeldLease implements WorkerLease {
   }
 
   async #take(client: pg.Client): Promise<void> {
-    const held = this.#id === undefined ? undefined : await client.query(HOLD_AGAIN, [this.#id, this.#class]);
+    const held = this.#id === undefined ? undefined : await client.query(holdAgain(this.#id, this.#class));
     if (held?.rows[0]?.held) return;
     // Others considered it lost in the meantime: from now on it counts as another worker.
     const { identity, namespace } = this.#options;
+    const returning = sql`returning ${bare(workers.id)}`;
     const { rows } = await client.query<{ id: number }>(
-      "insert into workers (identity, namespace) values ($1, $2) returning id",
-      [identity, namespace],
+      forDriver(insertFrom(workers, { identity, namespace }, returning)),
     );
     this.#id = rows[0]?.id ?? 0;
-    await client.query("select pg_advisory_lock($1, $2)", [this.#class, this.#id]);
+    await client.query(forDriver(sql`select pg_advisory_lock(${this.#class}, ${this.#id})`));
   }
 
   async #reconnect(): Promise<void> {
@@ -192,24 +203,50 @@ class HeldLease implements WorkerLease {
 export const toApplicationName = (identity: string): string =>
   cutChars(`longhaul ${identity.replace(/[^ -~]/g, "?")}`, 63);
 
-const END_IDLE = `select pg_terminate_backend(pid) from pg_stat_activity
-  where datname = current_database() and usename = current_user and application_name = $1
+const endIdle = (application: string, idleMs: number) =>
+  forDriver(sql`select pg_terminate_backend(pid) from pg_stat_activity
+  where datname = current_database() and usename = current_user and application_name = ${application}
     and state in ('idle in transaction', 'idle in transaction (aborted)')
-    and clock_timestamp() - state_change > $2 * interval '1 ms'`;
+    and clock_timestamp() - state_change > ${idleMs} * interval '1 ms'`);
 
-const END = "update workers set ended_at = now(), sessions = '{}' where id = $1";
+const openWorker = (id: number) => sql`${workers} where ${and(eq(workers.id, id), isNull(workers.endedAt))}`;
 
-const HOLD_AGAIN = `select pg_try_advisory_lock($2, $1)
-  and exists (select 1 from workers where id = $1 and ended_at is null) as held`;
+const endOf = (id: number) =>
+  forDriver(sql`update ${workers}
+    set ${assigned([workers.endedAt, sql`now()`], [workers.sessions, []])} where ${eq(workers.id, id)}`);
+
+const holdAgain = (id: number, lockClass: number) =>
+  forDriver(
+    sql`select pg_try_advisory_lock(${lockClass}, ${id}) and exists (select from ${openWorker(id)}) as held`,
+  );
+
+interface Asking {
+  readonly id: number | undefined;
+  readonly namespace: string;
+  readonly lockClass: number;
+  readonly frozenMs: number;
+  readonly settlingMs: number;
+  readonly sessions: readonly string[];
+}
+
+const given = (name: keyof Asking) => sql.placeholder(name);
 
 /** One statement, so that the record costs no commit of its own. */
-const MISSING = `with own as (update workers set sessions = $6 where id = $1 and sessions <> $6)
-  select w.id, w.identity, lease.pid is not null as frozen, w.sessions from workers w
-  left join pg_locks lease on lease.locktype = 'advisory' and lease.granted and lease.objsubid = 2
-    and lease.database = (select oid from pg_database where datname = current_database())
-    and lease.classid = $3 and lease.objid = w.id
-  left join pg_stat_activity said on said.pid = lease.pid
-  where w.ended_at is null and w.id <> $1 and w.namespace = $2
-    and clock_timestamp() - pg_postmaster_start_time() > $5 * interval '1 ms'
-    and (lease.pid is null or clock_timestamp() - said.state_change > $4 * interval '1 ms')
-  order by w.id`;
+const MISSING = named(
+  "longhaul_missing_workers",
+  sql`with own as (
+      update ${workers} set ${bare(workers.sessions)} = ${given("sessions")}
+      where ${workers.id} = ${given("id")} and ${workers.sessions} <> ${given("sessions")})
+    select ${workers.id}, ${workers.identity}, lease.pid is not null as frozen, ${workers.sessions} from ${workers}
+    left join pg_locks lease on lease.locktype = 'advisory' and lease.granted and lease.objsubid = 2
+      and lease.database = (select oid from pg_database where datname = current_database())
+      and lease.classid = ${given("lockClass")} and lease.objid = ${workers.id}
+    left join pg_stat_activity said on said.pid = lease.pid
+    where ${isNull(workers.endedAt)} and ${workers.id} <> ${given("id")} and ${workers.namespace} = ${given("namespace")}
+      and clock_timestamp() - pg_postmaster_start_time() > ${given("settlingMs")} * interval '1 ms'
+      and (lease.pid is null or clock_timestamp() - said.state_change > ${given("frozenMs")} * interval '1 ms')
+    order by ${workers.id}`,
+);
+
+const missingWorkers = async (client: pg.Client, asking: Asking): Promise<LostWorker[]> =>
+  (await MISSING(client, { ...asking })).rows as LostWorker[];

@@ -10,13 +10,10 @@ import { sources } from "./sources.ts";
 const WITH_TEXT = [
   "activities/store/db.ts",
   "activities/store/migrate.ts",
-  "activities/store/client-rights.ts",
-  "activities/store/client-roles.ts",
   "activities/store/connections.ts",
   "activities/store/announcements.ts",
   "activities/store/retention.ts",
   "activities/store/schema-lock.ts",
-  "activities/store/worker-lease.ts",
   "client/connect/stores-check.ts",
   "client/setup/postgres-roles.ts",
   "temporal/postgres-probe.ts",

@@ -12,7 +12,7 @@ test("each table declares a client's rights, and those of a session hide other p
     .map(getTableName)
     .filter((table) => !closed.includes(table)))
     expect(rights.get(name), name).toMatchObject({
-      rows: expect.stringContaining(`${name}.session_id`) as string,
+      rows: expect.stringContaining(`"${name}"."session_id"`) as string,
     });
   for (const name of closed) expect(rights.get(name)).toBe("none");
   const deletes = [...rights].filter(
@@ -29,7 +29,7 @@ test("nothing is changed if there is no role, or all rights are in place", async
     query: <Row>(text: string) => {
       said.push(text);
       digest = /is '(\w+)'$/.exec(text)?.[1] ?? digest;
-      return Promise.resolve({ rows: roles.map((role) => ({ role, digest })) as Row[] });
+      return Promise.resolve({ rows: roles.map((role) => ({ role, comment: digest })) as Row[] });
     },
   };
   await applyClientRights(connection);
@@ -51,7 +51,7 @@ test.each(["40P01", "XX000"])("what Postgres undid for %s is made again, a few t
         said.push(text);
         if (text.includes("create policy") && left-- > 0)
           return Promise.reject(Object.assign(new Error("refused"), { code }));
-        return Promise.resolve({ rows: [{ role: "one", digest: null }] as Row[] });
+        return Promise.resolve({ rows: [{ role: "one", comment: null }] as Row[] });
       },
     };
   };
