@@ -8,7 +8,7 @@ import { getViewConfig, PgTable, type PgColumn } from "drizzle-orm/pg-core";
 import { idPatterns } from "../contract/session-ids.ts";
 import { sessionTables } from "./session-tables.ts";
 import * as schema from "./schema/index.ts";
-import { bare, statementText } from "./statements.ts";
+import { statementText } from "./plain-statements.ts";
 
 /** Runs statements one by one. */
 interface Statements {
@@ -155,7 +155,11 @@ export function tableRights(): ReadonlyMap<string, Rights | "none"> {
 function inWords(table: PgTable, { inserts, updates, rows, newRows }: Declared): Rights {
   const columns: PgColumn[] = Object.values(getTableColumns(table));
   const isNumbered = ({ columnType }: PgColumn) => columnType.includes("Serial");
-  const list = (some: readonly PgColumn[]) => sql`(${sql.join(some.map(bare), sql`, `)})`;
+  const list = (some: readonly PgColumn[]) =>
+    sql`(${sql.join(
+      some.map(({ name }) => sql.identifier(name)),
+      sql`, `,
+    )})`;
   const changed = updates === "all" ? columns.filter((column) => !isNumbered(column)) : updates;
   const grants = [
     sql`select`,

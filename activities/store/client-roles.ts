@@ -4,7 +4,8 @@ import pg from "pg";
 import { applyClientRights, insist, sqlIdentifier } from "./client-rights.ts";
 import type { Store } from "./db.ts";
 import { clientRoles } from "./schema/index.ts";
-import { assigned, bare, excluded, forDriver, insertFrom } from "./statements.ts";
+import { forDriver } from "./plain-statements.ts";
+import { assigned, bare, excluded, insertFrom } from "./statements.ts";
 import { changingSchema } from "./migrate.ts";
 
 /** Postgres cuts longer names. */

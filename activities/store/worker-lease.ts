@@ -9,7 +9,8 @@ import pg from "pg";
 import { cutChars } from "../text/cut.ts";
 import { readPostgresAddress } from "./postgres-address.ts";
 import { workers } from "./schema/index.ts";
-import { assigned, bare, forDriver, insertFrom, named } from "./statements.ts";
+import { forDriver } from "./plain-statements.ts";
+import { assigned, bare, insertFrom, named } from "./statements.ts";
 
 /** The class of our locks, among all advisory locks of the database. Any number, the same in every version. */
 const LOCK_CLASS = 7_305_143;
