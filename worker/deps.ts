@@ -1,4 +1,4 @@
-/** Turns the configuration into ports: the one place where adapters are chosen. Closes what it opened, in reverse order. */
+/** Turns the configuration into ports: the one place where adapters are chosen. */
 import type { NativeConnection } from "@temporalio/worker";
 import { defaultModel, REHEARSAL_MODEL, currentModelFacts } from "../activities/config/models.ts";
 import { agentConfigSchema, type RunConfig } from "../activities/config/agent-config.ts";
@@ -14,7 +14,7 @@ import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
 import { noticeSender } from "./send-notice.ts";
 import { temporalClient } from "../temporal/temporal-client.ts";
 import { temporalRuns } from "../temporal/session-runs.ts";
-import { migrateStore, openStore } from "../activities/store/db.ts";
+import { migrateStore, openStore, type Store } from "../activities/store/db.ts";
 import { mayNotMigrate } from "../temporal/postgres-probe.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { toApplicationName } from "../activities/store/worker-lease.ts";
@@ -22,6 +22,8 @@ import { toolRegistry } from "../activities/tools/index.ts";
 import type { WorkerConfig } from "./config.ts";
 import type { TelemetrySettings } from "../activities/runtime/telemetry/telemetry.ts";
 import type { Logger } from "./logger.ts";
+import type { Service } from "../activities/process/service.ts";
+import { opened, ServiceList } from "./services.ts";
 import { hasSearchAttributes } from "../temporal/search-attributes.ts";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -32,7 +34,8 @@ import { ServiceMissing } from "../temporal/service-missing.ts";
 
 export interface BoundDeps {
   readonly deps: AgentDeps;
-  close(): Promise<void>;
+  /** What they work with, to be started before it is used. */
+  readonly services: Service;
 }
 
 interface Tools {
@@ -44,64 +47,59 @@ interface Tools {
   readonly identity?: string;
 }
 
-/** Opens everything and applies migrations. If something fails, what was opened is closed again. */
+/** @throws ServiceMissing if what the operator wrote cannot be used; what a database lacks or refuses, the start of the services */
 export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<BoundDeps> {
   const { connection, namespace, sanitizer, logger } = tools;
-  const opened = await open(config, tools);
-  const { store, announcements, sandboxHost, mcp, telemetry, ownTools } = opened;
-  try {
-    const [searchAttributes] = await Promise.all([
-      hasSearchAttributes(connection, namespace, logger),
-      migrateStore(store).catch((error: unknown) => {
-        throw mayNotMigrate(error, config.databaseUrl) ?? error;
-      }),
-    ]);
-    if (await hasNewerTables(store.db))
-      logger.warn(
-        "this worker is older than the database; if its tables do not match, it takes no more work",
-      );
-    const { providers: environment, identities } = config;
-    const mask = (text: string) => sanitizer.clean(text);
-    const model = createAiSdkModel({ environment, identities, mask });
-    // Loading the SDK takes 0.3 s: it begins before the first task needs it.
-    model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));
-    const temporal = temporalClient({ connection, namespace }, config.codecKeys);
-    const deps = {
-      store,
-      announcements,
-      model,
-      sandboxHost,
-      sessionRuns: temporalRuns(temporal, sanitizer.clean),
-      sanitizer,
-      tools: toolRegistry,
-      ownTools,
-      mcp,
-      git: config.git,
-      policy: config.policy,
-      notices: config.notify && {
-        send: noticeSender(config.notify.url),
-        withContent: config.notify.withContent,
-      },
-      defaultConfig: defaultConfig(config),
-      telemetry,
-      idsOnly: config.idsOnly,
-      heartbeatMs: config.heartbeatMs,
-      // The workflow's own default need not be in its history.
-      ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),
-      searchAttributes,
-      taskQueues: separateQueues(config),
-    };
-    return { close: opened.close, deps };
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
+  const ownTools = config.toolsFile === undefined ? undefined : await loadOwnTools(config.toolsFile);
+  const searchAttributes = await hasSearchAttributes(connection, namespace, logger);
+  const telemetry = config.telemetry && (await loadTelemetry(config.telemetry, config.buildId, logger));
+  const store = openWorkerStore(config, tools);
+  const sandboxHost = openSandboxHost(config, logger);
+  const mcp = openMcp(config, store, logger);
+  const { providers: environment, identities } = config;
+  const mask = (text: string) => sanitizer.clean(text);
+  const model = createAiSdkModel({ environment, identities, mask });
+  // Loading the SDK takes 0.3 s: it begins before the first task needs it.
+  model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));
+  const temporal = temporalClient({ connection, namespace }, config.codecKeys);
+  const deps = {
+    store,
+    announcements: store.announcements,
+    model,
+    sandboxHost,
+    sessionRuns: temporalRuns(temporal, sanitizer.clean),
+    sanitizer,
+    tools: toolRegistry,
+    ownTools,
+    mcp,
+    git: config.git,
+    policy: config.policy,
+    notices: config.notify && {
+      send: noticeSender(config.notify.url),
+      withContent: config.notify.withContent,
+    },
+    defaultConfig: defaultConfig(config),
+    telemetry,
+    idsOnly: config.idsOnly,
+    heartbeatMs: config.heartbeatMs,
+    // The workflow's own default need not be in its history.
+    ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),
+    searchAttributes,
+    taskQueues: separateQueues(config),
+  };
+  const services = [
+    opened(() => store.close()),
+    { start: () => prepareTables(store, config, logger), stop: async () => undefined },
+    store.announcements,
+    opened(() => sandboxHost.close()),
+    opened(() => mcp.close()),
+    opened(async () => telemetry?.close()),
+  ];
+  return { deps, services: new ServiceList(services, logger) };
 }
 
-/** Opens what has to be closed again. */
-async function open(config: WorkerConfig, { logger, identity }: Tools) {
-  const ownTools = config.toolsFile === undefined ? undefined : await loadOwnTools(config.toolsFile);
-  const store = openStore({
+function openWorkerStore(config: WorkerConfig, { logger, identity }: Tools): Store {
+  return openStore({
     url: config.databaseUrl,
     maxConnections: config.databaseConnections,
     silenceMs: config.databaseTimeoutMs,
@@ -109,26 +107,31 @@ async function open(config: WorkerConfig, { logger, identity }: Tools) {
     onError: (error) =>
       logger.warn({ reason: error.message }, "a database connection was lost; the pool replaces it"),
   });
+}
+
+async function prepareTables(store: Store, config: WorkerConfig, logger: Logger): Promise<void> {
+  await migrateStore(store).catch((error: unknown) => {
+    throw mayNotMigrate(error, config.databaseUrl) ?? error;
+  });
+  if (await hasNewerTables(store.db))
+    logger.warn("this worker is older than the database; if its tables do not match, it takes no more work");
+}
+
+function openSandboxHost(config: WorkerConfig, logger: Logger) {
   const docker = connectDocker();
   const say = (line: string) => logger.info(line);
-  const sandboxHost = withAttached(
-    createDockerHost({ docker, name: config.host, guardImage: config.guardImage, say }),
-    { docker, isAllowed: config.allowContainers, say },
-  );
+  return withAttached(createDockerHost({ docker, name: config.host, guardImage: config.guardImage, say }), {
+    docker,
+    isAllowed: config.allowContainers,
+    say,
+  });
+}
+
+function openMcp(config: WorkerConfig, store: Store, logger: Logger) {
   const programs = config.policy?.mcpServers;
   if (programs !== undefined && endOrphanPrograms() > 0)
     logger.info("ended MCP servers that a killed worker left");
-  const mcp = createMcp({ ...config.mcp, programs }, store);
-  const { announcements } = store;
-  await announcements.start();
-  const telemetry = config.telemetry && (await loadTelemetry(config.telemetry, config.buildId, logger));
-  const close = async () => {
-    await telemetry?.close();
-    await mcp.close();
-    await sandboxHost.close();
-    await store.close();
-  };
-  return { ownTools, store, sandboxHost, mcp, announcements, telemetry, close };
+  return createMcp({ ...config.mcp, programs }, store);
 }
 
 /** The libraries take 0.3 s and some 20 MB, so they are loaded only if an endpoint is set. */

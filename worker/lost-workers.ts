@@ -14,10 +14,12 @@ import type { CodecKey } from "../temporal/codec.ts";
 import { temporalClient } from "../temporal/temporal-client.ts";
 import { isNotFound, whereFound } from "../temporal/runs.ts";
 import type { Logger } from "./logger.ts";
+import type { Service } from "../activities/process/service.ts";
+import { Repeating } from "./services.ts";
 import { reasonOf } from "../activities/contract/errors.ts";
 
 export interface LostWorkersOptions {
-  readonly lease: WorkerLease;
+  readonly lease: Pick<WorkerLease, "missing" | "settle">;
   readonly store: Store;
   readonly connection: NativeConnection;
   readonly namespace: string;
@@ -48,15 +50,14 @@ const WORKER_LOST = {
 /** How often a frozen worker's work is given back: each time costs a request for every active session. */
 const FROZEN_EVERY_MS = 2_000;
 
-/** @returns a function that ends the watch and waits for a check in progress */
-export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<void> {
+/** Looks for lost workers as long as it runs. */
+export function createLostWorkersWatch(options: LostWorkersOptions): Service {
   const { lease, logger } = options;
   const client = temporalClient(options, options.codecKeys);
   let suspects = new Set<number>();
   /** When the work of a frozen worker was given back last, by its id. */
   const freedAt = new Map<number, number>();
-  let look = Promise.resolve();
-  const once = async () => {
+  const round = async () => {
     const missing = await lease.missing();
     for (const lost of missing.filter(({ id }) => suspects.has(id))) {
       if (lost.frozen && performance.now() - (freedAt.get(lost.id) ?? -Infinity) < FROZEN_EVERY_MS) continue;
@@ -75,30 +76,11 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
     }
     suspects = new Set(missing.map(({ id }) => id));
   };
-  let closed = false;
-  let timer: NodeJS.Timeout;
-  const next = () => {
-    timer = setTimeout(
-      () => {
-        look = once()
-          // The next check tries again; without it, Temporal notices the missing heartbeats.
-          .catch((error: unknown) =>
-            logger.warn(
-              { reason: reasonOf(error) },
-              "lost workers were not looked for; the next check tries again",
-            ),
-          )
-          .finally(() => closed || next());
-      },
-      suspects.size > 0 ? LOOK_AGAIN_MS : LOOK_EVERY_MS,
-    );
-  };
-  next();
-  return () => {
-    closed = true;
-    clearTimeout(timer);
-    return look;
-  };
+  // The next check tries again; without it, Temporal notices the missing heartbeats.
+  const onFailure = (error: unknown) =>
+    logger.warn({ reason: reasonOf(error) }, "lost workers were not looked for; the next check tries again");
+  const waitMs = () => (suspects.size > 0 ? LOOK_AGAIN_MS : LOOK_EVERY_MS);
+  return new Repeating({ round, waitMs, isDueAtStart: false, onFailure });
 }
 
 /**

@@ -22,6 +22,8 @@ import type { CodecKey } from "../temporal/codec.ts";
 import { askAgainIfGone, listedAsRunning } from "../temporal/runs.ts";
 import { temporalClient } from "../temporal/temporal-client.ts";
 import type { Logger } from "./logger.ts";
+import type { Service } from "../activities/process/service.ts";
+import { Repeating } from "./services.ts";
 import { reasonOf } from "../activities/contract/errors.ts";
 
 export interface ReaperOptions {
@@ -45,34 +47,20 @@ type RoundOptions = Pick<ReaperOptions, "host" | "store" | "logger" | "clean"> &
   readonly client: Client;
 };
 
-/** @returns a function that ends it and waits for a round under way */
-export function startReaper(options: ReaperOptions): () => Promise<void> {
+/** The clean-up of a worker: at its start, and again after each interval. */
+export function createReaper(options: ReaperOptions): Service {
   const client = temporalClient(options, options.codecKeys);
-  const questions = createQuestionLook();
-  let round: Promise<void> = Promise.resolve();
-  const reap = () => {
-    round = round.then(async () => {
-      // One part can fail, as when the engine is away, without the others. The next round tries all again.
-      const { retention = {} } = options;
-      const old = (round: RoundOptions) => retain(round, retention);
-      for (const look of [reapSandboxes, endLeftSessions, questions, old, reapRelays]) {
-        try {
-          await look({ ...options, client });
-        } catch (error) {
-          options.logger.warn(
-            { reason: reasonOf(error) },
-            "a part of the clean-up failed; the next round tries again",
-          );
-        }
-      }
-    });
+  const { retention = {}, logger } = options;
+  const old = (round: RoundOptions) => retain(round, retention);
+  const looks = [reapSandboxes, endLeftSessions, createQuestionLook(), old, reapRelays];
+  const onFailure = (error: unknown) =>
+    logger.warn({ reason: reasonOf(error) }, "a part of the clean-up failed; the next round tries again");
+  const round = async () => {
+    // One part can fail, as when the engine is away, without the others.
+    for (const look of looks)
+      await (async () => void (await look({ ...options, client })))().catch(onFailure);
   };
-  reap();
-  const timer = setInterval(reap, options.everyMs);
-  return () => {
-    clearInterval(timer);
-    return round;
-  };
+  return new Repeating({ round, waitMs: () => options.everyMs, isDueAtStart: true, onFailure });
 }
 
 /**

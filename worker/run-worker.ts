@@ -11,7 +11,7 @@ import { runcOf } from "../activities/sandbox/docker/known-escapes.ts";
 import { createActivities } from "../activities/index.ts";
 import { countNoMoreSaves } from "../activities/workspace/background-save.ts";
 import { loadWorkflowBundle } from "./bundle.ts";
-import { holdLease } from "../activities/store/worker-lease.ts";
+import { WorkerLease } from "../activities/store/worker-lease.ts";
 import type { WorkerConfig } from "./config.ts";
 import { bindDeps } from "./deps.ts";
 import { probePostgres } from "../temporal/postgres-probe.ts";
@@ -19,8 +19,9 @@ import { probeDocker, temporalMissing, checkGit } from "../temporal/probe.ts";
 import { ServiceMissing } from "../temporal/service-missing.ts";
 import { PATIENT, patiently, withTimeout } from "../temporal/patience.ts";
 import { createLogger, type Logger, temporalLogger } from "./logger.ts";
-import { watchForLostWorkers } from "./lost-workers.ts";
-import { startReaper } from "./reaper.ts";
+import { createLostWorkersWatch } from "./lost-workers.ts";
+import { createReaper } from "./reaper.ts";
+import { opened, ServiceList } from "./services.ts";
 import { temporalConnection, type TemporalConnection } from "../temporal/connection.ts";
 import { workerIdentity, workerOptions } from "./worker-options.ts";
 import { isNetworkCode, reasonOf } from "../activities/contract/errors.ts";
@@ -29,7 +30,6 @@ import { isNetworkCode, reasonOf } from "../activities/contract/errors.ts";
 const RESTART_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
 /** Exit code 4 is promised within 10 s. */
 const CONNECT_MS = 5_000;
-const CLOSE_MS = 5_000;
 const READY_AGAIN_MS = 5_000;
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
@@ -54,7 +54,15 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   const { store } = deps;
   const { codecKeys } = config;
   const temporal = { connection, namespace, codecKeys, logger };
-  const stopReaper = startReaper({
+  const lease = new WorkerLease({
+    url: config.databaseUrl,
+    identity,
+    namespace,
+    frozenMs: config.heartbeatTimeoutMs,
+    sessionsAtWork: () => deps.announcements.sessionsAtWork(),
+  });
+  const lostWorkers = createLostWorkersWatch({ ...temporal, lease, store, identity });
+  const reaper = createReaper({
     ...temporal,
     host: deps.sandboxHost,
     store,
@@ -63,14 +71,10 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     clean: sanitizer.clean,
     ...(config.policy === undefined ? {} : { retention: config.policy.retention }),
   });
-  const lease = await holdLease({
-    url: config.databaseUrl,
-    identity,
-    namespace,
-    frozenMs: config.heartbeatTimeoutMs,
-    sessionsAtWork: () => deps.announcements.sessionsAtWork(),
-  });
-  const stopWatching = watchForLostWorkers({ ...temporal, lease, store, identity });
+  const services = new ServiceList(
+    [opened(() => connection.close()), bound.services, lease, lostWorkers, reaper],
+    logger,
+  );
   const outdated = new AbortController();
   const parts = {
     config,
@@ -81,6 +85,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     activities: createActivities({ ...deps, outdated: () => outdated.abort() }),
     announceStop: deps.announcements.announceStop,
   };
+  await services.start();
   try {
     await pollUntilStopped(config, logger, {
       outdated: outdated.signal,
@@ -89,20 +94,9 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     });
   } finally {
     if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
-    await endAll(
-      [stopReaper, stopWatching, () => lease.close(), () => bound.close(), () => connection.close()],
-      logger,
-    );
+    await services.stop();
     logger.info("worker ended");
   }
-}
-
-/** If one of them hangs, it delays neither the others nor the process. */
-async function endAll(ends: readonly (() => Promise<unknown>)[], logger: Logger): Promise<void> {
-  for (const end of ends)
-    await withTimeout(end(), CLOSE_MS).catch((error: unknown) =>
-      logger.warn({ reason: reasonOf(error) }, "not closed in time"),
-    );
 }
 
 /** Connects to Temporal, and checks whether Postgres and the Docker engine answer. @throws ServiceMissing */

@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { createHash } from "node:crypto";
+import type { Service } from "../process/service.ts";
 
 /** The class of watchers' advisory locks in the database. Any number, the same in every version. */
 const WATCH_CLASS = 7_305_145;
@@ -128,7 +129,7 @@ export interface Announcements {
  * Announcements by a store. From `start` on it also hears those of others, on a separate connection, and on a new one if that is
  * lost: a process that never starts it wakes watchers without knowing whether there are any.
  */
-export class StoreAnnouncements implements Announcements {
+export class StoreAnnouncements implements Announcements, Service {
   readonly #store: Source;
   readonly #begins = new Callbacks<number>();
   readonly #stops = new Callbacks<string>();

@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { and, eq, isNull, sql } from "drizzle-orm";
 import pg from "pg";
+import type { Service } from "../process/service.ts";
 import { cutChars } from "../text/cut.ts";
 import { readPostgresAddress } from "./postgres-address.ts";
 import { workers } from "./schema/index.ts";
@@ -43,22 +44,6 @@ export interface LostWorker {
   readonly sessions: readonly string[];
 }
 
-export interface WorkerLease {
-  /**
-   * Records what this worker has at work.
-   * @returns workers without their lease now, or frozen, apart from this one; none while Postgres is away or has just come back
-   */
-  missing(): Promise<readonly LostWorker[]>;
-  /**
-   * Runs `cleanUp` for a lost worker, in one worker at a time. Afterwards the lost worker is marked as ended, which the next
-   * caller finds.
-   * @returns false if it has its lease again, or another worker is doing this
-   */
-  settle(lost: LostWorker, cleanUp: () => Promise<void>): Promise<boolean>;
-  /** Records that this worker ends by itself. */
-  close(): Promise<void>;
-}
-
 export interface LeaseOptions {
   readonly url: string;
   readonly identity: string;
@@ -71,14 +56,8 @@ export interface LeaseOptions {
   readonly settlingMs?: number;
 }
 
-/** Takes a lease; if the connection breaks, it is taken again as soon as Postgres answers. */
-export async function holdLease(options: LeaseOptions): Promise<WorkerLease> {
-  const lease = new HeldLease(options);
-  await lease.begin();
-  return lease;
-}
-
-class HeldLease implements WorkerLease {
+/** Held from its start to its stop; if the connection breaks, it is taken again as soon as Postgres answers. */
+export class WorkerLease implements Service {
   readonly #options: LeaseOptions;
   readonly #settlingMs: number;
   #settledAt = 0;
@@ -93,13 +72,17 @@ class HeldLease implements WorkerLease {
     this.#settlingMs = options.settlingMs ?? SETTLING_MS;
   }
 
-  async begin(): Promise<void> {
+  async start(): Promise<void> {
     this.#client = await this.#connect();
     const speak = () => void this.#client?.query(ALIVE).catch(() => undefined);
     // Also while this worker frees another's work, however long that takes.
     this.#speaking = setInterval(speak, this.#options.frozenMs / 3);
   }
 
+  /**
+   * Records what this worker has at work.
+   * @returns workers without their lease now, or frozen, apart from this one; none while Postgres is away or has just come back
+   */
   async missing(): Promise<readonly LostWorker[]> {
     if (this.#client === undefined) return [];
     this.#speaking?.refresh();
@@ -115,6 +98,11 @@ class HeldLease implements WorkerLease {
     return performance.now() < this.#settledAt ? [] : rows;
   }
 
+  /**
+   * Runs `cleanUp` for a lost worker, in one worker at a time. Afterwards the lost worker is marked as ended, which the next
+   * caller finds.
+   * @returns false if it has its lease again, or another worker is doing this
+   */
   async settle(lost: LostWorker, cleanUp: () => Promise<void>): Promise<boolean> {
     const client = this.#client;
     if (client === undefined) return false;
@@ -143,7 +131,8 @@ class HeldLease implements WorkerLease {
     await client.query(endIdle(toApplicationName(identity), frozenMs)).catch(() => undefined);
   }
 
-  async close(): Promise<void> {
+  /** Records that this worker ends by itself. */
+  async stop(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#speaking);
     if (this.#id !== undefined) await this.#client?.query(endOf(this.#id)).catch(() => undefined);
@@ -193,6 +182,8 @@ class HeldLease implements WorkerLease {
       try {
         this.#client = await this.#connect();
         this.#settledAt = performance.now() + this.#settlingMs;
+        // It was stopped meanwhile.
+        if (this.#isClosed) await this.stop();
       } catch {
         await sleep(RECONNECT_MS);
       }

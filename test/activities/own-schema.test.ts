@@ -6,7 +6,7 @@ import { migrateStore, openStore, type Store } from "../../activities/store/db.t
 import { inSchema } from "../../activities/store/migrate.ts";
 import { hasNewerTables } from "../../activities/store/schema-version.ts";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
-import { holdLease } from "../../activities/store/worker-lease.ts";
+import { WorkerLease } from "../../activities/store/worker-lease.ts";
 import { probeTables, mayNotMigrate } from "../../temporal/postgres-probe.ts";
 import { configOf } from "../support/run-config.ts";
 import { asOwner, ownDatabase } from "../support/own-database.ts";
@@ -146,13 +146,13 @@ it("workers of two schemas do not take each other's leases for their own", async
     sessionsAtWork: () => [],
     settlingMs: 0,
   };
-  const [first, second] = [
-    await holdLease({ ...options, url }),
-    await holdLease({ ...options, url: there.href }),
-  ];
+  const [first, second] = [url, there.href].map((of) => new WorkerLease({ ...options, url: of }));
+  if (first === undefined || second === undefined) throw new Error("No leases.");
+  await first.start();
+  await second.start();
   expect(await second.missing()).toEqual([]);
-  await first.close();
-  await second.close();
+  await first.stop();
+  await second.stop();
 });
 
 it("no migration names public but in the forms that are turned to the chosen schema", () => {

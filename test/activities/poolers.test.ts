@@ -5,7 +5,7 @@ import { sql } from "drizzle-orm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { existsSync } from "node:fs";
 import { migrateStore, openStore } from "../../activities/store/db.ts";
-import { holdLease } from "../../activities/store/worker-lease.ts";
+import { WorkerLease } from "../../activities/store/worker-lease.ts";
 import { openServices } from "../../client/connect/connection.ts";
 import { endProcess, freePort, launch, tail } from "../../client/setup/processes.ts";
 import { findServices } from "../../client/setup/services.ts";
@@ -99,9 +99,10 @@ describe.skipIf(!existsSync(PROGRAM))(`behind a pooler (${PROGRAM}, of the packa
       current_setting('idle_in_transaction_session_timeout') as idle, current_setting('application_name') as name`);
     expect(rows).toEqual([{ plan: "force_generic_plan", idle: "10min", name: "longhaul" }]);
     const options = { url, identity: "w", namespace: "default", frozenMs: 60_000, sessionsAtWork: () => [] };
-    const lease = await holdLease(options);
+    const lease = new WorkerLease(options);
+    await lease.start();
     expect(await lease.missing()).toEqual([]);
-    await lease.close();
+    await lease.stop();
   });
 
   it("that refuses a parameter of the address, the parameter and what helps are named", async () => {

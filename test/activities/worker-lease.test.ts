@@ -2,7 +2,7 @@
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { openStore } from "../../activities/store/db.ts";
-import { toApplicationName, holdLease, type WorkerLease } from "../../activities/store/worker-lease.ts";
+import { toApplicationName, WorkerLease } from "../../activities/store/worker-lease.ts";
 import { eventually } from "../support/eventually.ts";
 import { createTestDatabase } from "../support/test-database.ts";
 import { perTest } from "../support/per-file.ts";
@@ -19,7 +19,7 @@ async function hold(
   identity: string,
   sessionsAtWork: () => readonly string[] = () => [],
 ): Promise<WorkerLease> {
-  const lease = await holdLease({
+  const lease = new WorkerLease({
     url: database.url,
     identity,
     namespace: "default",
@@ -27,7 +27,8 @@ async function hold(
     sessionsAtWork,
     settlingMs: SETTLING_MS,
   });
-  onTestFinished(() => lease.close());
+  onTestFinished(() => lease.stop());
+  await lease.start();
   return lease;
 }
 
@@ -111,7 +112,7 @@ it("a worker notes the sessions it works for at each check; whoever finds it los
   await worker.missing();
   expect((await noted())?.sessions).toEqual(["three"]);
 
-  await worker.close();
+  await worker.stop();
   expect((await noted())?.sessions).toEqual([]);
 
   const silent = await holdSilently("silent");

@@ -11,7 +11,7 @@ import { sandboxName, createOptions } from "../../activities/sandbox/docker/prof
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { type SandboxHost, sandboxSpec, type SandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import { listedAsRunning } from "../../temporal/runs.ts";
-import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
+import { createReaper, reapSandboxes } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 import { eventually } from "../support/eventually.ts";
@@ -170,6 +170,8 @@ it("the row of a terminated run is ended even while the engine is down", async (
   };
   const { native: connection } = await playConnections();
   const options = { ...(await optionsOf(host)), connection, namespace: "default", everyMs: 3_600_000 };
-  await startReaper(options)();
+  const reaper = createReaper(options);
+  await reaper.start();
+  await reaper.stop();
   expect(await findSession(database.store.db, sessionId)).toMatchObject({ status: "cancelled" });
 });

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { findSession } from "../../activities/store/sessions.ts";
 import { parkGuidance, parkedGuidance } from "../../activities/store/guidance.ts";
 import { listedAsRunning } from "../../temporal/runs.ts";
-import { startReaper } from "../../worker/reaper.ts";
+import { createReaper } from "../../worker/reaper.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { createRowHolds } from "../support/crash/row-holds.ts";
@@ -37,7 +37,7 @@ async function reap({ id }: RunningSession): Promise<void> {
   const isListed = async () => (await listedAsRunning(agent.client)).has(id);
   await eventually("Temporal lists it as ended", async () => !(await isListed()));
   const { native: connection } = await playConnections();
-  const stop = startReaper({
+  const reaper = createReaper({
     host: agent.deps.sandboxHost,
     store: store(),
     connection,
@@ -45,7 +45,8 @@ async function reap({ id }: RunningSession): Promise<void> {
     logger: pino({ level: "silent" }),
     everyMs: 3_600_000,
   });
-  await stop();
+  await reaper.start();
+  await reaper.stop();
 }
 
 const HEARD = "I have heard it all.";

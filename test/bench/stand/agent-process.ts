@@ -28,6 +28,8 @@ const connection = await NativeConnection.connect({ address: process.env["TEMPOR
 const namespace = "default";
 const bound = await bindDeps(config, { connection, namespace, sanitizer, logger: pino({ level: "error" }) });
 
+await bound.services.start();
+
 const { sandboxHost: host } = bound.deps;
 const isBulk = (id: string) => id.startsWith("bulk-");
 let shared: Promise<Sandbox> | undefined;
@@ -84,6 +86,6 @@ serve(verbs, async () => {
   worker.shutdown();
   await running;
   if (shared !== undefined) await host.remove("bench-bulk");
-  await bound.close();
+  await bound.services.stop();
   await connection.close();
 });
