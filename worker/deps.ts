@@ -8,6 +8,8 @@ import { createMcp } from "../activities/mcp/load-mcp.ts";
 import { endOrphanPrograms } from "../activities/mcp/orphan-programs.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
 import { resolveRun } from "../activities/config/resolve-run.ts";
+import { Suspects } from "../activities/runtime/lost-attempts.ts";
+import { CountedSaves } from "../activities/runtime/counted-saves.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { withAttached } from "../activities/sandbox/docker/attached.ts";
 import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
@@ -38,17 +40,17 @@ export interface BoundDeps {
   readonly services: Service;
 }
 
-interface Tools {
+export interface WorkerTools {
   readonly connection: NativeConnection;
   readonly namespace: string;
   readonly sanitizer: Sanitizer;
   readonly logger: Logger;
   /** The worker's, by which others find what it left in Postgres if it dies. */
-  readonly identity?: string;
+  readonly identity: string;
 }
 
 /** @throws ServiceMissing if what the operator wrote cannot be used; what a database lacks or refuses, the start of the services */
-export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<BoundDeps> {
+export async function bindDeps(config: WorkerConfig, tools: WorkerTools): Promise<BoundDeps> {
   const { connection, namespace, sanitizer, logger } = tools;
   const ownTools = config.toolsFile === undefined ? undefined : await loadOwnTools(config.toolsFile);
   const searchAttributes = await hasSearchAttributes(connection, namespace, logger);
@@ -62,8 +64,11 @@ export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<Boun
   // Loading the SDK takes 0.3 s: it begins before the first task needs it.
   model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));
   const temporal = temporalClient({ connection, namespace }, config.codecKeys);
+  const suspects = new Suspects();
   const deps = {
     store,
+    suspects,
+    countedSaves: new CountedSaves(store.db, suspects),
     announcements: store.announcements,
     model,
     sandboxHost,
@@ -98,12 +103,12 @@ export async function bindDeps(config: WorkerConfig, tools: Tools): Promise<Boun
   return { deps, services: new ServiceList(services, logger) };
 }
 
-function openWorkerStore(config: WorkerConfig, { logger, identity }: Tools): Store {
+function openWorkerStore(config: WorkerConfig, { logger, identity }: WorkerTools): Store {
   return openStore({
     url: config.databaseUrl,
     maxConnections: config.databaseConnections,
     silenceMs: config.databaseTimeoutMs,
-    ...(identity === undefined ? {} : { applicationName: toApplicationName(identity) }),
+    applicationName: toApplicationName(identity),
     onError: (error) =>
       logger.warn({ reason: error.message }, "a database connection was lost; the pool replaces it"),
   });

@@ -7,6 +7,7 @@ import type { NativeConnection } from "@temporalio/worker";
 import type { GitAccess } from "../activities/git/git-access.ts";
 import { removeUnusedRepositories } from "../activities/git/own-repositories.ts";
 import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
+import type { CountedSaves } from "../activities/runtime/counted-saves.ts";
 import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
 import { sandboxOwners, type SandboxOwner } from "../activities/store/sandboxes.ts";
 import { createSessionSandboxes, removeStray } from "../activities/workspace/session-sandbox.ts";
@@ -17,7 +18,7 @@ import { activeSessionIds } from "../activities/store/sessions.ts";
 import { cancelIfOver, endedSession } from "./session-end.ts";
 import { withSandboxLock } from "../activities/store/session-locks.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
-import { retain, removeDeleted, removeDeletedRelays, removeDeletedSetUps } from "./retention.ts";
+import { createRetention, removeDeleted, removeDeletedRelays, removeDeletedSetUps } from "./retention.ts";
 import type { CodecKey } from "../temporal/codec.ts";
 import { askAgainIfGone, listedAsRunning } from "../temporal/runs.ts";
 import { temporalClient } from "../temporal/temporal-client.ts";
@@ -29,6 +30,7 @@ import { reasonOf } from "../activities/contract/errors.ts";
 export interface ReaperOptions {
   readonly host: SandboxHost;
   readonly store: Store;
+  readonly countedSaves: CountedSaves;
   readonly connection: NativeConnection;
   readonly namespace: string;
   /** Keys that encrypt what Temporal sees; default: none. */
@@ -43,7 +45,7 @@ export interface ReaperOptions {
   readonly retention?: OperatorPolicy["retention"];
 }
 
-type RoundOptions = Pick<ReaperOptions, "host" | "store" | "logger" | "clean"> & {
+type RoundOptions = Pick<ReaperOptions, "host" | "store" | "countedSaves" | "logger" | "clean"> & {
   readonly client: Client;
 };
 
@@ -51,8 +53,13 @@ type RoundOptions = Pick<ReaperOptions, "host" | "store" | "logger" | "clean"> &
 export function createReaper(options: ReaperOptions): Service {
   const client = temporalClient(options, options.codecKeys);
   const { retention = {}, logger } = options;
-  const old = (round: RoundOptions) => retain(round, retention);
-  const looks = [reapSandboxes, endLeftSessions, createQuestionLook(), old, reapRelays];
+  const looks = [
+    reapSandboxes,
+    endLeftSessions,
+    createQuestionLook(),
+    createRetention(retention),
+    reapRelays,
+  ];
   const onFailure = (error: unknown) =>
     logger.warn({ reason: reasonOf(error) }, "a part of the clean-up failed; the next round tries again");
   const round = async () => {
@@ -111,14 +118,14 @@ async function reap(
   { id, volume }: SandboxOwner,
   running: ReadonlySet<string>,
 ): Promise<string | undefined> {
-  const { host, store } = options;
+  const { host, store, countedSaves } = options;
   const isStray = (await host.volume(id)) !== volume;
   if (isStray && (await withSandboxLock(store, id, (tx) => removeStray(tx, host, id))))
     return "removed a sandbox of a session that has another one, or none yet";
   if (running.has(id)) return undefined;
   const session = await endedSession(options, id);
   if (session === undefined) return undefined;
-  const deps = { store, sandboxHost: host, taskQueues: {} };
+  const deps = { store, countedSaves, sandboxHost: host, taskQueues: {} };
   await closeSandbox(deps, createSessionSandboxes(deps), session, await lastUsedStep(store.db, id));
   return "saved and removed the sandbox of a session that is over";
 }

@@ -22,8 +22,6 @@ import { withSandboxLock } from "../activities/store/session-locks.ts";
 const MAX_SESSIONS = 50;
 /** So many failures in a row may mean that Temporal is away: the next round goes on behind them. Chosen: as many as a round has. */
 const MAX_FAILURES = 50;
-/** How many of the oldest sessions the next round passes over. */
-const passedOver = new WeakMap<Store, number>();
 /** Shown by `status` as who deleted the session. */
 const BY = "retention";
 
@@ -33,31 +31,39 @@ interface RetentionOptions {
   readonly logger: Logger;
 }
 
-/** One round, unless another worker is running one. */
-export async function retain(
-  options: RetentionOptions,
-  { sessionsDays, outputsDays }: OperatorPolicy["retention"],
-): Promise<void> {
-  const { db } = options.store;
-  await aloneOverWorkers(db, async () => {
-    const unstarted = await dropUnstarted(db, MAX_SESSIONS);
-    if (unstarted > 0) options.logger.info({ unstarted }, "removed files of starts that never happened");
-    if (sessionsDays !== undefined) await deleteOld(options, sessionsDays);
-    if (outputsDays !== undefined) {
-      const sessions = await dropOldOutputs(db, outputsDays, MAX_SESSIONS);
-      if (sessions > 0) options.logger.info({ sessions }, "removed outputs whose retention is over");
-    }
-  });
+/** @returns one round of it, unless another worker is running one */
+export function createRetention({ sessionsDays, outputsDays }: OperatorPolicy["retention"]) {
+  /** How many of the oldest sessions the next round passes over. */
+  let passedOver = 0;
+  return async (options: RetentionOptions): Promise<void> => {
+    const { db } = options.store;
+    await aloneOverWorkers(db, async () => {
+      const unstarted = await dropUnstarted(db, MAX_SESSIONS);
+      if (unstarted > 0) options.logger.info({ unstarted }, "removed files of starts that never happened");
+      if (sessionsDays !== undefined) {
+        const kept = passedOver;
+        passedOver = 0;
+        passedOver = await deleteOld(options, sessionsDays, kept);
+      }
+      if (outputsDays !== undefined) {
+        const sessions = await dropOldOutputs(db, outputsDays, MAX_SESSIONS);
+        if (sessions > 0) options.logger.info({ sessions }, "removed outputs whose retention is over");
+      }
+    });
+  };
 }
 
-/** What cannot go is passed over, so that it does not keep the rest. */
-async function deleteOld(options: RetentionOptions, days: number): Promise<void> {
+/**
+ * What cannot go is passed over, so that it does not keep the rest.
+ * @param kept how many of the oldest an earlier round passed over
+ * @returns how many the next round passes over
+ */
+async function deleteOld(options: RetentionOptions, days: number, kept: number): Promise<number> {
   const { store } = options;
-  let [gone, kept, failures] = [0, passedOver.get(store) ?? 0, 0];
-  passedOver.delete(store);
+  let [gone, failures] = [0, 0];
   while (gone < MAX_SESSIONS && failures < MAX_FAILURES) {
     const ids = await endedLongAgo(store.db, days, MAX_SESSIONS, kept);
-    if (ids.length === 0) return;
+    if (ids.length === 0) return 0;
     for (const id of ids) {
       const isGone = await deleteEnded(options, id).catch((error: unknown) => {
         options.logger.warn(
@@ -71,7 +77,7 @@ async function deleteOld(options: RetentionOptions, days: number): Promise<void>
       else kept += 1;
     }
   }
-  if (failures >= MAX_FAILURES) passedOver.set(store, kept);
+  return failures >= MAX_FAILURES ? kept : 0;
 }
 
 /**

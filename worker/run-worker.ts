@@ -9,11 +9,10 @@ import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { engineAddress } from "../activities/sandbox/docker/engine-address.ts";
 import { runcOf } from "../activities/sandbox/docker/known-escapes.ts";
 import { createActivities } from "../activities/index.ts";
-import { countNoMoreSaves } from "../activities/workspace/background-save.ts";
 import { loadWorkflowBundle } from "./bundle.ts";
 import { WorkerLease } from "../activities/store/worker-lease.ts";
 import type { WorkerConfig } from "./config.ts";
-import { bindDeps } from "./deps.ts";
+import { bindDeps, type BoundDeps, type WorkerTools } from "./deps.ts";
 import { probePostgres } from "../temporal/postgres-probe.ts";
 import { probeDocker, temporalMissing, checkGit } from "../temporal/probe.ts";
 import { ServiceMissing } from "../temporal/service-missing.ts";
@@ -51,30 +50,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   const identity = workerIdentity(config);
   const bound = await bindDeps(config, { connection, namespace, sanitizer, logger, identity });
   const { deps } = bound;
-  const { store } = deps;
-  const { codecKeys } = config;
-  const temporal = { connection, namespace, codecKeys, logger };
-  const lease = new WorkerLease({
-    url: config.databaseUrl,
-    identity,
-    namespace,
-    frozenMs: config.heartbeatTimeoutMs,
-    sessionsAtWork: () => deps.announcements.sessionsAtWork(),
-  });
-  const lostWorkers = createLostWorkersWatch({ ...temporal, lease, store, identity });
-  const reaper = createReaper({
-    ...temporal,
-    host: deps.sandboxHost,
-    store,
-    everyMs: config.reapMs,
-    git: config.git,
-    clean: sanitizer.clean,
-    ...(config.policy === undefined ? {} : { retention: config.policy.retention }),
-  });
-  const services = new ServiceList(
-    [opened(() => connection.close()), bound.services, lease, lostWorkers, reaper],
-    logger,
-  );
+  const services = servicesOf(config, bound, { connection, namespace, logger, identity, sanitizer });
   const outdated = new AbortController();
   const parts = {
     config,
@@ -89,7 +65,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   try {
     await pollUntilStopped(config, logger, {
       outdated: outdated.signal,
-      onStop: () => countNoMoreSaves(store.db),
+      onStop: () => deps.countedSaves.countNoMore(),
       create: () => Promise.all(workerOptions(parts).map((options) => Worker.create(options))),
     });
   } finally {
@@ -97,6 +73,44 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     await services.stop();
     logger.info("worker ended");
   }
+}
+
+/** What runs beside the activities, in the order in which it starts. */
+function servicesOf(
+  config: WorkerConfig,
+  { deps, services }: BoundDeps,
+  { connection, namespace, logger, identity, sanitizer }: WorkerTools,
+): ServiceList {
+  const { codecKeys } = config;
+  const { store, sandboxHost: host, countedSaves } = deps;
+  const temporal = { connection, namespace, codecKeys, logger };
+  const lease = new WorkerLease({
+    url: config.databaseUrl,
+    identity,
+    namespace,
+    frozenMs: config.heartbeatTimeoutMs,
+    sessionsAtWork: () => deps.announcements.sessionsAtWork(),
+  });
+  const reaper = createReaper({
+    ...temporal,
+    host,
+    store,
+    countedSaves,
+    everyMs: config.reapMs,
+    git: config.git,
+    clean: sanitizer.clean,
+    ...(config.policy === undefined ? {} : { retention: config.policy.retention }),
+  });
+  return new ServiceList(
+    [
+      opened(() => connection.close()),
+      services,
+      lease,
+      createLostWorkersWatch({ ...temporal, lease, store, identity }),
+      reaper,
+    ],
+    logger,
+  );
 }
 
 /** Connects to Temporal, and checks whether Postgres and the Docker engine answer. @throws ServiceMissing */

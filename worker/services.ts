@@ -6,7 +6,7 @@ import type { Logger } from "./logger.ts";
 
 const STOP_MS = 5_000;
 
-/** ServiceList as one. */
+/** Services as one. */
 export class ServiceList implements Service {
   readonly #list: readonly Service[];
   readonly #logger: Logger;

@@ -52,7 +52,7 @@ export interface ActivityScope {
 
 type ScopeDeps = Pick<
   AgentDeps,
-  "announcements" | "heartbeatMs" | "sanitizer" | "store" | "idsOnly" | "outdated"
+  "announcements" | "heartbeatMs" | "sanitizer" | "store" | "suspects" | "idsOnly" | "outdated"
 >;
 
 /** While someone watches a command's output, and in the first moments of a later attempt, whose lifetime is measured. */
@@ -71,7 +71,7 @@ export async function inScope<T>(
   const context = Context.current();
   const execution = context.info.workflowExecution;
   if (!execution) throw new Error("This activity belongs to a workflow.");
-  const attempt = markedAttempt(context);
+  const attempt = markedAttempt(context, deps.suspects);
   const { announcements, heartbeatMs } = deps;
   const sessionId = execution.workflowId;
   const heartbeats = startHeartbeats(attempt.heartbeat, () =>

@@ -8,6 +8,8 @@ import type { Model } from "../model/model.ts";
 import type { SandboxHost } from "../sandbox/sandbox-host.ts";
 import type { SessionRuns } from "../contract/session-runs.ts";
 import type { Announcements } from "../store/announcements.ts";
+import type { CountedSaves } from "./counted-saves.ts";
+import type { Suspects } from "./lost-attempts.ts";
 import type { Store } from "../store/db.ts";
 import type { Telemetry } from "./telemetry/telemetry.ts";
 import type { OwnTools } from "../tools/own/own-tools.ts";
@@ -18,6 +20,9 @@ export interface AgentDeps {
   readonly store: Store;
   /** Announcements of other processes. */
   readonly announcements: Announcements;
+  /** This worker's attempts and saves that may end it. */
+  readonly suspects: Suspects;
+  readonly countedSaves: CountedSaves;
   readonly model: Model;
   readonly sandboxHost: SandboxHost;
   /** What Temporal knows about a session's other runs. */
@@ -62,7 +67,7 @@ export interface AgentDeps {
 }
 
 /** What a session's workspace is opened, saved and restored with. */
-export type WorkspaceDeps = Pick<AgentDeps, "store" | "sandboxHost" | "taskQueues">;
+export type WorkspaceDeps = Pick<AgentDeps, "store" | "countedSaves" | "sandboxHost" | "taskQueues">;
 
 /** What is posted as JSON. Texts are left out unless the operator wants them. */
 interface Notice {

@@ -86,22 +86,6 @@ function asMark(details: unknown): AttemptMark | undefined {
 }
 
 /**
- * How many saves of a session's files in a row may be lost with their worker; how long each ran is not known. Chosen: with
- * 50 sessions on two workers that were killed again and again, three in a row were an accident (measured 2026-11).
- */
-export const MAX_LOST_SAVES = 5;
-
-/** @returns PoisonedSession (fatal) */
-export function lostWithSaves(): Error {
-  return fatal(
-    "PoisonedSession",
-    `${MAX_LOST_SAVES} workers in a row were lost while they saved this session's files. This run no longer saves or opens its sandbox. ` +
-      "The conversation is kept, and the files as last saved; the newest are in the sandbox, which is kept as well. " +
-      "See the workers' logs for why they ended (memory, a crash); then send a message to continue in that sandbox, and have it remove large or numerous files there.",
-  );
-}
-
-/**
  * Runs attempts that may kill their worker one after the other, so that no two of them start at the same time: the next loss
  * then shows which one is to blame, and not work that merely shared a worker with it.
  */
@@ -131,11 +115,11 @@ export class Suspects {
   }
 }
 
-/** The suspects of this process. */
-export const suspects = new Suspects();
-
-/** The current attempt's heartbeats, and the mark that they leave to the next attempt. */
-export function markedAttempt(context: Context) {
+/**
+ * The current attempt's heartbeats, and the mark that they leave to the next attempt.
+ * @param suspects of this worker
+ */
+export function markedAttempt(context: Context, suspects: Suspects) {
   const { info, heartbeat, cancelled } = context;
   const startedAt = performance.now();
   const elapsedMs = () => performance.now() - startedAt;

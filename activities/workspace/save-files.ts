@@ -1,5 +1,4 @@
 /** Stores a session's files as a checkpoint: the difference to the last one, or, beyond `limits.maxSaved`, its replacement. */
-import { countedSave } from "./background-save.ts";
 import { MAX_IN_EVENT, skippedFilesNotice, keepWorkspace, type WorkspaceSave } from "./workspace.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -38,7 +37,7 @@ const MAX_TRIES = 5;
 /** How many names of skipped files are kept. */
 const MAX_LEFT_OUT = 200;
 
-type SaveDeps = Pick<AgentDeps, "store">;
+type SaveDeps = Pick<AgentDeps, "store" | "countedSaves">;
 
 /** Calls `saveFiles` with the sandbox that has the session's files; does nothing if this host has none. */
 export async function saveSandbox(
@@ -72,7 +71,7 @@ export async function saveFiles(
     if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
     const room = await roomFor(db, session, found);
     const { base } = room;
-    const facts = await countedSave(db, session.id, () =>
+    const facts = await deps.countedSaves.run(session.id, () =>
       keepWorkspace(sandbox, latest, base, async (save) => {
         if (save.saved || save.skipped.length > 0)
           return db.transaction((tx) => keep(tx, { ...at, sandbox, latest, room, save }));

@@ -1,6 +1,6 @@
 /** The sandbox of a session: opened on first use, with its files restored, once for all callers. A stray one has its name, but not its files. */
 import { ApplicationFailure } from "@temporalio/common";
-import { refuseLostSaves } from "./background-save.ts";
+import { refuseLostSaves } from "../runtime/counted-saves.ts";
 import { toSandboxLoss, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { fatal, rowsGone } from "../contract/failures.ts";

@@ -1,10 +1,10 @@
 /** Saves in parallel with the next step that end their worker, which no activity reports: they are counted before they begin; and one that fails. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger, type LogEntry } from "@temporalio/worker";
-import { expect, it, onTestFinished } from "vitest";
-import { openStore } from "../../activities/store/db.ts";
+import { expect, it } from "vitest";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
-import { countNoMoreSaves } from "../../activities/workspace/background-save.ts";
+import { Suspects } from "../../activities/runtime/lost-attempts.ts";
+import { CountedSaves } from "../../activities/runtime/counted-saves.ts";
 import { type DirectAgent, startDirectAgent } from "../support/direct-agent.ts";
 import { bash, close, newEngine, otherWorker, resume, saved, startOn } from "../support/engine-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -76,14 +76,13 @@ it("no save counts of a worker that was asked to end, before or after it was", a
     saves += 1;
     return new Promise(() => undefined);
   };
-  const store = openStore({ url: database.url, maxConnections: 5 });
-  onTestFinished(() => store.close());
-  const ending = otherWorker(agent, { store });
+  const countedSaves = new CountedSaves(database.store.db, new Suspects());
+  const ending = otherWorker(agent, { countedSaves });
   await take(ending, 1);
   await untilBegun(agent, 1);
-  await countNoMoreSaves(store.db);
+  await countedSaves.countNoMore();
   expect(await savesBegun(agent)).toBe(0);
-  const alsoEnding = otherWorker(agent, { store });
+  const alsoEnding = otherWorker(agent, { countedSaves });
   await take(alsoEnding, 2);
   await eventually("it saves again", () => saves === 2);
   expect(await savesBegun(agent)).toBe(0);

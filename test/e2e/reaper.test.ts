@@ -11,6 +11,8 @@ import { sandboxName, createOptions } from "../../activities/sandbox/docker/prof
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { type SandboxHost, sandboxSpec, type SandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
 import { listedAsRunning } from "../../temporal/runs.ts";
+import { Suspects } from "../../activities/runtime/lost-attempts.ts";
+import { CountedSaves } from "../../activities/runtime/counted-saves.ts";
 import { createReaper, reapSandboxes } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
@@ -66,6 +68,7 @@ const hasBox = ({ sessionId }: SandboxSpec) => isThere(sandboxes.docker.getConta
 const optionsOf = async (host: SandboxHost) => ({
   host,
   store: database.store,
+  countedSaves: new CountedSaves(database.store.db, new Suspects()),
   client: (await playConnections()).client,
   logger: pino({ level: "silent" }),
 });

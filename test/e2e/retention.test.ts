@@ -6,7 +6,7 @@ import { findDeleted } from "../../activities/store/delete-session.ts";
 import { sessions } from "../../activities/store/schema/index.ts";
 import { aloneOverWorkers } from "../../activities/store/retention.ts";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
-import { retain } from "../../worker/retention.ts";
+import { createRetention } from "../../worker/retention.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { playConnections } from "../support/play-loop.ts";
 import { useDatabase } from "../support/test-database.ts";
@@ -35,9 +35,11 @@ async function endedSessions(name: string, add: (id: string) => Promise<unknown>
   return free;
 }
 
+const retain = createRetention({ sessionsDays: 5 });
+
 async function round(): Promise<void> {
   const { client } = await playConnections();
-  await retain({ store: database.store, client, logger: pino({ level: "silent" }) }, { sessionsDays: 5 });
+  await retain({ store: database.store, client, logger: pino({ level: "silent" }) });
 }
 
 it("sessions with a delegate that never ended do not keep the others", async () => {

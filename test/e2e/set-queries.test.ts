@@ -6,6 +6,8 @@ import { sql } from "drizzle-orm";
 import { sessionSizes } from "../../activities/context/context-size.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { listSessions, readFigures } from "../../activities/store/reading.ts";
+import { Suspects } from "../../activities/runtime/lost-attempts.ts";
+import { CountedSaves } from "../../activities/runtime/counted-saves.ts";
 import { recordSandbox, sandboxOwners } from "../../activities/store/sandboxes.ts";
 import { activeSessionIds, createSession } from "../../activities/store/sessions.ts";
 import { listedAsRunning } from "../../temporal/runs.ts";
@@ -76,6 +78,7 @@ it("the reaper, the list and its figures need as many statements for 200 session
     reapSandboxes({
       host: hostOf(some),
       store: store(),
+      countedSaves: new CountedSaves(store().db, new Suspects()),
       client,
       logger: pino({ level: "silent" }),
     });

@@ -40,6 +40,7 @@ async function reap({ id }: RunningSession): Promise<void> {
   const reaper = createReaper({
     host: agent.deps.sandboxHost,
     store: store(),
+    countedSaves: agent.deps.countedSaves,
     connection,
     namespace: "default",
     logger: pino({ level: "silent" }),

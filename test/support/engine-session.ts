@@ -1,4 +1,6 @@
 /** A session without Temporal whose sandbox is on a fake engine: its steps, its end, and the run that resumes it. */
+import { Suspects } from "../../activities/runtime/lost-attempts.ts";
+import { CountedSaves } from "../../activities/runtime/counted-saves.ts";
 import { onTestFinished } from "vitest";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
@@ -39,7 +41,9 @@ type Worker = Pick<DirectAgent, "perform">;
 
 /** Another worker of the session, with an empty memory. */
 export function otherWorker(agent: DirectAgent, changes: Partial<AgentDeps> = {}): Worker {
-  const activities = createActivities({ ...agent.deps, ...changes });
+  const suspects = new Suspects();
+  const countedSaves = new CountedSaves(agent.deps.store.db, suspects);
+  const activities = createActivities({ ...agent.deps, suspects, countedSaves, ...changes });
   return { perform: performer(activities, (attempt) => agent.environment(attempt)) };
 }
 

@@ -6,6 +6,8 @@ import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import type { Announcements } from "../../activities/store/announcements.ts";
 import type { Store } from "../../activities/store/db.ts";
+import { Suspects } from "../../activities/runtime/lost-attempts.ts";
+import { CountedSaves } from "../../activities/runtime/counted-saves.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 
 /** Every run counts as the current one. */
@@ -31,8 +33,11 @@ export const silentAnnouncements: Announcements = {
 
 /** @param own what differs; without a host there is no sandbox */
 export function loneDeps(store: Store, own: Pick<AgentDeps, "model"> & Partial<AgentDeps>): AgentDeps {
+  const suspects = new Suspects();
   return {
     store,
+    suspects,
+    countedSaves: new CountedSaves(store.db, suspects),
     announcements: silentAnnouncements,
     // It can do nothing, and knows no reason against an image.
     sandboxHost: {} as never,

@@ -54,6 +54,7 @@ async function run(
   environment.on("heartbeat", (details) => beats.push(details));
   const deps = {
     announcements: silentAnnouncements,
+    suspects: new Suspects(),
     heartbeatMs: 60_000,
     sanitizer: createSanitizer([]),
     store: undefined as never,

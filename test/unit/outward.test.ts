@@ -1,4 +1,5 @@
 /** An error without a type, as it leaves an activity: what passes by itself is tried again, and all else told at once in its own words. */
+import { Suspects } from "../../activities/runtime/lost-attempts.ts";
 import { CancelledFailure, ApplicationFailure } from "@temporalio/common";
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
@@ -11,6 +12,7 @@ import { silentAnnouncements } from "../support/lone-deps.ts";
 const SECRET = "hunter2-hunter2";
 const deps = {
   announcements: silentAnnouncements,
+  suspects: new Suspects(),
   heartbeatMs: 60_000,
   sanitizer: createSanitizer([SECRET]),
   store: undefined as never,

@@ -26,7 +26,8 @@ const config = readWorkerConfig();
 const sanitizer = createSanitizer(config.secrets);
 const connection = await NativeConnection.connect({ address: process.env["TEMPORAL_ADDRESS"] ?? "" });
 const namespace = "default";
-const bound = await bindDeps(config, { connection, namespace, sanitizer, logger: pino({ level: "error" }) });
+const logger = pino({ level: "error" });
+const bound = await bindDeps(config, { connection, namespace, sanitizer, logger, identity: "bench" });
 
 await bound.services.start();
 

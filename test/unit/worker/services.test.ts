@@ -8,7 +8,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe("services", () => {
-  /** ServiceList that note what happens to them, and the lines that are logged. */
+  /** Services that note what happens to them, and the lines that are logged. */
   function noting() {
     const noted: string[] = [];
     const logged: unknown[] = [];
