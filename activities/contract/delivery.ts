@@ -77,6 +77,8 @@ function leftOutWords({ path, reason, count = 0, about }: LeftOutWork): string {
       return `the submodule ${name}${many("commit")}`;
     case "repository":
       return `the repository ${name}`;
+    case "not-taken":
+      return `${name} (Git does not take it: it cannot be read, is no file, or has a name that Git refuses)`;
     case "hidden":
       return `${name} (changed, and hidden from Git by assume-unchanged or skip-worktree)`;
     default:

@@ -171,6 +171,7 @@ export function gitEnvironment(
     // No `.netrc` and no configuration of the worker's own user.
     HOME: "/nonexistent",
     LC_ALL: "C.UTF-8",
+    LANGUAGE: "",
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_GLOBAL: "/dev/null",
     GIT_ATTR_NOSYSTEM: "1",

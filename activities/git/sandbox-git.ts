@@ -107,7 +107,14 @@ export function readLfsObject(
 /** Chosen: large repositories are unpacked and checked out at disk speed. */
 const TIMEOUT_MS = 20 * 60_000;
 
-const ENVIRONMENT = { LC_ALL: "C.UTF-8", GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1" };
+/** An image may set a language, which outranks LC_ALL. Replaced objects would make another history of what is delivered. */
+const ENVIRONMENT = {
+  LC_ALL: "C.UTF-8",
+  LANGUAGE: "",
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_LFS_SKIP_SMUDGE: "1",
+  GIT_NO_REPLACE_OBJECTS: "1",
+};
 
 type Order = Pick<SandboxCommand, "argv" | "env" | "stdin" | "maxOutputBytes" | "cwd">;
 

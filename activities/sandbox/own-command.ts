@@ -23,7 +23,7 @@ export type OwnCommand = SandboxCommand & { readonly timeoutMs: number };
 export const program = (variable: string, source: string) => ({
   argv: pythonArguments(variable),
   program: variable,
-  env: { LC_ALL: "C.UTF-8", [variable]: source },
+  env: { LC_ALL: "C.UTF-8", LANGUAGE: "", [variable]: source },
 });
 
 /** @returns the command's state once it has ended: its output must be read and discarded */

@@ -54,3 +54,21 @@ test("a large file is committed if Git LFS objects are pushed, and a lost one is
   });
   expect(await shell("git ls-tree -r --name-only HEAD")).toBe(".gitattributes\na.bin\nlarge.bin");
 });
+
+test("what cannot be read is named, whatever the image's language is, and the rest is committed", async () => {
+  const { sandbox, shell } = await opened();
+  const base = await shell(
+    "git init -q . && mkdir was && echo a > was/a && echo b > b && git add -A && git commit -q -m start && git rev-parse HEAD",
+  );
+  await shell(
+    "echo 1 > b; echo 2 > locked; echo 3 > fine; mkdir closed; echo 4 > closed/d; chmod 0 locked closed was",
+  );
+  const commit = { message: "The rest", author: { name: "Ada", email: "ada@example.org" } };
+  const prepared = await prepareWork(sandbox, { base, lfs: false, commit });
+  await shell("chmod 700 locked closed was");
+  expect(prepared).toMatchObject({
+    ahead: 1,
+    leftOut: ["locked", "was/a", "closed/", "was/"].map((path) => ({ path, reason: "not-taken" })),
+  });
+  expect(await shell("git show --format= --name-status")).toBe("M\tb\nA\tfine");
+});

@@ -146,6 +146,56 @@ withPython("what a delivery takes", () => {
     }),
   );
 
+  it.each([
+    ["a folder that became a link", "rm -rf d; ln -s /etc d", "D\td/f\nA\td"],
+    ["a link that became a folder", "rm l; mkdir l; echo 1 > l/f", "D\tl\nA\tl/f"],
+    ["a file that became a folder", "rm start; mkdir start; echo 1 > start/f", "D\tstart\nA\tstart/f"],
+    ["a folder that became a file", "rm -rf d; echo 1 > d", "D\td/f\nA\td"],
+    ["a name that differs in case", "git config core.ignoreCase true; echo 1 > Start", "A\tStart"],
+    ["a mode", "chmod +x start", "M\tstart"],
+    [
+      "line ends that git warns of",
+      "git config core.autocrlf input; git config core.safecrlf true; printf '1\\r\\n' > x",
+      "A\tx",
+    ],
+    [
+      "a name of 255 bytes that is no UTF-8",
+      "echo 1 > $(printf 'b%.0s' {1..254})$'\\xe9'",
+      `A\t"${"b".repeat(254)}\\351"`,
+    ],
+    [
+      "a message that git would clean away",
+      "git config commit.cleanup strip; git config core.commentChar T; echo 1 > x",
+      "A\tx",
+    ],
+  ])("is %s", (_what, script, change) =>
+    after(
+      `mkdir d; echo 1 > d/f; ln -s start l; git add -A; git commit -qm more; ${script}`,
+      (prepared, sandbox) => {
+        expect(prepared).toMatchObject({ ref: "HEAD", ahead: 2, leftOutCount: 0 });
+        const shown = sh(sandbox, "git show --format= --name-status --no-renames");
+        expect(shown.split("\n").toSorted()).toEqual(change.split("\n").toSorted());
+      },
+    ),
+  );
+
+  it.each([
+    ["a file that became a pipe", "rm start; mkfifo start", ["start"]],
+    ["a name that Git refuses", "mkdir d; echo 1 > git~1; echo 1 > d/.GIT", ["d/.GIT", "git~1"]],
+    ["a folder that became a repository", "rm start; git init -q start; echo 1 > start/f", ["start/"]],
+  ])("is all the rest where there is %s, which is named", (_what, script, paths) =>
+    after(`echo 1 > fine; ${script}`, (prepared, sandbox) => {
+      expect(prepared).toMatchObject({ ref: "HEAD", ahead: 1, isElsewhere: false });
+      expect((prepared as Prepared).leftOut.map(({ path }) => path)).toEqual(paths);
+      expect(sh(sandbox, "git show --format= --name-only --diff-filter=A")).toBe("fine");
+    }),
+  );
+
+  it("is what is there, not what it was replaced with in this repository", () =>
+    after("work one; work two; git replace --graft HEAD", (prepared) => {
+      expect(prepared).toMatchObject({ ref: "HEAD", ahead: 2 });
+    }));
+
   it("is what lies outside of a sparse checkout, too", () =>
     after(
       "git sparse-checkout set nothing; mkdir -p d; echo one > d/one; echo two >> start",

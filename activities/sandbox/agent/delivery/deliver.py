@@ -22,6 +22,7 @@ MAX_NAMED = 20
 POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 MAX_POINTER_BYTES = 1024
 NOT_RESTORED = b"longhaul-not-restored"
+CLOSED = re.compile(rb"^warning: could not open directory '(.*)': ", re.M)
 UNDER_WAY = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG"]
 
 
@@ -135,6 +136,38 @@ def refuse_other_place():
         raise Trouble(f"/workspace is no Git repository any more: Git takes {text(top)} for its top")
 
 
+def changed_files():
+    """@returns changed and untracked files; folders that cannot be read, in which there may be more"""
+    found = git("ls-files", "-z", "--others", "--modified", "--exclude-standard")
+    closed = CLOSED.findall(found.stderr)
+    return sorted({name for name in found.stdout.split(b"\0") if name}), closed
+
+
+def is_gone(name):
+    """Whether nothing is in a tracked file's place any more, or a folder, or it is beyond a link. What cannot be looked at is not gone."""
+    parts = name.split(b"/")
+    if any(os.path.islink(b"/".join(parts[:end])) for end in range(1, len(parts))):
+        return True
+    try:
+        return stat.S_ISDIR(os.lstat(name).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+
+
+def add_files(there):
+    """Stages files. @returns those that git does not take: not readable, no files, or with a name that it refuses"""
+    if not there:
+        return []
+    is_sparse = git("config", "--bool", "core.sparseCheckout", ok=(0, 1)).stdout.strip() == b"true"
+    how = ["--all", "--ignore-errors", *(["--sparse"] if is_sparse else []), "--pathspec-from-file=-", "--pathspec-file-nul"]
+    if git("add", *how, given=b"\0".join(there), ok=(0, 1)).returncode == 0:
+        return []
+    still = set(changed_files()[0])
+    return [name for name in there if name in still]
+
+
 def stage(order):
     """Stages the uncommitted files. @returns those that are left out: name -> (bytes, reason)"""
     left: dict[bytes, tuple[int, str]] = dict.fromkeys(changed_submodules(), (0, "submodule"))
@@ -142,9 +175,14 @@ def stage(order):
     left.update((name, (size_of(name), "hidden")) for name in behind_flags())
     links = submodules()
     add = []
-    changed = sorted(set(names("ls-files", "-z", "--others", "--modified", "--exclude-standard")))
-    large = too_large(changed, order)
+    changed, closed = changed_files()
     lost = lost_of_lfs(changed) if order.get("lfs") else []
+    gone = [name for name in changed if name not in links and name not in lost and is_gone(name)]
+    if gone:
+        # What is in their places is looked at only then.
+        git("update-index", "-z", "--force-remove", "--stdin", given=b"".join(name + b"\0" for name in gone))
+        changed, closed = changed_files()
+    large = too_large(changed, order)
     for name in changed:
         if name in links:
             continue
@@ -156,10 +194,7 @@ def stage(order):
             left[name] = (size_of(name), "too-large")
         else:
             add.append(name)
-    if add:
-        is_sparse = git("config", "--bool", "core.sparseCheckout", ok=(0, 1)).stdout.strip() == b"true"
-        sparse = ["--sparse"] if is_sparse else []
-        git("add", "--all", *sparse, "--pathspec-from-file=-", "--pathspec-file-nul", given=b"\0".join(add))
+    left.update((name, (size_of(name), "not-taken")) for name in [*add_files(add), *closed])
     # Some may have been staged before.
     staged = too_large(names("diff", "--cached", "--name-only", "-z", "--no-renames", "--diff-filter=d", "HEAD"), order)
     for name in staged:

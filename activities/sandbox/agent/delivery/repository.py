@@ -3,7 +3,21 @@
 import os
 import subprocess
 
-OPTIONS = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "commit.gpgSign=false", "gc.auto=0", "log.showSignature=false"]
+# What runs nothing of the repository, and what makes git see each change of a file, and take it, whatever its settings say.
+OPTIONS = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "log.showSignature=false",
+    "core.ignoreCase=false",
+    "core.checkStat=default",
+    "core.trustctime=true",
+    "core.untrackedCache=false",
+    "core.safecrlf=false",
+    "commit.cleanup=whitespace",
+    "status.showUntrackedFiles=all",
+]
 # What git adds to a failure: advice, and what happened before.
 ADVICE = ("hint:", "warning:", "Another git process", "an editor opened", "are terminated", "may have crashed", "remove the file")
 
