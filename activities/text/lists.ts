@@ -1,4 +1,5 @@
 /** Names in a text: lists that are cut; which of them a word may have meant; patterns of them. */
+
 /**
  * The first entries, and how many more there are: none, or at least two, because the name of a last one takes no more room
  * than "and 1 more".
@@ -45,17 +46,37 @@ export function editDistance(from: string, to: string): number {
   return last[to.length] ?? 0;
 }
 
-/** Whether a pattern matches a whole name. No regular expression: one with many `*` would practically never finish. */
-export function fitsPattern(pattern: string, name: string): boolean {
-  const [start = "", ...rest] = pattern.split("*");
-  const end = rest.pop();
-  if (end === undefined) return name === pattern;
-  if (name.length < start.length + end.length || !name.startsWith(start) || !name.endsWith(end)) return false;
-  let place = start.length;
-  for (const part of rest) {
-    const found = name.indexOf(part, place);
-    if (found === -1) return false;
-    place = found + part.length;
+/**
+ * Whether a pattern matches a whole name: `*` matches any characters, also none. No regular expression: one with many `*` would
+ * practically never finish. The name is read once, with all places of the pattern that it may have come to, so the time grows with
+ * the name's length times the pattern's, no faster.
+ * @param anything a character of the name that stands for any text: then, whether some text would match
+ */
+export function fitsPattern(pattern: string, name: string, anything?: string): boolean {
+  const end = pattern.length;
+  let [reached, next] = [new Uint8Array(end + 1), new Uint8Array(end + 1)];
+  reached[0] = 1;
+  passStars(pattern, reached);
+  for (const char of name.split("")) {
+    const first = reached.indexOf(1);
+    if (first === -1) return false;
+    if (reached[end] === 1 && pattern.endsWith("*")) return true;
+    next.fill(0);
+    if (char === anything) next.fill(1, first);
+    else
+      for (let place = first; place < end; place += 1) {
+        if (reached[place] === 0) continue;
+        if (pattern[place] === "*") next[place] = 1;
+        else if (pattern[place] === char) next[place + 1] = 1;
+      }
+    passStars(pattern, next);
+    [reached, next] = [next, reached];
   }
-  return place <= name.length - end.length;
+  return reached[end] === 1;
+}
+
+/** A `*` may match nothing, so the place after it is reached as well. */
+function passStars(pattern: string, reached: Uint8Array): void {
+  for (let place = reached.indexOf(1); place !== -1 && place < pattern.length; place += 1)
+    if (reached[place] === 1 && pattern[place] === "*") reached[place + 1] = 1;
 }

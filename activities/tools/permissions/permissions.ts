@@ -89,45 +89,10 @@ const endings = (pattern: string): readonly string[] =>
 
 /** Whether the pattern matches whatever the shell substitutes: only a `*` in the pattern can match that. */
 function surely(pattern: string, text: string): boolean {
-  return endings(pattern).some((ending) => fits(ending, text, false));
+  return endings(pattern).some((ending) => fitsPattern(ending, text));
 }
 
 /** Whether some shell substitution would make the pattern match. */
 function possibly(pattern: string, text: string): boolean {
-  return endings(pattern).some((ending) => fits(ending, text, true));
-}
-
-/** @param isAnything whether a shell substitution counts as any text */
-function fits(pattern: string, text: string, isAnything: boolean): boolean {
-  return isAnything && text.includes(UNKNOWN) ? mayFit(pattern, text) : fitsPattern(pattern, text);
-}
-
-/**
- * Scans the text once, tracking all pattern positions reached: time grows with text length times pattern length, no
- * faster.
- */
-function mayFit(pattern: string, text: string): boolean {
-  let reached = new Uint8Array(pattern.length + 1);
-  reached[0] = 1;
-  for (const char of text.split("")) {
-    passGaps(pattern, reached);
-    const next = new Uint8Array(pattern.length + 1);
-    if (char === UNKNOWN) next.fill(1, reached.indexOf(1));
-    else
-      for (let place = reached.indexOf(1); place < pattern.length; place += 1) {
-        if (reached[place] === 0) continue;
-        if (pattern[place] === "*") next[place] = 1;
-        else if (pattern[place] === char) next[place + 1] = 1;
-      }
-    if (!next.includes(1)) return false;
-    reached = next;
-  }
-  passGaps(pattern, reached);
-  return reached.at(-1) === 1;
-}
-
-/** A `*` may match nothing, so the position after it is reached as well. */
-function passGaps(pattern: string, reached: Uint8Array): void {
-  for (let place = 0; place < pattern.length; place += 1)
-    if (reached[place] === 1 && pattern[place] === "*") reached[place + 1] = 1;
+  return endings(pattern).some((ending) => fitsPattern(ending, text, UNKNOWN));
 }
