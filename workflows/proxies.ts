@@ -7,6 +7,7 @@ import { jsonBytes } from "../activities/contract/guidance.ts";
 import type { AgentActivities } from "../activities/contract/activities.ts";
 import type { BatchActivities } from "../activities/contract/batch.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
+import { TRIES } from "../activities/contract/tries.ts";
 
 /** After this a missing worker is noticed. Source: requirement 7.1. */
 const HEARTBEAT_TIMEOUT_MS = 30_000;
@@ -16,21 +17,6 @@ const HOST_TIMEOUT_MS = 90_000;
 /** Cut on a code point, well below the 400 bytes, with quotes, that Web UI and server take. Source: Temporal's documentation. */
 const MAX_SUMMARY_CHARS = 90;
 const MAX_SUMMARY_BYTES = 280;
-
-/**
- * Enough to outlast an outage of a quarter of an hour of a database, an engine or a host: this many attempts, a minute apart at
- * most, take that long.
- */
-const AWAY_ATTEMPTS = 20;
-
-/** Outlasts an outage of a day: for a batch, and for what a run must store before it ends. So many attempts, a minute apart. */
-const DAY_ATTEMPTS = 1_440;
-
-/**
- * Attempts that find their model's rate limits used up may wait as long as necessary: the activities themselves count the other
- * attempts, and end after the number they are given. Chosen: more than a week of the shortest long wait.
- */
-const WAITING_ATTEMPTS = 100_000;
 
 const COMMON = {
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -59,33 +45,33 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     ...queue(sandboxQueue),
     ...(sandboxQueue === undefined ? {} : { scheduleToStartTimeout: timeouts.hostMs ?? HOST_TIMEOUT_MS }),
   };
-  const onHost = (timeoutMs: number, attempts = AWAY_ATTEMPTS) => ({
+  const onHost = (timeoutMs: number, tries: number = TRIES.away) => ({
     ...common,
     ...host,
     startToCloseTimeout: timeoutMs,
-    retry: retry(attempts),
+    retry: retry(tries),
   });
   const brief = {
     ...common,
     ...queue(policy.taskQueues.admin),
     startToCloseTimeout: MINUTE_MS,
-    retry: retry(AWAY_ATTEMPTS),
+    retry: retry(TRIES.away),
   };
-  const final = { ...brief, retry: retry(DAY_ATTEMPTS) };
+  const final = { ...brief, retry: retry(TRIES.day) };
   const model = { ...common, ...queue(policy.taskQueues.models), startToCloseTimeout: timeouts.modelMs };
   return {
     // Longer than a restore takes.
-    openSandbox: onHost(6 * MINUTE_MS, 8),
+    openSandbox: onHost(6 * MINUTE_MS, TRIES.begin),
     // In addition to the commands' own time: opening the sandbox, and restoring or keeping their result.
-    setUpSandbox: onHost((timeouts.setupMs ?? 0) + 10 * MINUTE_MS, 8),
+    setUpSandbox: onHost((timeouts.setupMs ?? 0) + 10 * MINUTE_MS, TRIES.begin),
     // Allows for the first clone of a large repository; the activity itself gives up on an unreachable remote.
-    fetchRepository: onHost(60 * MINUTE_MS, 8),
+    fetchRepository: onHost(60 * MINUTE_MS, TRIES.begin),
     publish: onHost(30 * MINUTE_MS),
     parkGuidance: final,
     announceQueued: brief,
-    // Outlasts a provider's outage of an hour (MODEL_ATTEMPTS); refusals are not retried at all.
-    modelStep: { ...model, retry: retry(WAITING_ATTEMPTS, 2 * MINUTE_MS) },
-    runTool: { ...onHost(timeouts.toolMs), retry: retry(AWAY_ATTEMPTS * 3, 15_000) },
+    // Refusals are not retried at all.
+    modelStep: { ...model, retry: retry(TRIES.deferred, 2 * MINUTE_MS) },
+    runTool: { ...onHost(timeouts.toolMs), retry: retry(TRIES.call, 15_000) },
     askPerson: brief,
     settleQuestion: brief,
     askBudget: brief,
@@ -95,7 +81,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     // Includes a save of the workspace as the delegate's first files.
     openDelegate: onHost(6 * MINUTE_MS),
     settleDelegate: onHost(10 * MINUTE_MS),
-    summarize: { ...model, retry: retry(WAITING_ATTEMPTS) },
+    summarize: { ...model, retry: retry(TRIES.deferred) },
     undoCompaction: brief,
     prune: brief,
     saveWorkspace: onHost(5 * MINUTE_MS),
@@ -117,7 +103,7 @@ function queue(name: string | undefined): { taskQueue?: string } {
 export const OPEN_SESSION_OPTIONS = {
   ...COMMON,
   startToCloseTimeout: MINUTE_MS,
-  retry: retry(AWAY_ATTEMPTS),
+  retry: retry(TRIES.away),
 } satisfies ActivityOptions;
 
 const activities = proxyActivities<AgentActivities>(OPEN_SESSION_OPTIONS);
@@ -132,7 +118,7 @@ export const batchActivities = proxyActivities<BatchActivities>({
   ...COMMON,
   heartbeatTimeout: BATCH_HEARTBEAT_TIMEOUT_MS,
   startToCloseTimeout: 10 * MINUTE_MS,
-  retry: retry(DAY_ATTEMPTS),
+  retry: retry(TRIES.day),
 });
 
 export type Bound = Exclude<keyof AgentActivities, "openSession">;

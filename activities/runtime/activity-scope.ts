@@ -15,6 +15,8 @@ export interface ActivityScope {
   readonly sessionId: string;
   readonly runId: string;
   readonly attempt: number;
+  /** The same without those that were deferred: what limits count (`activities/contract/tries.ts`). */
+  readonly tries: number;
   /** From the workflow's request to this attempt, by Temporal's clock, in ms. */
   readonly sinceAskedMs: number;
   /** Earlier attempts that ended with their worker, as far as heartbeats show. */
@@ -61,12 +63,12 @@ const BUSY_HEARTBEAT_MS = 1_000;
 /**
  * Runs an activity's body. Heartbeats begin by timer, so that a quick activity sends none. An announced stop takes effect
  * at once, any other within `heartbeatMs`. Errors are masked and lose their SQL parameters before they are thrown.
- * @param maxAttempts after which a failure is final, not counting deferred attempts; default: the workflow's options
+ * @param maxTries after which a failure is final; default: the workflow's options
  */
 export async function inScope<T>(
   deps: ScopeDeps,
   body: (scope: ActivityScope) => Promise<T>,
-  maxAttempts = Infinity,
+  maxTries = Infinity,
 ): Promise<T> {
   const context = Context.current();
   const execution = context.info.workflowExecution;
@@ -83,15 +85,15 @@ export async function inScope<T>(
     announcements.onStop(sessionId, heartbeats.hurry),
     announcements.onWatched(sessionId, heartbeats.hurry),
   ];
-  /** Deferred attempts do not count. */
   const tried = () => context.info.attempt - attempt.waits();
   try {
-    if (tried() > maxAttempts) throw exhausted(context.info.activityType, maxAttempts);
+    if (tried() > maxTries) throw exhausted(context.info.activityType, maxTries);
     await attempt.begin();
     return await body({
       sessionId,
       runId: execution.runId,
       attempt: context.info.attempt,
+      tries: tried(),
       sinceAskedMs: context.info.currentAttemptScheduledTimestampMs - context.info.scheduledTimestampMs,
       lostAttempts: attempt.lost,
       waits: attempt.waits(),
@@ -110,7 +112,7 @@ export async function inScope<T>(
   } catch (error) {
     attempt.ended();
     const failure = await outward(error, context.cancellationSignal, deps);
-    const reported = tried() >= maxAttempts ? ended(failure) : failure;
+    const reported = tried() >= maxTries ? ended(failure) : failure;
     throw deps.idsOnly === true ? byCode(reported) : reported;
   } finally {
     attempt.close();

@@ -23,9 +23,8 @@ import { ForgeRefusal } from "../git/git-http.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { lsRemote } from "../git/remote.ts";
 import { CredentialUnavailable, refusal, toRefusal } from "../git/trouble.ts";
+import { TRIES } from "../contract/tries.ts";
 
-/** Attempts before an unreachable remote is given up, some 15 s in total. */
-const ATTEMPTS = 5;
 const MAX_REASON_CHARS = 500;
 
 export interface Delivery {
@@ -74,7 +73,7 @@ export async function refuse(
 ): Promise<Publication> {
   const { branch, deps, input, scope } = delivery;
   const { commit, kind = "push", refused, isPassing = false } = given;
-  if (isPassing && scope.attempt < ATTEMPTS)
+  if (isPassing && scope.tries < TRIES.beforeUnpublished)
     throw retryable("RepositoryUnavailable", `${refused.replace(/\.$/, "")}. It is tried again.`);
   const reason = shorten(deps.sanitizer.clean(refused), MAX_REASON_CHARS);
   const event = { type: "git:refused", step: input.step, data: { branch, reason } } as const;

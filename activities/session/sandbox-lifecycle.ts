@@ -9,7 +9,7 @@
  * cancelled.
  */
 import { ApplicationFailure, ApplicationFailureCategory } from "@temporalio/common";
-import { inScope } from "../runtime/activity-scope.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { BackgroundSaves } from "../workspace/background-save.ts";
 import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -23,8 +23,7 @@ import { closeSandbox, parkSandbox } from "../workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { abortable } from "../sandbox/shared-work.ts";
-
-const CLOSE_ATTEMPTS = 5;
+import { TRIES } from "../contract/tries.ts";
 
 /** @param ready the same sandboxes, each set up before it is returned */
 export function createSandboxLifecycle(
@@ -105,17 +104,17 @@ function notYet(afterMs: number): ApplicationFailure {
  * An engine that is away for long does not keep a run from ending: the reaper removes the sandbox when it is back. The
  * database is waited for, since the last step's files go there.
  */
-async function givingUp<T>({ attempt }: { readonly attempt: number }, close: () => Promise<T>): Promise<T> {
+async function givingUp<T>({ tries }: Pick<ActivityScope, "tries">, close: () => Promise<T>): Promise<T> {
   try {
     return await close();
   } catch (error) {
     const isAway =
       error instanceof SandboxLost ||
       (error instanceof ApplicationFailure && error.type === "SandboxUnavailable");
-    if (!isAway || attempt < CLOSE_ATTEMPTS) throw error;
+    if (!isAway || tries < TRIES.beforeLeftBehind) throw error;
     throw fatal(
       "SandboxUnavailable",
-      `The sandbox could not be closed in ${attempt} attempts: ${error.message} Its files are kept as last saved.`,
+      `The sandbox could not be closed in ${tries} attempts: ${error.message} Its files are kept as last saved.`,
       error,
     );
   }

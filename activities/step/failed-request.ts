@@ -3,7 +3,7 @@ import { answerTokens, calculateBudget } from "../config/budget.ts";
 import type { StepOutcome } from "../contract/activities.ts";
 import { sizeFacts } from "../context/context-size.ts";
 import { ModelError, type ModelAnswer, type ModelErrorClass } from "../model/model.ts";
-import { modelFailure, limitMs, mayStepIn, ONE_MORE_TRY, outOfRoom } from "./model-failure.ts";
+import { modelFailure, limitMs, ONE_MORE_TRY, outOfRoom } from "./model-failure.ts";
 import { keepInterrupted, toBill } from "./store-answer.ts";
 import { type StepContext, emitEvents } from "./step-context.ts";
 import { hasLargerAnswer, hasEarlierCall, type ModelCallRow, recordCall } from "../store/model-calls.ts";
@@ -15,11 +15,10 @@ import { reportCall } from "../runtime/telemetry/report.ts";
 import type { Budget } from "../contract/budget.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import { appendEvents } from "../store/events.ts";
+import { TRIES } from "../contract/tries.ts";
 
 /** A fallback model does not let people wait longer. Chosen: the longest pause between two attempts. */
 const LONG_MS = 120_000;
-/** Attempts after which a request for which there is no room at the moment counts as one that does not fit. Chosen: two minutes. */
-const PASSING_ATTEMPTS = 8;
 /** A window with less room than this beside prefix and answer is no session's. Chosen: a short task and a result. */
 const LEAST_ROOM_TOKENS = 500;
 
@@ -49,9 +48,8 @@ export async function afterFailure(
   if (!(error instanceof ModelError)) throw error;
   const isLast = await failedAlike(step, error.class);
   await recordWasted(step, error.message, { finish: error.class, said: all });
-  const attempt = scope.attempt - scope.waits;
   const passing = await asPassing(step, error);
-  if (passing === undefined || (passing.mayBeOverflow && attempt >= PASSING_ATTEMPTS))
+  if (passing === undefined || (passing.mayBeOverflow && scope.tries >= TRIES.beforeTooLarge))
     return overflowed(step, error);
   const { failure, message, retryInMs, final } = modelFailure(passing, isLast);
   const data = { class: passing.class, message, retryInMs, final };
@@ -60,7 +58,7 @@ export async function afterFailure(
   if (waitMs !== undefined && input.hasFallback !== true) return { kind: "limited", waitMs, epoch };
   const isLong = waitMs !== undefined && waitMs > LONG_MS;
   if (input.hasFallback === true && isLong) return { kind: "unavailable", reason: error.class, epoch };
-  if (input.hasFallback === true && mayStepIn({ final }, attempt))
+  if (input.hasFallback === true && (final || scope.tries >= TRIES.beforeFallback))
     return { kind: "unavailable", reason: error.class, epoch };
   throw failure;
 }

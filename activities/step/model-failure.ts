@@ -77,14 +77,6 @@ export function outOfRoom(model: string, tokens: number): ApplicationFailure {
   );
 }
 
-/** Attempts after which a temporary failure counts as permanent if there is a fallback model. Source: three, as users asked for. */
-const FALLBACK_ATTEMPTS = 3;
-
-/** Whether the fallback model makes the step. @param attempt of the activity, from 1 */
-export function mayStepIn({ final }: Pick<ModelFailure, "final">, attempt: number): boolean {
-  return final || attempt >= FALLBACK_ATTEMPTS;
-}
-
 function again(error: ModelError): ModelFailure {
   const failure = retryable("ModelUnavailable", error.message, { delayMs: error.retryAfterMs, cause: error });
   return { failure, message: error.message, final: false, retryInMs: error.retryAfterMs ?? null };

@@ -49,14 +49,12 @@ import {
 } from "./failed-request.ts";
 import { holdToRate } from "./hold-to-rate.ts";
 import { answerFacts, storeAnswer } from "./store-answer.ts";
-
-/** Attempts of one step, two minutes apart at most, so that a step outlasts an outage of an hour. */
-const MODEL_ATTEMPTS = 30;
+import { TRIES } from "../contract/tries.ts";
 
 export function createModelStep(deps: AgentDeps) {
   const batch = new ChunkBatch((answers) => appendChunks(deps.store, answers));
   return (input: ModelStepInput): Promise<ModelStepFacts> =>
-    inScope(deps, (scope) => modelStep(deps, batch, scope, input), MODEL_ATTEMPTS);
+    inScope(deps, (scope) => modelStep(deps, batch, scope, input), TRIES.step);
 }
 
 async function modelStep(

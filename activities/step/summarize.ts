@@ -44,6 +44,7 @@ import { ModelError, type ModelAnswer } from "../model/model.ts";
 import { holdToRate } from "./hold-to-rate.ts";
 import { modelFailure, limitMs } from "./model-failure.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
+import { TRIES } from "../contract/tries.ts";
 
 /** No model can write a summary now: the compaction continues without one. */
 class SummariserUnavailable extends Error {
@@ -65,7 +66,7 @@ interface SummariserDeps {
   readonly deps: Pick<AgentDeps, "model" | "store" | "sanitizer" | "telemetry" | "policy">;
   readonly scope: Pick<
     ActivityScope,
-    "signal" | "attempt" | "elapsedMs" | "runId" | "lostAttempts" | "waits" | "waited"
+    "signal" | "attempt" | "tries" | "elapsedMs" | "runId" | "lostAttempts" | "waits" | "waited"
   >;
   readonly session: Session;
   readonly step: number;
@@ -83,9 +84,6 @@ function summariserOf(config: RunConfig): ModelTarget {
     ? config
     : { ...config.summariser, input: config.summariser.input ?? ["text"] };
 }
-
-/** The attempts of the activity that are retried after a temporary failure of the provider. */
-const PATIENT_ATTEMPTS = 3;
 
 /**
  * @returns a port that asks the configured summary model, or the session's own
@@ -129,7 +127,7 @@ function createSummariser(summariser: SummariserDeps): Summarise {
         await reportLimit(summariser, error, waitMs);
         throw new SummariserLimited(waitMs, error);
       }
-      throw translated(error, scope.attempt - scope.waits);
+      throw translated(error, scope.tries);
     }
     later(bill(request, answer));
     later(
@@ -187,11 +185,11 @@ function recordBill(
   return recordCall(deps.store.db, call);
 }
 
-function translated(error: ModelError, attempt: number): Error {
+function translated(error: ModelError, tries: number): Error {
   if (error.class === "overflow") return new SummariserOverflow(error.message, { cause: error });
   // No retry after a timeout or an unreadable answer: there is a summary without a model.
-  const { failure, final } = modelFailure(error, error.class === "too-long" || attempt > 1);
-  return final || attempt >= PATIENT_ATTEMPTS
+  const { failure, final } = modelFailure(error, error.class === "too-long" || tries >= TRIES.ofTheSame);
+  return final || tries >= TRIES.beforeNoModel
     ? new SummariserUnavailable(error.message, { cause: error })
     : failure;
 }
@@ -202,12 +200,9 @@ function rawAnswer(answer: ModelAnswer, clean: (text: string) => string): RawAns
   return { text: clean(text), finish: answer.finish, hasToolCall };
 }
 
-/** Enough to outlast a database outage of a quarter of an hour. */
-const SUMMARY_ATTEMPTS = 20;
-
 export function createSummarize(deps: AgentDeps) {
   return (input: SummarizeInput): Promise<CompactionFacts> =>
-    inScope(deps, (scope) => summarize(deps, scope, input), SUMMARY_ATTEMPTS);
+    inScope(deps, (scope) => summarize(deps, scope, input), TRIES.summary);
 }
 
 const UNDER_TRIGGER = "by the provider's own count the request is under the trigger";

@@ -125,6 +125,9 @@ describe("an activity that bounds its attempts", () => {
       left = beats.at(-1);
     }
     expect(left).toMatchObject({ attempt: 50, state: "ended", waits: 50 });
+    const tries: number[] = [];
+    await run(52, left, async (scope) => void tries.push(scope.tries, scope.attempt));
+    expect(tries).toEqual([2, 52]);
     expect(await run(52, left, fails, 3)).toMatchObject({ error: { nonRetryable: false } });
     expect(await run(53, left, fails, 3)).toMatchObject(final);
   });

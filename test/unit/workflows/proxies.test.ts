@@ -80,6 +80,28 @@ it("no other file of the workflow makes a proxy of activities", { tags: ["A25"] 
   expect(makers.map(({ path }) => path)).toEqual(["workflows/proxies.ts"]);
 });
 
+describe("how often an activity is tried", () => {
+  /** Temporal's count, which deferred attempts raise, or a number of its own. */
+  const OWN_COUNT = /\.attempt\s*[-<>]|\btries\s*[<>]=?\s*(?=\d)|\bretry\((?=\d|[A-Z_]+_ATTEMPTS\b)/g;
+
+  it("is said in one place, which counts no deferred attempt", () => {
+    const counted = sources(/^(activities|workflows)\//)
+      // What became of the attempts before: there Temporal's count is meant.
+      .filter(({ path }) => !/^activities\/runtime\/(lost-attempts|activity-scope)\.ts$/.test(path))
+      .flatMap(({ path, text }) => (text.match(OWN_COUNT) ?? []).map((count) => `${path}: ${count}`));
+    expect(counted).toEqual([]);
+  });
+
+  it.each([
+    "if (scope.attempt < ATTEMPTS)",
+    "const attempt = scope.attempt - scope.waits;",
+    "scope.tries >= 5",
+    "retry: retry(20)",
+  ])("finds %s", (text) => {
+    expect(text.match(OWN_COUNT)).not.toBeNull();
+  });
+});
+
 it("a summary has at most 300 bytes, and no split character", { tags: ["A25"] }, () => {
   expect(boundedSummary("step 1 · bash: ls")).toBe("step 1 · bash: ls");
   for (const char of ["a", "ü", "字", "🚀"]) {
