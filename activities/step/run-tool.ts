@@ -64,7 +64,7 @@ async function runTool(
   const session = { ...entered, config: withFallback(entered.config, input.fallback) };
   const tools = sessionTools(deps.tools, session);
   const { calls } = found;
-  // An answer of an older worker was stored as written; rules judge what will run.
+  // Rules judge what will run: this worker's tools may read a call otherwise than those of the worker that stored it.
   const call = { ...found.call, ...readCall(tools, found.call) };
   const asked = { ...found, call };
   const refused = await rulesRefusal(db, session, asked);

@@ -9,7 +9,7 @@ export interface SessionStanding {
   /** The newest run, if it ever had one. */
   readonly runId: string | null;
   readonly hasEnded: boolean;
-  /** Temporal's namespace that it was started in; null if an older version started it. */
+  /** Temporal's namespace that it was started in; null until a run has claimed it. */
   readonly namespace: string | null;
   readonly isDelegate: boolean;
   /** Since its row changed, by the database's clock. */

@@ -282,7 +282,7 @@ interface KnownConfig {
   readonly tenant?: string;
 }
 
-/** The row's configuration as far as it is complete: an older version's row is shown, not refused. */
+/** The row's configuration as far as it is complete: a row that this version cannot read whole is shown, not refused. */
 export function knownConfig(config: unknown): KnownConfig {
   return typeof config === "object" && config !== null ? (config as KnownConfig) : {};
 }

@@ -29,20 +29,22 @@ async function withStore<T>(use: (store: Store) => Promise<T>): Promise<T> {
   }
 }
 
-/** As the builds before the first release left it: their migrations, hashes and times, and a table of theirs with a row. */
+/** As the builds before the first release left it: their migrations, hashes and times, all tables, one under its name of then, and rows. */
 async function ofEarlierBuild(): Promise<void> {
   const lines = await readFile(new URL("../fixtures/migrations-before-0.1.0.txt", import.meta.url), "utf8");
   const entries = lines
     .trim()
     .split("\n")
     .map((line) => line.split(" "));
+  await withStore(async (store) => {
+    await migrateStore(store);
+    await createSession(store, { id: "s", task: "t", config: runConfig() });
+  });
   await onServer(url, async (client) => {
-    await client.query(
-      "create table longhaul_migrations (id serial primary key, hash text, created_at bigint)",
-    );
+    await client.query("delete from longhaul_migrations");
     for (const entry of entries)
       await client.query("insert into longhaul_migrations (hash, created_at) values ($1, $2)", entry);
-    await client.query("create table boxes (session_id text); insert into boxes values ('s')");
+    await client.query("alter table sandboxes rename to boxes");
   });
 }
 

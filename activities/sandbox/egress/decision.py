@@ -35,9 +35,7 @@ class Rules:
         self.exact = {name for name in order["domains"] if not name.startswith("*.")}
         self.below = tuple(name[1:] for name in order["domains"] if name.startswith("*."))
         self.sets = {name: [ipaddress.ip_network(network) for network in order[name]] for name in SETS}
-        # A worker of an earlier version sends none.
-        endpoints = order.get("registries", [])
-        self.registries = {(unmapped(endpoint["address"]), endpoint["port"]) for endpoint in endpoints}
+        self.registries = {(unmapped(endpoint["address"]), endpoint["port"]) for endpoint in order["registries"]}
 
     def check_name(self, text: str):
         """@returns the name in the form that is looked up and compared @raises Refused"""

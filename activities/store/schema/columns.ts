@@ -13,7 +13,7 @@ export const bytea = customType<{ data: Uint8Array; driverData: Buffer }>({
 /** A set of integers as Postgres writes it: `{[1,5),[7,8)}`. */
 export const multirange = customType<{ data: string }>({ dataType: () => "int8multirange" });
 
-/** The epochs that began before this row, each without it; null for a row that none did, or that an older version marked. */
+/** The epochs that began before this row, each without it; null for a row that none did. */
 export const supersededBy = () => integer("superseded_by").array();
 
 /** Which parts of a result a command wrote to which stream; null if they were not kept apart. */
