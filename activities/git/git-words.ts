@@ -72,10 +72,26 @@ const HTTP_STATUS = /\b(?:error:|HTTP(?: code)?|response) ([45]\d\d)\b/i;
 /** The server's own lines, which may say anything. */
 const OF_SERVER = /^(remote:|(fatal|error): remote (error|unpack failed):)/;
 
+/** Addresses, and hosts as curl and ssh name them: a repository may be called `corrupt`, and a host `certificate.example.org`. */
+const NAMES = new RegExp(
+  [
+    String.raw`(?<=')[a-z][a-z0-9+.-]*:\/\/[^'\n]*(?=')`,
+    String.raw`[a-z][a-z0-9+.-]*:\/\/\S+`,
+    String.raw`(?<=\bhost: )[\w.-]+`,
+    String.raw`(?<=\bhostname )[\w.-]+(?=:)`,
+    String.raw`(?<=\b(?:host|connect to) )[\w.-]+(?= port\b)`,
+    String.raw`(?<=\b(?:host|connect to) )[\w-]+(?:\.[\w-]+)+`,
+  ].join("|"),
+  "gi",
+);
+
 /** Without the server's own lines, but for those that say that there is no such repository. */
 export function kindOfTrouble(err: string): Kind {
   const lines = err.split("\n");
-  const own = lines.filter((line) => !OF_SERVER.test(line)).join("\n");
+  const own = lines
+    .filter((line) => !OF_SERVER.test(line))
+    .join("\n")
+    .replace(NAMES, "…");
   const isAbsent = lines.some(
     (line) => OF_SERVER.test(line) && /not found|could not be found|does not exist|not exported/i.test(line),
   );

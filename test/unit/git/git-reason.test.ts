@@ -1,7 +1,7 @@
 /** Error outputs as Git 2.39, GitHub and GitLab print them. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { gitReason } from "../../../activities/git/git-words.ts";
+import { gitReason, kindOfTrouble } from "../../../activities/git/git-words.ts";
 import { createGitAccess } from "../../../activities/git/git-access.ts";
 import { remoteTrouble } from "../../../activities/git/remote.ts";
 import { runGit } from "../../../activities/git/run-git.ts";
@@ -252,4 +252,47 @@ test("a certificate out of its time is no matter of authorities", () => {
 test("a certificate of an unknown authority names the variable that helps", () => {
   const err = "fatal: unable to access 'https://forge.test/': server certificate verification failed.";
   expect(remoteTrouble(HTTPS, { err }).fix).toContain("NODE_EXTRA_CA_CERTS");
+});
+
+test("whatever a repository or its host is called, the words keep their meaning", () => {
+  const word = fc.constantFrom(
+    "certificate",
+    "corrupt",
+    "timed-out",
+    "ENOSPC",
+    "not-found",
+    "does-not-exist",
+    "early-eof",
+    "broken-pipe",
+    "Authentication-failed",
+    "memory",
+    "EMFILE",
+    "429",
+  );
+  const said: readonly ((repository: string, host: string) => string)[] = [
+    (name, host) =>
+      `fatal: unable to access 'https://${host}/a/${name}.git/': Could not resolve host: ${host}`,
+    (name, host) =>
+      `fatal: unable to access 'https://${host}/a/${name}.git/': Failed to connect to ${host} port 443 after 7 ms: Couldn't connect to server`,
+    (name, host) =>
+      `fatal: unable to access 'https://${host}/a/${name}.git/': The requested URL returned error: 503`,
+    (name, host) =>
+      `fatal: unable to access 'https://${host}/a/${name}.git/': SSL certificate problem: unable to get local issuer certificate`,
+    (name, host) => `fatal: repository 'https://${host}/a/${name}.git/' not found`,
+    (name, host) => `fatal: Authentication failed for 'https://${host}/a/${name}.git/'`,
+    (name, host) => `fatal: https://${host}/a/${name}.git/info/refs not valid: is this a git repository?`,
+    (_, host) =>
+      `ssh: Could not resolve hostname ${host}: Temporary failure in name resolution\nfatal: Could not read from remote repository.`,
+    (_, host) =>
+      `ssh: connect to host ${host} port 22: Connection refused\nfatal: Could not read from remote repository.`,
+  ];
+  const host = fc.tuple(word, fc.constantFrom("", ".example.org")).map((parts) => parts.join(""));
+  fc.assert(
+    fc.property(fc.constantFrom(...said), word, host, (text, name, place) => {
+      expect(kindOfTrouble(text(name, place)), text(name, place)).toBe(
+        kindOfTrouble(text("app", "git.test")),
+      );
+    }),
+    { numRuns: 1_000 },
+  );
 });
