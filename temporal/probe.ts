@@ -68,7 +68,7 @@ export async function probeDocker(environment?: Environment, timeoutMs = PROBE_M
   try {
     const engine = engineAddress(environment);
     shown = engine.shown;
-    const version = (await ask(engine, "/version", timeoutMs)) as EngineVersion;
+    const version = versionIn(await ask(engine, "/version", timeoutMs));
     if (version.Components?.some(({ Name }) => /podman/i.test(Name ?? "")) === true) throw podman(shown);
     const unfit = unfitEngine(version);
     if (unfit !== undefined) throw new ServiceMissing({ service: "The engine", address: shown, ...unfit });
@@ -102,6 +102,22 @@ interface EngineVersion {
   readonly Components?: readonly { readonly Name?: string }[];
 }
 
+/** Something answers, but not as an engine: a proxy, a login page, another service. */
+class OtherAnswer extends Error {
+  override readonly name = "OtherAnswer";
+}
+
+/** @throws OtherAnswer if it is not an engine's */
+function versionIn(answer: unknown): EngineVersion {
+  if (
+    typeof answer === "object" &&
+    answer !== null &&
+    ["Version", "ApiVersion"].some((name) => name in answer)
+  )
+    return answer;
+  throw new OtherAnswer("its answer names no version");
+}
+
 /** Found before anything starts: it reports and sets up containers otherwise, so a sandbox's profile cannot be proved there. */
 const podman = (address: string): ServiceMissing =>
   new ServiceMissing({
@@ -129,6 +145,13 @@ export function dockerMissing(address: string, cause: unknown): ServiceMissing {
       fix: "Add yourself to the group docker, then log in again: sudo usermod -aG docker $USER",
     });
   }
+  if (cause instanceof OtherAnswer && !isTlsTrouble(cause))
+    return new ServiceMissing({
+      ...common,
+      problem: `does not answer as one at ${address}`,
+      reason: cause.message,
+      fix: "Check that DOCKER_HOST is an engine's address, and that no proxy or login page is in between.",
+    });
   const fix = isTlsTrouble(cause)
     ? "Check DOCKER_TLS_VERIFY and DOCKER_CERT_PATH (ca.pem, cert.pem and key.pem of this engine)."
     : "Start Docker, or set DOCKER_HOST to a running engine.";
@@ -164,7 +187,7 @@ export async function dockerHasImage(tag: string): Promise<boolean> {
  * each start with all services running comes by here.
  */
 async function ask({ client }: EngineAddress, path: string, timeoutMs: number): Promise<unknown> {
-  if (client.protocol !== "ssh") return JSON.parse(await get(client, path, timeoutMs));
+  if (client.protocol !== "ssh") return jsonIn(await get(client, path, timeoutMs));
   const { connectDocker } = await import("../activities/sandbox/docker/connect-docker.ts");
   const modem = connectDocker(client, timeoutMs).modem as {
     dial(request: object, answered: (error: unknown, answer?: unknown) => void): void;
@@ -176,6 +199,14 @@ async function ask({ client }: EngineAddress, path: string, timeoutMs: number): 
     ),
   );
   return withTimeout(asked, timeoutMs);
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new OtherAnswer(`no JSON: ${theirWords(text) || "an empty answer"}`);
+  }
 }
 
 function get(client: EngineAddress["client"], path: string, timeoutMs: number): Promise<string> {
@@ -193,10 +224,16 @@ function get(client: EngineAddress["client"], path: string, timeoutMs: number): 
       response.setEncoding("utf8");
       response.on("data", (piece: string) => {
         text += piece;
-        if (text.length > MAX_ANSWER_CHARS) response.destroy(new Error("its answer is too long"));
+        if (text.length > MAX_ANSWER_CHARS) response.destroy(new OtherAnswer("its answer is too long"));
       });
       response.on("end", () =>
-        response.statusCode === 200 ? resolve(text) : reject(new Error(theirWords(text))),
+        response.statusCode === 200
+          ? resolve(text)
+          : reject(
+              new OtherAnswer(
+                [`it answered with ${response.statusCode}`, theirWords(text)].filter(Boolean).join(": "),
+              ),
+            ),
       );
       response.on("error", reject);
     });

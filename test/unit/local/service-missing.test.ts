@@ -65,3 +65,23 @@ it.each([
     await expect(probeDocker({ DOCKER_HOST: `tcp://127.0.0.1:${port}` })).rejects.toThrow(words);
   },
 );
+
+it.each([
+  ["a login page", 200, "<html><title>Login</title></html>", "no JSON: <html><title>Login</title></html>"],
+  ["a redirect", 302, "", "it answered with 302"],
+  ["a proxy that wants a password", 407, "Who are you?", "it answered with 407: Who are you?"],
+  ["an empty answer", 200, "", "no JSON: an empty answer"],
+  ["another service's JSON", 200, "[]", "its answer names no version"],
+  ["JSON that is nothing", 200, "null", "its answer names no version"],
+  ["a gateway without its engine", 503, "no upstream", "it answered with 503: no upstream"],
+])("what answers in an engine's place is neither one nor silent: %s", async (_what, status, body, reason) => {
+  const server = createHttpServer((_request, response) => void response.writeHead(status).end(body));
+  const port = await listen(server);
+  const { message } = await probeDocker({ DOCKER_HOST: `tcp://127.0.0.1:${port}` }).then(
+    (found) => ({ message: `✓ ${found}` }),
+    (error: unknown) => error as Error,
+  );
+  expect(message).toContain(
+    `does not answer as one at tcp://127.0.0.1:${port} (${reason}). Check that DOCKER_HOST`,
+  );
+});
