@@ -14,7 +14,7 @@ export interface TemporalConnection {
   /** The same server by the same way, for a worker, whose library reads no proxy from the environment. */
   readonly native: ConnectConfig["connectionOptions"] & Pick<NativeConnectionOptions, "proxy">;
   /** Where the server listens; undefined behind a proxy. */
-  readonly place: ListenAddress | undefined;
+  readonly listenAddress: ListenAddress | undefined;
   readonly namespace: string;
 }
 
@@ -31,7 +31,7 @@ export function temporalConnection(address?: string): TemporalConnection {
   return {
     connection: { ...options, channelArgs: { "grpc.enable_http_proxy": proxy === undefined ? 0 : 1 } },
     native: { ...options, ...(proxy === undefined ? {} : { proxy: { type: "http-connect", ...proxy } }) },
-    place: proxy === undefined ? { host, port: port ?? TEMPORAL_PORT } : undefined,
+    listenAddress: proxy === undefined ? { host, port: port ?? TEMPORAL_PORT } : undefined,
     namespace: namespace ?? "default",
   };
 }

@@ -26,13 +26,13 @@ export const within = (timeoutMs: number): Patience => ({ answerMs: timeoutMs, c
 export type ListenAddress = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /**
- * @param place undefined: not knocked at, as behind a proxy
+ * @param listenAddress undefined: not knocked at, as behind a proxy
  * @param open connects; is abandoned when its time is up
  * @throws Error of the system if the place refuses; NoAnswer; whatever `open` throws
  */
 export async function patiently<T>(
   service: string,
-  place: ListenAddress | undefined,
+  listenAddress: ListenAddress | undefined,
   { answerMs, connectMs, say }: Patience,
   open: (timeoutMs: number) => Promise<T>,
 ): Promise<T> {
@@ -44,7 +44,7 @@ export async function patiently<T>(
           SLOW_MS,
         );
   try {
-    if (place !== undefined) await knock(place, answerMs);
+    if (listenAddress !== undefined) await knock(listenAddress, answerMs);
     return await withTimeout(open(connectMs), connectMs);
   } finally {
     clearTimeout(slow);
@@ -52,8 +52,8 @@ export async function patiently<T>(
 }
 
 /** Whether somebody listens. @throws Error of the system, NoAnswer */
-function knock(place: ListenAddress, timeoutMs: number): Promise<void> {
-  const socket = connect(place);
+function knock(listenAddress: ListenAddress, timeoutMs: number): Promise<void> {
+  const socket = connect(listenAddress);
   const answered = new Promise<void>((resolve, reject) => {
     socket.once("connect", resolve);
     socket.once("error", reject);

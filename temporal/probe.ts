@@ -26,11 +26,11 @@ export async function probeTemporal(
   address?: string,
   patience: Patience = within(PROBE_MS),
 ): Promise<string> {
-  const { connection: options, namespace, place } = temporalConnection(address);
+  const { connection: options, namespace, listenAddress } = temporalConnection(address);
   const where = options.address ?? "127.0.0.1:7233";
   let connection: Connection | undefined;
   try {
-    return await patiently("Temporal", place, patience, async (timeoutMs) => {
+    return await patiently("Temporal", listenAddress, patience, async (timeoutMs) => {
       const deadline = Date.now() + timeoutMs;
       // Loaded only here: loading it takes 0.2 s of a processor.
       const { Connection } = await import("@temporalio/client");

@@ -12,9 +12,9 @@ export function createLogger(level: string, sanitizer: Sanitizer, name = "worker
   const { isoTime: timestamp } = pino.stdTimeFunctions;
   // Temporal's lines have errors under `error`, which pino would write without their messages.
   // A query error says its statement and values, in its message, its stack and fields; its cause says why.
-  const words = (error: Error) =>
+  const serializeError = (error: Error) =>
     pino.stdSerializers.err(isQueryError(error) ? new Error(reasonOf(error)) : error);
-  const serializers = { error: words, err: words };
+  const serializers = { error: serializeError, err: serializeError };
   return pino({ level, name, timestamp, serializers }, { write: clean });
 }
 

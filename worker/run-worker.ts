@@ -115,9 +115,9 @@ function servicesOf(
 
 /** Connects to Temporal, and checks whether Postgres and the Docker engine answer. @throws ServiceMissing */
 async function connectServices(config: WorkerConfig, logger: Logger) {
-  const { native: options, namespace, place } = temporalConnection();
+  const { native: options, namespace, listenAddress } = temporalConnection();
   const [connection, bundle] = await Promise.all([
-    connect(options, place),
+    connect(options, listenAddress),
     loadWorkflowBundle(undefined, { encrypts: config.codecKeys.length > 0 }),
     probePostgres(config.databaseUrl, { ...PATIENT, say: (line) => logger.warn(line) }),
     probeDocker().then(() => checkRuntime(config, logger)),
@@ -154,10 +154,10 @@ async function checkRuntime({ oldRunc }: WorkerConfig, logger: Logger): Promise<
 /** The native client's own error for a missing server is long and names no fix. */
 async function connect(
   options: TemporalConnection["native"],
-  place: TemporalConnection["place"],
+  listenAddress: TemporalConnection["listenAddress"],
 ): Promise<NativeConnection> {
   try {
-    return await patiently("Temporal", place, PATIENT, () => NativeConnection.connect(options));
+    return await patiently("Temporal", listenAddress, PATIENT, () => NativeConnection.connect(options));
   } catch (error) {
     throw temporalMissing(options.address ?? "", error);
   }

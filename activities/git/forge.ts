@@ -35,7 +35,7 @@ export interface OpenedPullRequest {
 
 /** Opens the branch's pull request, or updates what the session wrote into the open one. @throws ForgeRefusal */
 export async function openPullRequest(call: ForgeCall, request: PullRequest): Promise<OpenedPullRequest> {
-  const forge = (call.place.kind === "github" ? github : gitlab)(call.place.project, request);
+  const forge = (call.forge.kind === "github" ? github : gitlab)(call.forge.project, request);
   const known = await found(call, request, forge);
   if (known !== undefined) return known;
   const { path, fields, named, read } = forge;
@@ -110,10 +110,10 @@ function answerOf(value: unknown, call: ForgeCall): Answer {
   return value as Answer;
 }
 
-const unreadable = ({ place }: ForgeCall, value: unknown) =>
+const unreadable = ({ forge }: ForgeCall, value: unknown) =>
   new ForgeRefusal(
     502,
-    `${place.api} did not answer with a pull request: ${serverWords(cutChars(JSON.stringify(value), MAX_SHOWN_CHARS))}`,
+    `${forge.api} did not answer with a pull request: ${serverWords(cutChars(JSON.stringify(value), MAX_SHOWN_CHARS))}`,
   );
 
 /** What an answer says of a request: the fields of either forge. */

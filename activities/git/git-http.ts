@@ -53,7 +53,7 @@ export class ForgeRefusal extends Error {
 const TIMEOUT_MS = 30_000;
 
 export interface ForgeCall {
-  readonly place: ForgePlace;
+  readonly forge: ForgePlace;
   /** Of `user:token`, only the token is sent. */
   readonly token: string | undefined;
   readonly signal: AbortSignal;
@@ -61,21 +61,21 @@ export interface ForgeCall {
 
 /** @returns the answer's JSON. @throws ForgeRefusal */
 export async function askForge(
-  { place, token, signal }: ForgeCall,
+  { forge, token, signal }: ForgeCall,
   method: string,
   path: string,
   body?: object,
 ): Promise<unknown> {
   let response: Response;
   try {
-    response = await gitFetch(`${place.api}${path}`, {
+    response = await gitFetch(`${forge.api}${path}`, {
       method,
       redirect: "error",
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
       headers: {
-        accept: place.kind === "github" ? "application/vnd.github+json" : "application/json",
+        accept: forge.kind === "github" ? "application/vnd.github+json" : "application/json",
         "user-agent": "longhaul",
-        ...(place.kind === "github" ? { "x-github-api-version": "2022-11-28" } : {}),
+        ...(forge.kind === "github" ? { "x-github-api-version": "2022-11-28" } : {}),
         ...(token === undefined ? {} : { authorization: `Bearer ${token.slice(token.indexOf(":") + 1)}` }),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
       },
@@ -83,15 +83,15 @@ export async function askForge(
     });
   } catch (error) {
     signal.throwIfAborted();
-    throw new ForgeRefusal(0, noAnswerReason(place.api, error), isNetworkTrouble(error));
+    throw new ForgeRefusal(0, noAnswerReason(forge.api, error), isNetworkTrouble(error));
   }
   if (response.ok)
     return await readJson(response).catch((error: unknown) => {
       signal.throwIfAborted();
-      throw new ForgeRefusal(502, `${place.api} did not answer in JSON: ${innermostReason(error)}`);
+      throw new ForgeRefusal(502, `${forge.api} did not answer in JSON: ${innermostReason(error)}`);
     });
   const text = await bodyText(response).catch(() => "");
-  throw new ForgeRefusal(response.status, `${place.api} answered ${response.status}: ${wordsOf(text)}`);
+  throw new ForgeRefusal(response.status, `${forge.api} answered ${response.status}: ${wordsOf(text)}`);
 }
 
 function wordsOf(text: string): string {

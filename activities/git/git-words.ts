@@ -23,8 +23,8 @@ const OF_SYSTEM: readonly (readonly [RegExp, Kind])[] = [
     /Permission denied|Operation not permitted|Not a directory|Is a directory|Input\/output error|Stale (NFS )?file handle|Text file busy|Device or resource busy|File too large|Structure needs cleaning|Bad file descriptor|Interrupted system call/,
     "ours",
   ],
-].map(([words, kind]) => [
-  new RegExp(`^(?:fatal|error|warning): .*: (?:${(words as RegExp).source})\\.?$`, "im"),
+].map(([pattern, kind]) => [
+  new RegExp(`^(?:fatal|error|warning): .*: (?:${(pattern as RegExp).source})\\.?$`, "im"),
   kind as Kind,
 ]);
 
@@ -95,7 +95,7 @@ export function kindOfTrouble(err: string): Kind {
   const isAbsent = lines.some(
     (line) => OF_SERVER.test(line) && /not found|could not be found|does not exist|not exported/i.test(line),
   );
-  const meant = MEANINGS.find(([words]) => words.test(own))?.[1] ?? "refused";
+  const meant = MEANINGS.find(([pattern]) => pattern.test(own))?.[1] ?? "refused";
   const kind = ["memory", "disk", "credential", "unknown"].includes(meant) ? meant : (byStatus(own) ?? meant);
   return isAbsent && kind !== "credential" ? "unknown" : kind;
 }
@@ -143,10 +143,10 @@ export function gitReason(err: string): string {
 
 /** A sentence that goes on in the next line, as one. */
 const unwrapped = (lines: readonly string[]): string[] =>
-  lines.reduce<string[]>((said, line) => {
-    const last = said.at(-1);
+  lines.reduce<string[]>((gitOutput, line) => {
+    const last = gitOutput.at(-1);
     const goesOn = last !== undefined && /^\p{Ll}+ \p{L}/u.test(line) && /[\p{L}\p{N},]$/u.test(last);
-    return goesOn ? [...said.slice(0, -1), `${last} ${line}`] : [...said, line];
+    return goesOn ? [...gitOutput.slice(0, -1), `${last} ${line}`] : [...gitOutput, line];
   }, []);
 
 /** All that a server, such as its hook, printed: the line that names the cause, the others in order, then where to read more. */

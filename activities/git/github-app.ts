@@ -68,20 +68,20 @@ export function createGitHubApp(settings: GitHubAppSettings, now: () => Date) {
     newest = [...newest.slice(1 - MAX_MASKED), token.value];
   }
 
-  async function make(place: ForgePlace, signal: AbortSignal): Promise<Token> {
+  async function make(forge: ForgePlace, signal: AbortSignal): Promise<Token> {
     const { id, key } = readApp(settings);
-    const call = { place, token: signed(id, key, now()), signal };
+    const call = { forge, token: signed(id, key, now()), signal };
     try {
-      const { id: installation } = (await askForge(call, "GET", `/repos/${place.project}/installation`)) as {
+      const { id: installation } = (await askForge(call, "GET", `/repos/${forge.project}/installation`)) as {
         id: number;
       };
       const made = (await askForge(call, "POST", `/app/installations/${installation}/access_tokens`, {
-        repositories: [place.project.split("/")[1]],
+        repositories: [forge.project.split("/")[1]],
       })) as { token: string; expires_at: string };
       return { value: made.token, expiresAtMs: Date.parse(made.expires_at) };
     } catch (error) {
       if (!(error instanceof ForgeRefusal)) throw error;
-      throw refused(settings, place, error);
+      throw refused(settings, forge, error);
     }
   }
 
@@ -92,9 +92,9 @@ export function createGitHubApp(settings: GitHubAppSettings, now: () => Date) {
     made: (): readonly string[] => newest,
     /** @throws CredentialUnavailable */
     async tokenFor(url: string, signal: AbortSignal = new AbortController().signal): Promise<string> {
-      const place = placeIn(settings, url);
-      if (place === undefined) throw new Error(`The GitHub App is not for ${url}.`);
-      const { project } = place;
+      const forge = placeIn(settings, url);
+      if (forge === undefined) throw new Error(`The GitHub App is not for ${url}.`);
+      const { project } = forge;
       const kept = tokens.get(project);
       if (kept !== undefined && kept.expiresAtMs - now().getTime() > SPARE_MS) return kept.value;
       // Concurrent callers share one request, unless its first caller was stopped.
@@ -102,7 +102,7 @@ export function createGitHubApp(settings: GitHubAppSettings, now: () => Date) {
       const theirs = other && (await other.catch(() => undefined));
       if (theirs !== undefined) return theirs.value;
       signal.throwIfAborted();
-      const mine = make(place, signal);
+      const mine = make(forge, signal);
       asked.set(project, mine);
       try {
         const token = await mine;

@@ -72,15 +72,15 @@ export async function fetchForSession(
     })),
   ];
   const lfs = [];
-  for (const place of places) {
-    const objects = await fetchLfs(access, { named: repository, ...place }, signal).catch(
+  for (const source of places) {
+    const objects = await fetchLfs(access, { named: repository, ...source }, signal).catch(
       (error: unknown) => {
         if (!(error instanceof LfsFailed)) throw error;
-        const why = `The files that ${place.url} keeps in Git LFS cannot be fetched: ${error.message}. Leave git.lfs out to work with their pointers.`;
+        const why = `The files that ${source.url} keeps in Git LFS cannot be fetched: ${error.message}. Leave git.lfs out to work with their pointers.`;
         throw unavailable(why, error.isPassing);
       },
     );
-    if (objects.length > 0) lfs.push({ folder: place.folder, mirror: place.mirror, objects });
+    if (objects.length > 0) lfs.push({ folder: source.folder, mirror: source.mirror, objects });
   }
   return { mirror, start, parts, lfs };
 }

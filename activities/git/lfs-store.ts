@@ -101,8 +101,8 @@ export async function createLfsStore(
     if (!(error instanceof CredentialUnavailable)) throw error;
     throw new LfsFailed(error.message, error.isPassing);
   });
-  const place = address.url.replace(/\/+$/, "");
-  const endpoint = own === "" ? `${place.replace(/\.git$/, "")}.git/info/lfs` : place;
+  const baseUrl = address.url.replace(/\/+$/, "");
+  const endpoint = own === "" ? `${baseUrl.replace(/\.git$/, "")}.git/info/lfs` : baseUrl;
   const basic = credential && Buffer.from(`${credential.user}:${credential.password}`).toString("base64");
   const closed = limited.opens(address.url) ? undefined : howToName(address.url);
   return {
@@ -170,12 +170,12 @@ async function overSsh(
   const user = parsed?.username ? `${parsed.username}@` : "";
   const where = short === "" ? `${user}${parsed?.hostname ?? ""}` : short;
   const port = parsed?.port ? ["-p", parsed.port] : [];
-  const order = `git-lfs-authenticate ${shellQuoted(short === "" ? (parsed?.pathname ?? "") : path)} ${operation}`;
+  const command = `git-lfs-authenticate ${shellQuoted(short === "" ? (parsed?.pathname ?? "") : path)} ${operation}`;
   const script = `exec ${sshCommand(access)} "$@"`;
   const options = { env: gitEnvironment(access), signal, timeout: SSH_MS };
   try {
-    const words = ["-c", script, "sh", ...port, where, order];
-    const { stdout } = await promisify(execFile)("sh", words, options);
+    const sshArguments = ["-c", script, "sh", ...port, where, command];
+    const { stdout } = await promisify(execFile)("sh", sshArguments, options);
     const { href, header = {} } = JSON.parse(stdout) as LfsAction;
     return { endpoint: href.replace(/\/+$/, ""), headers: header };
   } catch (error) {

@@ -130,8 +130,8 @@ async function isRecorded(folder: string): Promise<boolean> {
 
 async function mayLive(worker: Worker, own: Worker, file: string): Promise<boolean> {
   if (worker.place === own.place) return worker.born === (await birthOf(worker.pid));
-  const said = await stat(file).catch(() => undefined);
-  return said !== undefined && Date.now() - said.mtimeMs < LONGEST_MS;
+  const info = await stat(file).catch(() => undefined);
+  return info !== undefined && Date.now() - info.mtimeMs < LONGEST_MS;
 }
 
 /** Undefined for one that its process did not finish writing: it had not begun. */

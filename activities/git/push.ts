@@ -77,13 +77,13 @@ export function readPorcelain(
 
 /** With the server's messages: its hook says more than git's `declined`. */
 function reasonOf(summary: string, err: string, isOwn: boolean): string {
-  const words = /^remote: *\S/m.test(err) ? gitReason(err) : "";
+  const remoteReason = /^remote: *\S/m.test(err) ? gitReason(err) : "";
   if (isOwn && summary.includes("non-fast-forward"))
     return "the session has rewritten commits that it had delivered to the branch; only what a retry abandons is pushed over. Deliver to another branch, or remove that one at the remote";
   if (/non-fast-forward|fetch first|stale info/.test(summary))
     return `the branch has commits that this session did not make, so nothing was pushed over them (${gitReason(summary)})`;
   const how = gitReason(summary);
-  return words === "" ? how : `${words} (${how})`;
+  return remoteReason === "" ? how : `${remoteReason} (${how})`;
 }
 
 const HEADS = "refs/heads/";

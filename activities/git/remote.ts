@@ -60,7 +60,7 @@ export function remoteTrouble(
   if (trouble !== undefined) return trouble;
   const address = repositoryAddress(url);
   const host = "url" in address ? address.host : undefined;
-  const place = host ?? url;
+  const hostOrUrl = host ?? url;
   if (err === "ENOENT")
     return {
       kind: "no-git",
@@ -75,7 +75,10 @@ export function remoteTrouble(
       fix: "Start the task again with another --repo.",
     };
   const kind = kindOfTrouble(err);
-  return { kind, ...SENTENCES[kind]({ url, host, place, said: gitReason(err), token: tokenFix(address) }) };
+  return {
+    kind,
+    ...SENTENCES[kind]({ url, host, hostOrUrl, gitOutput: gitReason(err), token: tokenFix(address) }),
+  };
 }
 
 function tokenFix({ kind, host }: RepositoryAddress): string {
@@ -99,9 +102,9 @@ const OF_KEYS: readonly (readonly [RegExp, string])[] = [
 interface Said {
   readonly url: string;
   readonly host: string | undefined;
-  readonly place: string;
+  readonly hostOrUrl: string;
   /** In Git's own words. */
-  readonly said: string;
+  readonly gitOutput: string;
   readonly token: string;
 }
 type Sentence = (what: Said) => Pick<RemoteTrouble, "message" | "fix">;
@@ -121,36 +124,36 @@ const OF_REFUSALS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-const refused: Sentence = ({ url, said }) => ({
-  message: `Git cannot use ${url}: ${said}`,
+const refused: Sentence = ({ url, gitOutput }) => ({
+  message: `Git cannot use ${url}: ${gitOutput}`,
   fix:
-    OF_REFUSALS.find(([words]) => words.test(said))?.[1] ??
+    OF_REFUSALS.find(([pattern]) => pattern.test(gitOutput))?.[1] ??
     "It is not tried again, because waiting does not change that.",
 });
 
 const SENTENCES: Readonly<Record<RemoteTrouble["kind"], Sentence>> = {
-  credential: ({ url, place, said, token }) => ({
-    message: `${place} refused access to ${url}: ${said}`,
-    fix: OF_KEYS.find(([words]) => words.test(said))?.[1] ?? token,
+  credential: ({ url, hostOrUrl, gitOutput, token }) => ({
+    message: `${hostOrUrl} refused access to ${url}: ${gitOutput}`,
+    fix: OF_KEYS.find(([pattern]) => pattern.test(gitOutput))?.[1] ?? token,
   }),
-  unknown: ({ url, host, said, token }) => ({
-    message: `There is no repository ${url} that can be read: ${said}`,
+  unknown: ({ url, host, gitOutput, token }) => ({
+    message: `There is no repository ${url} that can be read: ${gitOutput}`,
     fix: host === undefined ? "Check the address." : `Check the address; for a private one: ${token}`,
   }),
-  away: ({ url, place, said }) => ({
-    message: `${place} does not answer for ${url}: ${said}`,
+  away: ({ url, hostOrUrl, gitOutput }) => ({
+    message: `${hostOrUrl} does not answer for ${url}: ${gitOutput}`,
     fix: "Check the address and the network.",
   }),
-  disk: ({ url, said }) => ({
-    message: `The worker's own disk cannot take its copy of ${url}: ${said}`,
+  disk: ({ url, gitOutput }) => ({
+    message: `The worker's own disk cannot take its copy of ${url}: ${gitOutput}`,
     fix: "Make room where the worker's LONGHAUL_GIT_FOLDER is, or put that folder on a disk that can be written to.",
   }),
-  memory: ({ url, said }) => ({
-    message: `Git was killed, or had no memory or files left on the worker, while it used ${url}: ${said}`,
+  memory: ({ url, gitOutput }) => ({
+    message: `Git was killed, or had no memory or files left on the worker, while it used ${url}: ${gitOutput}`,
     fix: "It is tried again. If that does not help, give the worker's machine or container more memory, or fewer sessions at once.",
   }),
-  ours: ({ url, said }) => ({
-    message: `Our copy of ${url} on the worker cannot be used: ${said}`,
+  ours: ({ url, gitOutput }) => ({
+    message: `Our copy of ${url} on the worker cannot be used: ${gitOutput}`,
     fix: "It is made again. If that does not help, look at the worker's LONGHAUL_GIT_FOLDER: its rights and its disk.",
   }),
   refused,

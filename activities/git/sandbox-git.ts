@@ -49,7 +49,7 @@ interface LeftOut {
 /** Commits uncommitted changes if `commit` is given. Idempotent. @returns `trouble` if the work cannot be delivered */
 export async function prepareWork(
   sandbox: CommandSandbox,
-  order: {
+  request: {
     readonly base: string;
     /** Commits that are at the remote. */
     readonly known?: readonly string[];
@@ -66,7 +66,7 @@ export async function prepareWork(
 ): Promise<Prepared | { readonly trouble: string }> {
   const out = await must(sandbox, "prepare the push", {
     ...program("LONGHAUL_DELIVER", deliverSource),
-    stdin: Buffer.from(JSON.stringify(order)),
+    stdin: Buffer.from(JSON.stringify(request)),
   });
   return JSON.parse(out) as Prepared | { trouble: string };
 }
@@ -118,19 +118,25 @@ const ENVIRONMENT = {
 
 type Order = Pick<SandboxCommand, "argv" | "env" | "stdin" | "maxOutputBytes" | "cwd">;
 
-const shell = (script: string, ...words: string[]): string[] => ["sh", "-ec", script, "sh", ...words];
+const shell = (script: string, ...shellArguments: string[]): string[] => [
+  "sh",
+  "-ec",
+  script,
+  "sh",
+  ...shellArguments,
+];
 
 /** A failed one is retried: nothing of the session is lost with it. */
-const command = (order: Order) => ({
-  ...order,
+const command = (request: Order) => ({
+  ...request,
   id: `git-${randomUUID()}`,
-  env: { ...ENVIRONMENT, ...order.env },
+  env: { ...ENVIRONMENT, ...request.env },
   timeoutMs: TIMEOUT_MS,
 });
 
 /** @returns what it wrote, at most 1 MiB. @throws SandboxUnavailable if it failed */
-async function must(sandbox: CommandSandbox, what: string, order: Order): Promise<string> {
-  return textOf(sandbox, what, await runOwn(sandbox, command(order)));
+async function must(sandbox: CommandSandbox, what: string, request: Order): Promise<string> {
+  return textOf(sandbox, what, await runOwn(sandbox, command(request)));
 }
 
 /**
@@ -140,10 +146,10 @@ async function must(sandbox: CommandSandbox, what: string, order: Order): Promis
 async function feedAll(
   sandbox: CommandSandbox,
   what: string,
-  order: Order,
+  request: Order,
   input: AsyncIterable<Uint8Array>,
 ): Promise<number> {
-  const { state, bytes } = await runFed(sandbox, command(order), input);
+  const { state, bytes } = await runFed(sandbox, command(request), input);
   await textOf(sandbox, what, state);
   return bytes;
 }
@@ -155,10 +161,10 @@ async function feedAll(
 async function readOutput(
   sandbox: CommandSandbox,
   what: string,
-  order: Order & { readonly maxOutputBytes: number },
+  request: Order & { readonly maxOutputBytes: number },
 ): Promise<AsyncIterable<Uint8Array> | undefined> {
-  const state = await runOwn(sandbox, command(order));
-  if (state.outBytes > state.outKept || state.outBytes > order.maxOutputBytes) {
+  const state = await runOwn(sandbox, command(request));
+  if (state.outBytes > state.outKept || state.outBytes > request.maxOutputBytes) {
     await sandbox.discard(state.id);
     return undefined;
   }
@@ -278,15 +284,15 @@ async function unpack(
     readonly defaultBranch: string;
   },
 ): Promise<number> {
-  const place = inFolder(to.cwd);
-  const index = { argv: ["git", "index-pack", "--stdin"], ...place };
+  const folderOptions = inFolder(to.cwd);
+  const index = { argv: ["git", "index-pack", "--stdin"], ...folderOptions };
   const bytes = await feedAll(sandbox, "unpack the repository", index, pack.bytes);
   const refs = pack.refs.map(([name, object]) => `update ${name} ${object}\n`).join("");
   await must(sandbox, "check the repository out", {
     argv: shell(END),
     env: { BRANCH: to.branch, COMMIT: to.commit, DEFAULT: to.defaultBranch, SHALLOW: pack.shallow.trim() },
     stdin: Buffer.from(refs),
-    ...place,
+    ...folderOptions,
   });
   return bytes;
 }
@@ -302,15 +308,15 @@ export async function putLfs(
   folder: string,
   frames: AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  const place = inFolder(folder);
+  const folderOptions = inFolder(folder);
   if ((await must(sandbox, "look for git-lfs", { argv: shell(HAS_LFS) })) === "")
     throw fatal(
       "BadConfiguration",
       "The sandbox's image has no git-lfs, which git.lfs needs. Use an image that has it, such as the default one, or leave git.lfs out.",
     );
-  const order = { ...program("LONGHAUL_LFS", lfsSource), ...place };
-  await feedAll(sandbox, "store the files of Git LFS", order, frames);
-  await must(sandbox, "check the files of Git LFS out", { argv: shell(LFS), ...place });
+  const request = { ...program("LONGHAUL_LFS", lfsSource), ...folderOptions };
+  await feedAll(sandbox, "store the files of Git LFS", request, frames);
+  await must(sandbox, "check the files of Git LFS out", { argv: shell(LFS), ...folderOptions });
 }
 
 /** Empty for Git's own default. */

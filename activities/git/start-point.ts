@@ -196,8 +196,8 @@ export async function tooLargeTree(
     child.on("close", () => resolve());
   });
   ended.catch(() => undefined);
-  let words = "";
-  child.stderr.on("data", (bytes: Buffer) => (words = cutTail(words + String(bytes), 1_000)));
+  let stderrText = "";
+  child.stderr.on("data", (bytes: Buffer) => (stderrText = cutTail(stderrText + String(bytes), 1_000)));
   let entries = 0;
   let pathBytes = 0;
   try {
@@ -214,7 +214,7 @@ export async function tooLargeTree(
     }
     await ended;
     // Git has a limit of its own for nested folders.
-    return /maximum allowed tree depth/.test(words) ? TOO_DEEP : undefined;
+    return /maximum allowed tree depth/.test(stderrText) ? TOO_DEEP : undefined;
   } finally {
     child.kill();
   }

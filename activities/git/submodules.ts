@@ -135,9 +135,9 @@ export function resolveUrl(repository: string, url: string): string | undefined 
     const address = repositoryAddress(url);
     return "wrong" in address ? url : address.url;
   }
-  const [, place = "", path = ""] =
+  const [, hostPart = "", path = ""] =
     /^([a-z]+:\/\/[^/]*)(\/.*)$/i.exec(repository) ?? /^([^@/]+@[^:/]+:)(.*)$/.exec(repository) ?? [];
-  if (place === "") return undefined;
+  if (hostPart === "") return undefined;
   const parts = path.replace(/^\/+|\/+$/g, "").split("/");
   for (const part of url.split("/")) {
     if (part === "." || part === "") continue;
@@ -146,5 +146,5 @@ export function resolveUrl(repository: string, url: string): string | undefined 
   }
   if (parts.length === 0) return undefined;
   const root = path.startsWith("/") ? "/" : "";
-  return `${place}${root}${parts.join("/")}`;
+  return `${hostPart}${root}${parts.join("/")}`;
 }

@@ -12,8 +12,8 @@ export const quoted = (text: string): string => JSON.stringify(shorten(text, MAX
 export const serverWords = (text: string): string => theirWords(text, MAX_SERVER_CHARS);
 
 /** Why a request had no answer, of a server or of a certificate that is not trusted. */
-export const noAnswerReason = (place: string, error: unknown): string =>
-  `${place} ${isNetworkTrouble(error) ? "does not answer" : "could not be asked"}: ${innermostReason(error)}`;
+export const noAnswerReason = (server: string, error: unknown): string =>
+  `${server} ${isNetworkTrouble(error) ? "does not answer" : "could not be asked"}: ${innermostReason(error)}`;
 
 /** Why something is not done. `isPassing`: asking again may help. */
 export interface Refusal {

@@ -49,20 +49,20 @@ export function admitAnswers<T extends Transport>(transport: T): T {
   Object.defineProperty(transport, "onmessage", {
     configurable: true,
     get: (): Transport["onmessage"] => listener && ((message, extra) => listener?.(admitted(message), extra)),
-    set: (given: Transport["onmessage"]) => {
-      listener = given;
+    set: (newListener: Transport["onmessage"]) => {
+      listener = newListener;
     },
   });
   return transport;
 }
 
-function readAnswer(asked: AskedRequest | undefined, given: JsonObject): JsonObject {
-  if (given["resultType"] === "task") return wholeTask(given);
-  if (given["resultType"] === "input_required" || asked === undefined) return given;
-  const whole = asked.isModern && typeof given["resultType"] !== "string" ? { resultType: "complete" } : {};
-  if (asked.method === "tools/list") return readToolList({ ...given, ...whole });
-  if (asked.method === "tools/call") return { ...readCallResult(given), ...whole };
-  return given;
+function readAnswer(asked: AskedRequest | undefined, answer: JsonObject): JsonObject {
+  if (answer["resultType"] === "task") return wholeTask(answer);
+  if (answer["resultType"] === "input_required" || asked === undefined) return answer;
+  const whole = asked.isModern && typeof answer["resultType"] !== "string" ? { resultType: "complete" } : {};
+  if (asked.method === "tools/list") return readToolList({ ...answer, ...whole });
+  if (asked.method === "tools/call") return { ...readCallResult(answer), ...whole };
+  return answer;
 }
 
 /**
@@ -149,7 +149,7 @@ function repaired(json: string): string {
     const raw: unknown = JSON.parse(json);
     const messages = Array.isArray(raw) ? (raw as unknown[]) : [raw];
     const read = messages.map((message) => readServerMessage(message) ?? message);
-    if (read.every((message, place) => message === messages[place])) return json;
+    if (read.every((message, index) => message === messages[index])) return json;
     return JSON.stringify(Array.isArray(raw) ? read : read[0]);
   } catch {
     return json;
@@ -160,9 +160,9 @@ function repaired(json: string): string {
 function eventLines(): TransformStream<string, string> {
   // Joined once: a line may be long.
   let rest: string[] = [];
-  const line = (given: string) => {
-    const [, mark = "", data = ""] = /^(data: ?)(.*)$/s.exec(given) ?? [];
-    return mark === "" ? given : mark + repaired(data);
+  const line = (text: string) => {
+    const [, mark = "", data = ""] = /^(data: ?)(.*)$/s.exec(text) ?? [];
+    return mark === "" ? text : mark + repaired(data);
   };
   return new TransformStream({
     transform(chunk, controller) {

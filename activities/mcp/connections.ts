@@ -176,8 +176,10 @@ async function connectProgram(
     try {
       return await connected(createProtocolClient(mode, timeout / 2), transport, { timeout, signal });
     } catch (error) {
-      const words = transport.lastWords;
-      throw new McpFailure(`${serverReason(error)}${words === "" ? "" : `; it last printed: ${words}`}`);
+      const lastOutput = transport.lastWords;
+      throw new McpFailure(
+        `${serverReason(error)}${lastOutput === "" ? "" : `; it last printed: ${lastOutput}`}`,
+      );
     }
   };
   const client = await greet("auto").catch((error: unknown) => {

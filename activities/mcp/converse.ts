@@ -36,17 +36,17 @@ export interface Line {
 /** @throws LeaveRunning; errors for which the line's `isLost` is true */
 export async function converse(call: McpCall, context: ToolContext, line: Line): Promise<ToolResult> {
   const { state, task } = call;
-  const nextId = (place: number) => call.questionId(state.questions + place);
+  const nextId = (index: number) => call.questionId(state.questions + index);
   const answered = state.asked && answersTo(state.asked, call.answers, nextId);
   if (answered?.kind === "open" && state.asked) return asking(call, state.asked.questions);
   if (answered?.kind === "unfit" && state.asked)
     return askAgain(call, { ...state.asked, questions: reworded(state.asked, answered.questions) });
-  const given = answered?.kind === "ready" ? answered : undefined;
+  const ready = answered?.kind === "ready" ? answered : undefined;
   const result =
     task === undefined
-      ? await send(call, context, line, given?.responses)
-      : await follow(call, context, line, { task, responses: given?.responses });
-  const notes = given?.notes ?? [];
+      ? await send(call, context, line, ready?.responses)
+      : await follow(call, context, line, { task, responses: ready?.responses });
+  const notes = ready?.notes ?? [];
   if (notes.length === 0) return result;
   if (result.asks !== undefined)
     return {
@@ -89,8 +89,8 @@ async function ask(
   });
   if (round > MAX_ROUNDS) return fail(`it asked for something ${MAX_ROUNDS} times over`);
   if (JSON.stringify(wants).length > MAX_ASKED_CHARS) return fail("what it asks for is too long to be kept");
-  const questions = questionsFor(server.name, wants.requests, (place) =>
-    call.questionId(state.questions + place),
+  const questions = questionsFor(server.name, wants.requests, (index) =>
+    call.questionId(state.questions + index),
   );
   if (typeof questions === "string") return fail(questions);
   await call.keepState({

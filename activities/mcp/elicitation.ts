@@ -28,7 +28,7 @@ type Params = ElicitRequestFormParams | ElicitRequestURLParams;
 export function questionsFor(
   server: string,
   requests: Readonly<Record<string, unknown>>,
-  nameOf: (place: number) => string,
+  nameOf: (index: number) => string,
 ): ServerQuestion[] | string {
   const questions: Omit<ServerQuestion, "id">[] = [];
   for (const [request, value] of Object.entries(requests)) {
@@ -44,7 +44,7 @@ export function questionsFor(
   }
   if (questions.length > MAX_QUESTIONS)
     return `it asks a person ${questions.length} things at once; at most ${MAX_QUESTIONS} are asked`;
-  return questions.map((question, place) => ({ id: nameOf(place + 1), ...question }));
+  return questions.map((question, index) => ({ id: nameOf(index + 1), ...question }));
 }
 
 type Draft = Omit<ServerQuestion, "id" | "request">;
@@ -65,12 +65,12 @@ function formQuestions(server: string, { message, requestedSchema }: ElicitReque
   const fields = Object.entries(requestedSchema.properties as Record<string, FieldSchema>);
   const about = oneLine(message, MAX_ABOUT_CHARS);
   if (fields.length === 0) return [{ text: headline(server, message), about, options: [YES] }];
-  return fields.map(([field, schema], place) => {
+  return fields.map(([field, schema], index) => {
     const options = optionsOf(schema);
     const isOptional = !required.includes(field);
     const text = [
       headline(server, message),
-      fieldText(field, schema, fields.length > 1 ? `${place + 1} of ${fields.length}: ` : ""),
+      fieldText(field, schema, fields.length > 1 ? `${index + 1} of ${fields.length}: ` : ""),
       ...(isOptional && fields.length > 1 ? ["Decline it to leave it out."] : []),
     ].join("\n");
     return {
@@ -103,7 +103,7 @@ export type FormAnswers =
 export function answersTo(
   { requests, questions }: AskedQuestions,
   answers: ReadonlyMap<string, EndedQuestion>,
-  nameOf: (place: number) => string,
+  nameOf: (index: number) => string,
 ): FormAnswers {
   const unanswered = questions.find((question) => {
     const status = answers.get(question.id)?.status;
@@ -187,7 +187,7 @@ function choicesOf({ type, enum: values, enumNames, oneOf, items }: FieldSchema)
   const choices =
     oneOf ??
     items?.anyOf ??
-    (values ?? items?.enum)?.map((value, place) => ({ const: value, title: enumNames?.[place] }));
+    (values ?? items?.enum)?.map((value, index) => ({ const: value, title: enumNames?.[index] }));
   return choices?.map(({ const: value, title }) => ({
     value,
     label: oneLine(title ?? value, MAX_LABEL_CHARS),
@@ -203,9 +203,9 @@ function optionsOf(schema: FieldSchema): string[] | undefined {
 }
 
 /** What a person should fill in, and in which format. */
-function fieldText(name: string, schema: FieldSchema, place: string): string {
+function fieldText(name: string, schema: FieldSchema, position: string): string {
   const { title, description, type } = schema;
-  const words = shorten([title ?? name, description].filter(Boolean).join(": "), MAX_WORDS_CHARS);
+  const fieldLabel = shorten([title ?? name, description].filter(Boolean).join(": "), MAX_WORDS_CHARS);
   const choices = optionsOf(schema) === undefined ? choicesOf(schema) : undefined;
   const of = choices?.map(({ label }) => label).join(", ");
   const how = [
@@ -215,7 +215,7 @@ function fieldText(name: string, schema: FieldSchema, place: string): string {
     ...(typeof schema["format"] === "string" ? [formatText(schema["format"])] : []),
     ...(schema.default === undefined ? [] : [`by default ${oneLine(JSON.stringify(schema.default), 80)}`]),
   ];
-  return `${place}${words}${how.length === 0 ? "" : ` (${how.join("; ")})`}`;
+  return `${position}${fieldLabel}${how.length === 0 ? "" : ` (${how.join("; ")})`}`;
 }
 
 const formatText = (format: string) =>
@@ -229,9 +229,9 @@ const formatText = (format: string) =>
 /** The field's value from a person's text, or what is wrong with the text, as a clause. */
 export function answerValue(
   schema: FieldSchema,
-  words: string,
+  answerText: string,
 ): { readonly value: unknown } | { readonly problem: string } {
-  const value = valueOf(schema, words.trim());
+  const value = valueOf(schema, answerText.trim());
   if (value === undefined) return { problem: "it is not one of the choices" };
   try {
     const read = z.fromJSONSchema(withoutPatterns(schema)).safeParse(value);
@@ -250,22 +250,22 @@ function withoutPatterns(schema: FieldSchema): Parameters<typeof z.fromJSONSchem
   ) as Parameters<typeof z.fromJSONSchema>[0];
 }
 
-function valueOf(schema: FieldSchema, words: string): unknown {
+function valueOf(schema: FieldSchema, answerText: string): unknown {
   const choices = choicesOf(schema);
   const chosen = (answer: string) =>
     choices?.find(({ label, value }) =>
       [label, String(value)].some((name) => name.toLowerCase() === answer.toLowerCase()),
     )?.value;
   if (schema.type === "array") {
-    const values = words
+    const values = answerText
       .split(/[,\n]/)
       .map((answer) => answer.trim())
       .filter((answer) => answer !== "")
       .map((answer) => (choices === undefined ? answer : chosen(answer)));
     return values.includes(undefined) ? undefined : values;
   }
-  if (choices !== undefined) return chosen(words);
-  if (schema.type !== "number" && schema.type !== "integer") return words;
+  if (choices !== undefined) return chosen(answerText);
+  if (schema.type !== "number" && schema.type !== "integer") return answerText;
   // The schema refuses text that is not a number.
-  return words !== "" && Number.isFinite(Number(words)) ? Number(words) : words;
+  return answerText !== "" && Number.isFinite(Number(answerText)) ? Number(answerText) : answerText;
 }

@@ -12,9 +12,9 @@ export function createMcp(access: McpAccess, store?: Pick<Store, "db">): Mcp {
       createLoadedMcp(access, store),
     ));
   return {
-    list: async (...given) => (await load()).list(...given),
-    call: async (...given) => (await load()).call(...given),
-    cancelTask: async (...given) => (await load()).cancelTask(...given),
+    list: async (...args) => (await load()).list(...args),
+    call: async (...args) => (await load()).call(...args),
+    cancelTask: async (...args) => (await load()).cancelTask(...args),
     close: async () => (await loaded)?.close(),
   };
 }

@@ -194,7 +194,7 @@ export async function logIn(
     clientInformation: () => client,
     saveClientInformation: (made) => void (client = made),
     tokens: () => undefined,
-    saveTokens: (given) => void (tokens = given),
+    saveTokens: (newTokens) => void (tokens = newTokens),
     redirectToAuthorization: (address) => browser.open(address),
     saveCodeVerifier: (text) => void (verifier = text),
     codeVerifier: () => verifier,

@@ -26,9 +26,9 @@ const QUOTED_CHARS = 2_000;
 /** @param result as it came, or `{[PLAIN]: …}` */
 export function readCallResult(result: unknown): CallToolResult {
   if (isWellFormed(result)) return result;
-  const given = isJsonObject(result) && PLAIN in result ? result[PLAIN] : result;
-  if (!isJsonObject(given)) return { content: blocksOf(given) };
-  const { content, structuredContent, isError, toolResult, _meta, resultType, ...others } = given;
+  const plainResult = isJsonObject(result) && PLAIN in result ? result[PLAIN] : result;
+  if (!isJsonObject(plainResult)) return { content: blocksOf(plainResult) };
+  const { content, structuredContent, isError, toolResult, _meta, resultType, ...others } = plainResult;
   const isBare = content === undefined && structuredContent === undefined && toolResult === undefined;
   const data = structuredContent ?? (isBare && Object.keys(others).length > 0 ? others : undefined);
   return {
@@ -236,9 +236,9 @@ async function show(block: ContentBlock, context: Keeper): Promise<Shown> {
   }
 }
 
-async function showBytes(base64: string, given: string, name: string, context: Keeper): Promise<Shown> {
+async function showBytes(base64: string, claimedType: string, name: string, context: Keeper): Promise<Shown> {
   const bytes = Buffer.from(base64, "base64");
-  const facts = `${name} (${detectImageType(bytes) ?? oneLine(given, 80)}, ${showSize(bytes.length)})`;
+  const facts = `${name} (${detectImageType(bytes) ?? oneLine(claimedType, 80)}, ${showSize(bytes.length)})`;
   if (detectImageType(bytes) === undefined)
     return `[${facts}: not shown, it is not a PNG, JPEG, GIF or WebP image]`;
   if (bytes.length > MAX_IMAGE_BYTES)

@@ -139,8 +139,10 @@ export async function clientFor(
 export async function withLastOutput(sandbox: Sandbox, command: string, error: unknown): Promise<unknown> {
   if (error instanceof SandboxLost) return error;
   const state = await sandbox.state(command);
-  const words = state === undefined ? "" : await lastWords(sandbox, state);
-  return new McpFailure(`${serverReason(error)}${words === "" ? "" : `; it last printed: ${words}`}`);
+  const lastOutput = state === undefined ? "" : await lastWords(sandbox, state);
+  return new McpFailure(
+    `${serverReason(error)}${lastOutput === "" ? "" : `; it last printed: ${lastOutput}`}`,
+  );
 }
 
 async function lastWords(sandbox: Sandbox, { id, errKept }: CommandState): Promise<string> {

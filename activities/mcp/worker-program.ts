@@ -40,10 +40,10 @@ export class WorkerProgram implements Transport {
 
   async start(): Promise<void> {
     const { command, args, env, cwd } = this.#settings;
-    const given = Object.entries(env).map(([name, value]) => [name, filledIn(this.#access, value)]);
+    const variables = Object.entries(env).map(([name, value]) => [name, filledIn(this.#access, value)]);
     const child = spawn(command, args, {
       cwd: cwd ?? tmpdir(),
-      env: { ...this.#access.base, ...Object.fromEntries(given), [PARENT]: parentMark() },
+      env: { ...this.#access.base, ...Object.fromEntries(variables), [PARENT]: parentMark() },
       detached: true,
       stdio: "pipe",
     });

@@ -151,7 +151,7 @@ const PLAIN =
 /** The provider's own words for the answer's end, if they say more: Google's message, Anthropic's details, an unusual word. */
 function reasonOf({ rawFinishReason: word = "" }: Step, { google, anthropic }: ProviderData): string {
   const details = toObject(anthropic?.["stopDetails"]);
-  const said = [
+  const reasons = [
     PLAIN.test(word) ? "" : word,
     google?.["finishMessage"],
     toObject(google?.["promptFeedback"])["blockReasonMessage"],
@@ -159,7 +159,7 @@ function reasonOf({ rawFinishReason: word = "" }: Step, { google, anthropic }: P
     details["explanation"],
   ];
   return cutChars(
-    said.filter((text) => typeof text === "string" && text !== "").join(": "),
+    reasons.filter((text) => typeof text === "string" && text !== "").join(": "),
     MAX_REASON_CHARS,
   );
 }

@@ -90,13 +90,13 @@ export class TokenCounts {
  */
 export function countingFetch(
   send: Fetch,
-  place: Place,
+  wire: Place,
   onCount: (counted: { readonly tokens?: number; readonly status: number }) => void,
 ): Fetch {
   return async (input, init) => {
     const address = input instanceof Request ? input.url : input.toString();
     const sent = typeof init?.body === "string" ? (JSON.parse(init.body) as Body) : {};
-    const call = toCountCall(place, address, editBody(sent, place.fieldEdits ?? []));
+    const call = toCountCall(wire, address, editBody(sent, wire.fieldEdits ?? []));
     if (call !== undefined) {
       const response = await send(call.url, { ...init, body: JSON.stringify(call.body) });
       const answer = response.ok ? ((await readJson(response)) as Body | null) : null;

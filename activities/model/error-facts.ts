@@ -58,7 +58,7 @@ export function readErrorFacts(error: unknown): ErrorFacts {
     errorOf(parsedBody) ?? first(chain, (link) => errorOf(link["data"])) ?? first(chain, errorOf);
   const inBody = body === undefined ? undefined : bodyText(body, parsedBody);
   const final = chain.find((link) => link["isPassing"] === false);
-  const said =
+  const message =
     messageOf(final ?? {}) ??
     upstreamText(reported) ??
     inBody ??
@@ -72,7 +72,7 @@ export function readErrorFacts(error: unknown): ErrorFacts {
     status: response ?? statusOf(reported),
     code,
     param: typeof reported?.["param"] === "string" ? reported["param"] : undefined,
-    text: network === undefined || said.includes(network) ? said : `${said} [${network}]`,
+    text: network === undefined || message.includes(network) ? message : `${message} [${network}]`,
     headers: { ...metadataHeaders(reported), ...headers },
     network,
     isFinal: final !== undefined,

@@ -248,8 +248,8 @@ const LEAST_WINDOW = 500;
 /** The largest request, in tokens, that the words of an overflow name; undefined if they name none. */
 export function windowInText(text: string): number | undefined {
   if (/array too long|string too long|per min|per day|\bbytes\b/i.test(text)) return undefined;
-  const named = WINDOW_WORDS.flatMap((words) =>
-    [...text.matchAll(words)].map(([, number = ""]) => Number(number.replaceAll(",", ""))),
+  const named = WINDOW_WORDS.flatMap((pattern) =>
+    [...text.matchAll(pattern)].map(([, number = ""]) => Number(number.replaceAll(",", ""))),
   ).filter((tokens) => tokens >= LEAST_WINDOW);
   // A text may name the request's size in the same words; it is the larger one.
   return named.length === 0 ? undefined : Math.min(...named);

@@ -118,11 +118,11 @@ const REACH = 90;
  * @returns milliseconds from `now`; 0 for a moment that has just passed; undefined if the text names no time that can be read
  */
 export function hintMs(text: string, now: number): number | undefined {
-  const said = inLatin(text);
-  for (const cue of said.matchAll(CUES)) {
-    const behind = said.slice(cue.index + cue[0].length, cue.index + cue[0].length + REACH);
+  const latinText = inLatin(text);
+  for (const cue of latinText.matchAll(CUES)) {
+    const behind = latinText.slice(cue.index + cue[0].length, cue.index + cue[0].length + REACH);
     const filler = FILLER.exec(behind)?.[0] ?? "";
-    const found = timeMs(behind.slice(filler.length), cue[0] + filler, { text: said, now });
+    const found = timeMs(behind.slice(filler.length), cue[0] + filler, { text: latinText, now });
     if (found !== undefined) return found;
   }
   return undefined;
@@ -137,20 +137,20 @@ const CHINESE = [
 ] as const;
 
 const inLatin = (text: string): string =>
-  CHINESE.reduce((said, [pattern, unit]) => said.replace(pattern, unit), text).replaceAll("：", ":");
+  CHINESE.reduce((replaced, [pattern, unit]) => replaced.replace(pattern, unit), text).replaceAll("：", ":");
 
 interface Said {
   readonly text: string;
   readonly now: number;
 }
 
-function timeMs(text: string, before: string, said: Said): number | undefined {
+function timeMs(text: string, before: string, source: Said): number | undefined {
   const isLength = /\b(?:in|after|for|wait|delay)\W*$/i.test(before) || /_(?:in|after|for)\W/i.test(before);
   const [, hours, minutes, rest = "0"] =
     (isLength && /^(\d{1,3}):(\d\d)(?::(\d\d))?(?![\d:])/.exec(text)) || [];
   if (hours !== undefined) return Number(hours) * 3_600_000 + Number(minutes) * 60_000 + Number(rest) * 1_000;
   const named = fieldMs(text, before);
-  return named ?? durationMs(text) ?? epochMs(text, said.now) ?? momentMs(text, said);
+  return named ?? durationMs(text) ?? epochMs(text, source.now) ?? momentMs(text, source);
 }
 
 /** `retry_after: 45`, `resets_in_seconds: 5400`, `retry-after-ms: 200`: a number without a unit is of seconds, in a field that says so. */
@@ -196,7 +196,7 @@ const ZONE =
   /^ ?\(?(?<zone>(?:UTC|GMT)? ?[+-]\d{1,2}(?::?\d\d)?|Z|UTC|GMT|[A-Z][A-Za-z_]+(?:\/[A-Za-z_+0-9-]+)+|[A-Z]{2,4}T|Beijing time|Pacific(?: time)?|Eastern(?: time)?|Central(?: time)?)(?![a-z])/i;
 
 /** A moment: a date, a time of the day, or both, with a zone or without. */
-function momentMs(text: string, said: Said): number | undefined {
+function momentMs(text: string, source: Said): number | undefined {
   const date = DATES.map((pattern) => pattern.exec(text)).find((found) => found !== null) ?? undefined;
   const behind = text.slice(date?.[0].length ?? 0).replace(/^(?:[T,\s]|at\b|by\b)+/i, "");
   const clock = CLOCK.exec(behind) ?? undefined;
@@ -205,11 +205,11 @@ function momentMs(text: string, said: Said): number | undefined {
   if (date === undefined && !isClock) return undefined;
   const zone = ZONE.exec(isClock ? behind.slice(clock?.[0].length ?? 0) : behind)?.groups?.["zone"];
   const parts = { date: date?.groups ?? {}, clock: isClock ? (clock?.groups ?? {}) : {} };
-  const zones = zone === undefined ? likelyZones(said.text) : [offsetOf(zone)];
-  const found = zones.flatMap((offset) => nextMoment(parts, offset, said.now) ?? []);
+  const zones = zone === undefined ? likelyZones(source.text) : [offsetOf(zone)];
+  const found = zones.flatMap((offset) => nextMoment(parts, offset, source.now) ?? []);
   if (zone !== undefined || date === undefined) return found[0];
   // A window of so many hours ends within them: a reading that is later, or over, has the wrong zone.
-  const windowMs = windowOf(said.text);
+  const windowMs = windowOf(source.text);
   const fits = found.filter((ms) => ms > 0 && ms <= windowMs);
   return fits[0] ?? found.find((ms) => ms > 0);
 }

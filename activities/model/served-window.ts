@@ -127,11 +127,11 @@ export class ServedWindows {
     for (const [old, { untilMs }] of this.#asked) if (untilMs <= now) this.#asked.delete(old);
     const { modelId } = endpoint;
     const documents = runnerDocuments(getter(endpoint, send), modelId);
-    const facts = documents.then((said) => runnerFacts(said, modelId));
+    const facts = documents.then((documents) => runnerFacts(documents, modelId));
     this.#asked.set(key, { untilMs: now + KEPT_MS, facts });
-    void facts.then((said) => {
+    void facts.then((facts) => {
       // A model that is not loaded has no window yet.
-      if (said !== undefined && said.contextWindow === undefined) this.#asked.delete(key);
+      if (facts !== undefined && facts.contextWindow === undefined) this.#asked.delete(key);
     });
     return facts;
   }

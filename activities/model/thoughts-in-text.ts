@@ -32,9 +32,9 @@ export class LeadingThoughts {
   take(piece: string): Said[] {
     if (this.#state === "text") return piece === "" ? [] : [{ type: "text", text: piece }];
     this.#held += piece;
-    const said: Said[] = [];
-    while (this.#step(said));
-    return said;
+    const pieces: Said[] = [];
+    while (this.#step(pieces));
+    return pieces;
   }
 
   /** The text has ended. @returns what was held back */
@@ -45,18 +45,18 @@ export class LeadingThoughts {
   }
 
   /** @returns whether more can be said of what is held */
-  #step(said: Said[]): boolean {
+  #step(pieces: Said[]): boolean {
     if (this.#state === "text" || this.#held === "") return false;
-    if (this.#state === "start") return this.#begin(said);
+    if (this.#state === "start") return this.#begin(pieces);
     const at = this.#held.toLowerCase().indexOf(this.#close);
     const end = at === -1 ? this.#held.length - LONGEST_TAG : at;
-    if (end > 0) said.push({ type: "reasoning", text: this.#held.slice(0, end) });
+    if (end > 0) pieces.push({ type: "reasoning", text: this.#held.slice(0, end) });
     this.#held = this.#held.slice(at === -1 ? Math.max(0, end) : at + this.#close.length);
     if (at !== -1) this.#state = "start";
     return at !== -1;
   }
 
-  #begin(said: Said[]): boolean {
+  #begin(pieces: Said[]): boolean {
     const text = this.#held.trimStart();
     const begins = text.slice(0, LONGEST_TAG).toLowerCase();
     const tags = TAGS.find(([open]) => begins.startsWith(open));
@@ -67,7 +67,7 @@ export class LeadingThoughts {
     }
     if (TAGS.some(([open]) => open.startsWith(begins))) return false;
     this.#state = "text";
-    said.push({ type: "text", text: this.#held });
+    pieces.push({ type: "text", text: this.#held });
     this.#held = "";
     return false;
   }
@@ -76,8 +76,9 @@ export class LeadingThoughts {
 /** @returns the thoughts with which the text begins, even if their opening tag is missing, and the text after them */
 export function splitThoughts(text: string): { readonly thoughts: string; readonly text: string } {
   const reader = new LeadingThoughts();
-  const said = [...reader.take(text), ...reader.end()];
-  const of = (type: Said["type"]) => said.flatMap((part) => (part.type === type ? [part.text] : [])).join("");
+  const pieces = [...reader.take(text), ...reader.end()];
+  const of = (type: Said["type"]) =>
+    pieces.flatMap((part) => (part.type === type ? [part.text] : [])).join("");
   const [thoughts, rest] = [of("reasoning"), of("text")];
   if (thoughts === "" && rest === text) return withoutOpening(text);
   return { thoughts: thoughts.trim(), text: rest.replace(FINAL, "").trimStart() };

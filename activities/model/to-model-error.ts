@@ -48,19 +48,19 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
   const { model, api, mask } = context;
   const { provider, key, address } = settingsOf(context);
   const status = facts.status === undefined ? "" : ` (${facts.status})`;
-  const said = theirWords(mask(facts.text).toWellFormed()) || (facts.network ?? "no reason was given");
+  const reason = theirWords(mask(facts.text).toWellFormed()) || (facts.network ?? "no reason was given");
   // A sentence of ours follows.
-  const clause = said.replace(/\.$/, "");
+  const clause = reason.replace(/\.$/, "");
   const text: Record<ModelErrorClass, string> = {
-    overflow: `The request does not fit the context window of ${model}${status}: ${said}`,
-    "rate-limit": `${provider} limits the rate of requests${status}: ${said}`,
+    overflow: `The request does not fit the context window of ${model}${status}: ${reason}`,
+    "rate-limit": `${provider} limits the rate of requests${status}: ${reason}`,
     unavailable: sharesWindow(facts)
       ? `${provider} has no room for the request at the moment${status}: ${clause}. The requests that it answers at once share one window. If this continues, give it a larger one or fewer slots (llama.cpp: --ctx-size, --parallel).`
       : `${context.heard === true ? `The answer of ${provider} broke off` : `${provider} could not be reached or did not answer`}${status}: ${clause}. If this continues, check ${address} and the network.`,
-    silent: said,
-    "too-long": said,
-    malformed: `${provider} sent an answer that cannot be read${status}: ${said}`,
-    rejected: rejected(provider, `${status}: ${said}`, facts),
+    silent: reason,
+    "too-long": reason,
+    malformed: `${provider} sent an answer that cannot be read${status}: ${reason}`,
+    rejected: rejected(provider, `${status}: ${reason}`, facts),
     quota: `The account at ${provider} has no credit left${status}: ${clause}. Add credit, or set ${key} to a key of another account, and resume.`,
     credentials: `${provider} refuses the credentials${status}: ${clause}. ${
       context.identity === undefined
@@ -97,15 +97,15 @@ function settingsOf({ model, provider }: ErrorContext) {
   };
 }
 
-function rejected(provider: string, said: string, facts: ErrorFacts): string {
+function rejected(provider: string, reason: string, facts: ErrorFacts): string {
   if (needsJinja(facts))
-    return `${provider} cannot call tools as it was started${said}. Start llama-server with --jinja.`;
+    return `${provider} cannot call tools as it was started${reason}. Start llama-server with --jinja.`;
   if (facts.isPage && (facts.status === 403 || facts.status === 407))
-    return `A proxy or firewall in front of ${provider} refuses the request, not ${provider} itself${said}. Ask whoever runs the network to let it through.`;
+    return `A proxy or firewall in front of ${provider} refuses the request, not ${provider} itself${reason}. Ask whoever runs the network to let it through.`;
   // A certificate that is not trusted, or what nobody knows: the server did not say no.
   if (facts.status === undefined && (facts.network !== undefined || facts.code === ""))
-    return `The request to ${provider} failed${said}`;
-  return `${provider} refuses the request${said}`;
+    return `The request to ${provider} failed${reason}`;
+  return `${provider} refuses the request${reason}`;
 }
 
 /**
@@ -116,25 +116,29 @@ function rejected(provider: string, said: string, facts: ErrorFacts): string {
  */
 export function classOfError(facts: ErrorFacts, nearWindow = false, heard = false): ModelErrorClass {
   const { status, code, text, network } = facts;
-  const said = `${code} ${text}`;
+  const codeAndText = `${code} ${text}`;
   if (facts.isFinal) return "rejected";
   if (isQuota(facts)) return "quota";
   if (sharesWindow(facts)) return nearWindow && !heard ? "overflow" : "unavailable";
   if (isOverflow(facts, nearWindow)) return "overflow";
-  if (status !== 401 && USED_UP.test(said) && namesEnd(facts)) return "rate-limit";
+  if (status !== 401 && USED_UP.test(codeAndText) && namesEnd(facts)) return "rate-limit";
   // 498 is Groq's: no capacity in the flex tier at the moment.
   if (status === 429 || status === 498) return "rate-limit";
-  if (isRateLimitText(said) && status !== 401 && status !== 403) return "rate-limit";
+  if (isRateLimitText(codeAndText) && status !== 401 && status !== 403) return "rate-limit";
   if (isInTheWay(facts)) return "unavailable";
   if (network !== undefined) return network === CLOSED || isNetworkCode(network) ? "unavailable" : "rejected";
-  if (/ERR_INVALID_URL|Invalid URL|Failed to parse URL/.test(said)) return "not-found";
+  if (/ERR_INVALID_URL|Invalid URL|Failed to parse URL/.test(codeAndText)) return "not-found";
   if (facts.malformed) return "malformed";
   // Groq: the model wrote a call that its server cannot read; the next try may be better.
-  if (/tool_use_failed/.test(said)) return "malformed";
+  if (/tool_use_failed/.test(codeAndText)) return "malformed";
   if (needsJinja(facts) || LOCAL_REFUSAL.test(text) || isAboutRequest(facts)) return "rejected";
-  if (/\bmodel_not_found\b|unexpected endpoint or method|model not exist|is not a valid model id/i.test(said))
+  if (
+    /\bmodel_not_found\b|unexpected endpoint or method|model not exist|is not a valid model id/i.test(
+      codeAndText,
+    )
+  )
     return "not-found";
-  return status === undefined ? classOfCode(code, said) : classOfStatus(status, facts);
+  return status === undefined ? classOfCode(code, codeAndText) : classOfStatus(status, facts);
 }
 
 /** Whether the window may be full of other requests. */
@@ -208,19 +212,19 @@ function needsJinja({ text }: ErrorFacts): boolean {
 }
 
 /** Texts and codes of moderation. Source: OpenRouter's errors documentation; the official schema's ResponseErrorCode. */
-function isPolicy(said: string): boolean {
+function isPolicy(message: string): boolean {
   return /moderation|flagged|\bpolicy\b|_policy|usage polic|content_filter|safety|prohibited_content/i.test(
-    said,
+    message,
   );
 }
 
 /** An error in mid-stream has a code and no status. Source: the codes of OpenAI's and the types of Anthropic's documentation. */
-function classOfCode(code: string, said: string): ModelErrorClass {
+function classOfCode(code: string, message: string): ModelErrorClass {
   if (/authentication_error|permission_error|invalid_api_key|PERMISSION_DENIED|UNAUTHENTICATED/.test(code))
     return "credentials";
   if (/not_found/i.test(code)) return "not-found";
   if (/invalid_|INVALID_ARGUMENT|unsupported_|(?:^| )image_|empty_image/.test(code) || isPolicy(code))
     return "rejected";
   // Without a code the provider refuses nothing: its words are shown, and the request is sent again.
-  return /^(error)?$/.test(code) || passes.modelWords(said) ? "unavailable" : "rejected";
+  return /^(error)?$/.test(code) || passes.modelWords(message) ? "unavailable" : "rejected";
 }

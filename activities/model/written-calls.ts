@@ -189,10 +189,10 @@ function callOf(value: unknown): { readonly name: string; readonly input: unknow
   const of = isJsonObject(value["function"]) ? value["function"] : value;
   const name = ["name", "tool", "tool_name", "function", "function_name", "recipient_name"]
     .map((key) => of[key])
-    .find((given) => typeof given === "string");
+    .find((value) => typeof value === "string");
   const input = ["arguments", "parameters", "args", "input", "tool_input", "params"]
     .map((key) => of[key])
-    .find((given) => isJsonObject(given) || typeof given === "string");
+    .find((value) => isJsonObject(value) || typeof value === "string");
   return typeof name !== "string" || input === undefined ? undefined : { name, input };
 }
 

@@ -151,7 +151,7 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
   try {
     // The interface of github.com has another host than its repositories.
     return await openPullRequest(
-      { place, token: await access.tokenFor(url, signal), signal },
+      { forge: place, token: await access.tokenFor(url, signal), signal },
       {
         session: session.id,
         branch,

@@ -34,8 +34,8 @@ Paths are relative to /workspace.`,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const operations = await withPrefix("The patch was not applied.", () => parsePatch(given.patch));
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const operations = await withPrefix("The patch was not applied.", () => parsePatch(request.patch));
   const { files } = await context.sandbox();
   if (context.resumed) {
     const earlier = await earlierAttempt(files, operations);

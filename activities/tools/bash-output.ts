@@ -22,26 +22,31 @@ export const bashOutput = typedTool({
     "Shows a background command's state and newest output, or its output from `offset` on. Does not wait: to wait, run `sleep` with bash.",
   input,
   readOnly: true,
-  about: (given) => given.id,
+  about: (request) => request.id,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const sandbox = await context.sandbox();
-  const state = await sandbox.state(given.id);
-  if (state === undefined) return failure(await noSuchCommand(sandbox, given.id));
+  const state = await sandbox.state(request.id);
+  if (state === undefined) return failure(await noSuchCommand(sandbox, request.id));
   // A byte is at most one UTF-16 unit of text, so this many bytes never exceed the limit.
   const room = Math.max(1, context.limits.maxChars - NOTE_CHARS);
-  const from = given.offset ?? Math.max(0, state.outKept - room);
+  const from = request.offset ?? Math.max(0, state.outKept - room);
   if (from > state.outKept) {
     return failure(
       `offset ${from} is beyond the end of the output, which has ${state.outKept} bytes. ${describeState(state)}`,
     );
   }
-  const page = await readPage(sandbox, given.id, { from, to: Math.min(from + room, state.outKept) }, context);
+  const page = await readPage(
+    sandbox,
+    request.id,
+    { from, to: Math.min(from + room, state.outKept) },
+    context,
+  );
   const { next } = page;
   const notes = [
-    given.offset === undefined && from > 0 ? `[bytes 0-${from} left out: read them with offset=0]` : "",
+    request.offset === undefined && from > 0 ? `[bytes 0-${from} left out: read them with offset=0]` : "",
     terminalText(page.text).replace(/\n$/, ""),
     `[${describeState(state)}; next offset=${next}${next < state.outKept ? ", more is available" : ""}]`,
   ];

@@ -37,36 +37,36 @@ export const bash = typedTool({
   run: runBash,
 });
 
-function timeoutOf(given: z.infer<typeof input>, limits: ToolLimits): number {
-  const asked = given.timeout_seconds === undefined ? limits.timeoutMs : given.timeout_seconds * 1_000;
+function timeoutOf(request: z.infer<typeof input>, limits: ToolLimits): number {
+  const asked = request.timeout_seconds === undefined ? limits.timeoutMs : request.timeout_seconds * 1_000;
   return Math.min(asked, limits.maxTimeoutMs);
 }
 
-async function runBash(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const cwd = workspacePath(given.cwd);
+async function runBash(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const cwd = workspacePath(request.cwd);
   const id = context.callKey;
   const sandbox = await context.sandbox();
-  const timeoutMs = timeoutOf(given, context.limits);
+  const timeoutMs = timeoutOf(request, context.limits);
   const before = context.resumed ? await sandbox.state(id) : undefined;
   // The sandbox for which the call was claimed has no record of the command, so it was never started. If an earlier
   // attempt that was thought dead still starts it, the sandbox finds the command under this id and starts no second
   // one.
   const neverBegun = before === undefined && context.claimedIn === sandbox.identity.container;
   if (context.resumed && !neverBegun && (before === undefined || before.kind === "lost")) {
-    return unknownEnd(given, sandbox, before);
+    return unknownEnd(request, sandbox, before);
   }
   if (context.signal.aborted) return interruptedBefore(context.signal);
   const command: SandboxCommand = {
     id,
-    argv: ["bash", "-c", given.command],
+    argv: ["bash", "-c", request.command],
     cwd: cwd.absolute,
     mergeOutput: true,
-    ...(given.background === true ? {} : { timeoutMs, tellApart: true }),
+    ...(request.background === true ? {} : { timeoutMs, tellApart: true }),
   };
-  if (given.background === true) return startedInBackground(before ?? (await sandbox.start(command)));
+  if (request.background === true) return startedInBackground(before ?? (await sandbox.start(command)));
   const state = await endOf({ sandbox, command, before, timeoutMs }, context);
   if (state === undefined) return interruptedBefore(context.signal);
-  if (state.kind === "lost") return unknownEnd(given, sandbox, state);
+  if (state.kind === "lost") return unknownEnd(request, sandbox, state);
   const output = await commandOutput(sandbox, state, context.limits.maxChars);
   return bashResult(state, output, {
     network: await networkNote(sandbox, state, output.text),
@@ -136,7 +136,7 @@ function startedInBackground(state: CommandState): ToolResult {
 }
 
 async function unknownEnd(
-  given: z.infer<typeof input>,
+  request: z.infer<typeof input>,
   sandbox: Sandbox,
   state: CommandState | undefined,
 ): Promise<ToolResult> {
@@ -147,7 +147,7 @@ async function unknownEnd(
       state === undefined
         ? "It is not known how this command ended, or whether it began: the worker stopped, and this sandbox has no record of it (it may have been restored from the last save)."
         : "It is not known how this command ended: its sandbox was restarted while it ran.",
-      `It was started with: ${oneLine(given.command, 500)}`,
+      `It was started with: ${oneLine(request.command, 500)}`,
       printed === "" ? "Nothing it printed is left." : `It last printed:\n${printed}`,
       "It was not run again. Look at what it has done (files, processes, git status) before you repeat it.",
     ].join("\n"),

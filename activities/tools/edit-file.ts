@@ -31,16 +31,16 @@ export const editFile = typedTool({
     "around it. Only trailing blanks, line ends, uniform indentation and typographic characters may differ. For several edits use apply_patch.",
   input,
   readOnly: false,
-  about: (given) => given.path,
+  about: (edit) => edit.path,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const where = workspacePath(given.path);
-  if (given.old_string === given.new_string) {
+async function run(edit: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(edit.path);
+  if (edit.old_string === edit.new_string) {
     return failure("old_string and new_string are the same: there is nothing to change.");
   }
-  const omission = omissionLine(given.new_string, given.old_string);
+  const omission = omissionLine(edit.new_string, edit.old_string);
   if (omission !== undefined) {
     return failure(
       `new_string has the line "${oneLine(omission, 100)}", which stands for text that was left out: the edit would delete that text. Nothing was changed. Write the text out, or edit a smaller piece.`,
@@ -48,9 +48,9 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   }
   const { files } = await context.sandbox();
   const request = {
-    oldString: given.old_string,
-    newString: given.new_string,
-    replaceAll: given.replace_all === true,
+    oldString: edit.old_string,
+    newString: edit.new_string,
+    replaceAll: edit.replace_all === true,
   };
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     context.signal.throwIfAborted();
@@ -65,11 +65,11 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
 /** @returns undefined if another writer changed the file meanwhile */
 async function tryEdit(
   files: SandboxFiles,
-  given: string,
+  inputPath: string,
   request: EditRequest,
   resumed: boolean,
 ): Promise<ToolResult | undefined> {
-  const named = await byLook(files, given, (at) => readTextFile(files, at));
+  const named = await byLook(files, inputPath, (at) => readTextFile(files, at));
   const { path, remark } = named;
   const { text, form, hash } = accepted(named.answer, { "not-found": "To make a new file use write_file." });
   const name = showName(path);
@@ -85,8 +85,8 @@ async function tryEdit(
   if (!written.ok && (written.reason === "changed" || written.reason === "not-found")) return undefined;
   accepted(written);
   const places = outcome.count === 1 ? "" : ` in ${outcome.count} places`;
-  const said = [`Edited ${name}${places}${BRIDGED[outcome.how]}.`, remark, changeView(text, outcome.text)];
-  return { text: said.filter((line) => line !== undefined).join("\n") };
+  const lines = [`Edited ${name}${places}${BRIDGED[outcome.how]}.`, remark, changeView(text, outcome.text)];
+  return { text: lines.filter((line) => line !== undefined).join("\n") };
 }
 
 /** Whether an earlier attempt already applied the edit: an edit is never applied twice. */

@@ -132,8 +132,8 @@ const MAX_STARS = 8;
  * @param folder where the search begins, relative to the workspace: a pattern with a slash is relative to it, or to the workspace
  * @throws SyntaxError if a pattern is no glob, or has too many stars
  */
-export function globList(given: string, folder: string): GlobList {
-  const patterns = listOf(given).map((pattern) => pattern.replace(/^(!?)(?:\.\/)+/, "$1"));
+export function globList(patternList: string, folder: string): GlobList {
+  const patterns = listOf(patternList).map((pattern) => pattern.replace(/^(!?)(?:\.\/)+/, "$1"));
   if (patterns.some((pattern) => pattern.split("/").some((part) => part.split("*").length - 1 > MAX_STARS)))
     throw new SyntaxError("too many stars in one name");
   const wanted = patterns.filter((pattern) => !pattern.startsWith("!"));
@@ -159,11 +159,11 @@ function sourceOf(patterns: readonly string[], folder: string): string {
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 
 /** `*.ts,*.js`, also with a blank, `;` or `|`; a list in JSON. Commas in braces and sets belong to the pattern. */
-function listOf(given: string): string[] {
+function listOf(patternList: string): string[] {
   const parts: string[] = [];
   let depth = 0;
   let part = "";
-  for (const char of unquoted(given)) {
+  for (const char of unquoted(patternList)) {
     if ("{[".includes(char)) depth += 1;
     if ("}]".includes(char)) depth = Math.max(0, depth - 1);
     if (depth === 0 && ",;|\n".includes(char)) {
@@ -179,9 +179,9 @@ function listOf(given: string): string[] {
   });
 }
 
-function unquoted(given: string): string {
-  const list = /^\s*\[\s*("(?:[^"\\]|\\.)*"(?:\s*,\s*"(?:[^"\\]|\\.)*")*)\s*\]\s*$/.exec(given)?.[1];
-  return list === undefined ? given : list.replace(/"((?:[^"\\]|\\.)*)"/g, "$1");
+function unquoted(patternList: string): string {
+  const list = /^\s*\[\s*("(?:[^"\\]|\\.)*"(?:\s*,\s*"(?:[^"\\]|\\.)*")*)\s*\]\s*$/.exec(patternList)?.[1];
+  return list === undefined ? patternList : list.replace(/"((?:[^"\\]|\\.)*)"/g, "$1");
 }
 
 /** A parsed piece at the start of the remaining glob. */

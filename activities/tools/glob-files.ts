@@ -28,13 +28,13 @@ export const globFiles = typedTool({
     "Finds files by name, newest first, at most 1,000. Leaves out .git, node_modules and, unless named, what .gitignore excludes.",
   input,
   readOnly: true,
-  about: (given) => `${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`,
+  about: (request) => `${request.pattern}${request.path === undefined ? "" : ` in ${request.path}`}`,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const where = workspacePath(given.path);
-  const { pattern } = given;
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(request.path);
+  const { pattern } = request;
   if (pattern.startsWith("!"))
     return failure("A pattern cannot begin with !: give what to find, not what to leave out.");
   if (pattern.startsWith("../") || pattern.includes("\0"))

@@ -95,14 +95,14 @@ export const grepContent = typedTool({
     "Leaves out what glob_files leaves out.",
   input,
   readOnly: true,
-  about: (given) => `${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`,
+  about: (request) => `${request.pattern}${request.path === undefined ? "" : ` in ${request.path}`}`,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const where = workspacePath(given.path);
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(request.path);
   const { limits } = context;
-  const { pattern, include = "" } = given;
+  const { pattern, include = "" } = request;
   if ([pattern, include].some((text) => text.includes("\0"))) {
     return failure("A pattern cannot contain a NUL character.");
   }
@@ -139,11 +139,11 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
     ...(end.remark === undefined ? [] : [end.remark]),
   ];
   if (all.length > 0) return { text: [show(all, limits), ...notes].join("\n") };
-  const place = end.path === "." ? "" : ` in ${showName(end.path)}`;
+  const inFolder = end.path === "." ? "" : ` in ${showName(end.path)}`;
   const none =
     looked === 0
-      ? `No file was searched${place}: ${include === "" ? "there is none" : `none matches ${showName(include)}`}.`
-      : `No line matches ${oneLine(pattern, 200)}${place}.`;
+      ? `No file was searched${inFolder}: ${include === "" ? "there is none" : `none matches ${showName(include)}`}.`
+      : `No line matches ${oneLine(pattern, 200)}${inFolder}.`;
   return { text: [none, ...notes].join("\n") };
 }
 

@@ -14,19 +14,19 @@ export const killProcess = typedTool({
   description: "Ends a background command and the processes that it started.",
   input,
   readOnly: false,
-  about: (given) => given.id,
+  about: (request) => request.id,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const sandbox = await context.sandbox();
-  const before = await sandbox.state(given.id);
-  if (before === undefined) return failure(await noSuchCommand(sandbox, given.id));
+  const before = await sandbox.state(request.id);
+  if (before === undefined) return failure(await noSuchCommand(sandbox, request.id));
   if (before.kind !== "running") {
     // The command has ended, but processes left in its group are killed.
-    await sandbox.kill(given.id, GRACE_MS);
-    return { text: `"${given.id}" had ended before: ${describeState(before)}.` };
+    await sandbox.kill(request.id, GRACE_MS);
+    return { text: `"${request.id}" had ended before: ${describeState(before)}.` };
   }
-  const after = await sandbox.kill(given.id, GRACE_MS);
-  return { text: `"${given.id}": ${describeState(after)}. Its output: bash_output id="${given.id}".` };
+  const after = await sandbox.kill(request.id, GRACE_MS);
+  return { text: `"${request.id}": ${describeState(after)}. Its output: bash_output id="${request.id}".` };
 }

@@ -14,12 +14,12 @@ export const listDirectory = typedTool({
     "Lists a folder, hidden entries too: folders with a slash, files with their size, links with their target; at most 1,000.",
   input,
   readOnly: true,
-  about: (given) => given.path ?? ".",
+  about: (request) => request.path ?? ".",
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const where = workspacePath(given.path);
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(request.path);
   const { files } = await context.sandbox();
   const { maxMatches } = context.limits;
   const named = await byLook(files, where.relative, (at) => files.list(at, { maxEntries: maxMatches }));

@@ -127,14 +127,14 @@ function mcpTool(server: string, settings: McpServer, entry: McpToolEntry): Tool
     changesFiles: !isReadOnly && !isRemote(settings),
     server,
     about: firstWords,
-    run: async (given, context) =>
-      (await context.mcp?.call({ server, entry, isRepeatable }, original(given), context)) ??
+    run: async (callInput, context) =>
+      (await context.mcp?.call({ server, entry, isRepeatable }, original(callInput), context)) ??
       failure("This worker does not call MCP servers. Do without this tool."),
   });
 }
 
 /** The most informative part of a call's input: its first text, otherwise all of it. */
-function firstWords(given: Record<string, unknown>): string {
-  const text = Object.values(given).find((value) => typeof value === "string" && value.trim() !== "");
-  return typeof text === "string" ? `"${text.trim()}"` : JSON.stringify(given);
+function firstWords(callInput: Record<string, unknown>): string {
+  const text = Object.values(callInput).find((value) => typeof value === "string" && value.trim() !== "");
+  return typeof text === "string" ? `"${text.trim()}"` : JSON.stringify(callInput);
 }

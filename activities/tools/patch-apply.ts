@@ -55,18 +55,18 @@ function applyToLines(lines: readonly Line[], chunks: readonly PatchChunk[]): Ch
       from = found + 1;
     }
     const old = chunk.lines.filter((line) => line.kind !== "add");
-    const place = placeOf(lines, chunk, old, from);
-    if (place === undefined) {
+    const position = placeOf(lines, chunk, old, from);
+    if (position === undefined) {
       const wanted = old.map((line) => line.text);
       return notFound(lines, wanted, chunk.anchors.at(-1), chunk.atEnd);
     }
-    const count = place.changes.filter((line) => line.kind !== "add").length;
+    const count = position.changes.filter((line) => line.kind !== "add").length;
     replacements.push({
-      start: place.start,
+      start: position.start,
       count,
-      lines: rewritten(lines, place.start, place.changes, usual),
+      lines: rewritten(lines, position.start, position.changes, usual),
     });
-    if (count > 0) from = place.start + count;
+    if (count > 0) from = position.start + count;
   }
   return { ok: true, text: joinLines(replaced(lines, replacements), usual) };
 }
@@ -77,12 +77,12 @@ function notFound(
   anchor: string | undefined,
   atEnd: boolean,
 ): ChunksOutcome {
-  const place = find(lines, wanted, 0, false);
+  const position = find(lines, wanted, 0, false);
   return {
     ok: false,
     lines: wanted,
     anchor,
-    elsewhere: place === undefined ? undefined : place + 1,
+    elsewhere: position === undefined ? undefined : position + 1,
     atEnd,
   };
 }
@@ -200,15 +200,15 @@ function withOwnCharacters(
     const old = lines.slice(at, at + removed.length).map((line) => line.text);
     // Only where the patch writes the removed lines in another way than the file.
     const differs = removed.some(
-      ({ text }, place) =>
-        text !== old[place] &&
-        plainCharacters(text.trim()) === plainCharacters(old[place]?.trim() ?? "") &&
-        text.trim() !== old[place]?.trim(),
+      ({ text }, index) =>
+        text !== old[index] &&
+        plainCharacters(text.trim()) === plainCharacters(old[index]?.trim() ?? "") &&
+        text.trim() !== old[index]?.trim(),
     );
     if (!differs) result.push(...block);
     else {
       const kept = keepOwnCharacters(old.join("\n"), added.map((line) => line.text).join("\n")).split("\n");
-      result.push(...removed, ...added.map((line, place) => ({ ...line, text: kept[place] ?? line.text })));
+      result.push(...removed, ...added.map((line, index) => ({ ...line, text: kept[index] ?? line.text })));
     }
     at += removed.length;
     const context = changes[to];

@@ -53,12 +53,12 @@ async function plan(drafts: Drafts, operation: PatchOperation): Promise<string> 
       return `A ${name}${remark}`;
     }
     case "delete": {
-      const place = await drafts.place(operation.path, true);
-      const draft = await drafts.loadForRemoval(place);
+      const realPath = await drafts.resolve(operation.path, true);
+      const draft = await drafts.loadForRemoval(realPath);
       if (draft.after === undefined)
         throw new ToolFailure(`${name} cannot be deleted: there is no such file.`);
       draft.after = undefined;
-      return `D ${name}${takenFor(path, place)}`;
+      return `D ${name}${takenFor(path, realPath)}`;
     }
     case "update":
       return planUpdate(drafts, operation);
@@ -67,30 +67,30 @@ async function plan(drafts: Drafts, operation: PatchOperation): Promise<string> 
 
 async function planUpdate(
   drafts: Drafts,
-  { path: given, moveTo, chunks }: Extract<PatchOperation, { kind: "update" }>,
+  { path: inputPath, moveTo, chunks }: Extract<PatchOperation, { kind: "update" }>,
 ): Promise<string> {
-  const path = workspacePath(given).relative;
+  const path = workspacePath(inputPath).relative;
   const name = showName(path);
-  const place = await drafts.place(given, true);
-  const draft = place.content === undefined ? undefined : await drafts.load(place.content);
+  const realPath = await drafts.resolve(inputPath, true);
+  const draft = realPath.content === undefined ? undefined : await drafts.load(realPath.content);
   if (draft?.after === undefined) {
     throw new ToolFailure(
       `${name} cannot be updated: there is no such file. To create it, use *** Add File.`,
     );
   }
   const after = { bytes: updated(name, draft.after, chunks), mode: draft.after.mode };
-  const taken = takenFor(path, place);
+  const remark = takenFor(path, realPath);
   const target = moveTo === undefined ? path : workspacePath(moveTo).relative;
-  const aim = moveTo === undefined ? place : await drafts.place(moveTo, false);
-  if (moveTo === undefined || (aim.kind !== undefined && aim.content === place.content)) {
+  const aim = moveTo === undefined ? realPath : await drafts.resolve(moveTo, false);
+  if (moveTo === undefined || (aim.kind !== undefined && aim.content === realPath.content)) {
     draft.after = after;
-    return `M ${name}${moveTo === undefined ? "" : ` (${showName(target)} is the same file)`}${taken}`;
+    return `M ${name}${moveTo === undefined ? "" : ` (${showName(target)} is the same file)`}${remark}`;
   }
-  const source = await drafts.loadForRemoval(place);
-  const destination = await newFile(drafts, target, place.entry);
+  const source = await drafts.loadForRemoval(realPath);
+  const destination = await newFile(drafts, target, realPath.entry);
   source.after = undefined;
   destination.after = after;
-  return `M ${name} -> ${showName(target)}${taken}`;
+  return `M ${name} -> ${showName(target)}${remark}`;
 }
 
 /**
@@ -100,7 +100,7 @@ async function planUpdate(
  */
 async function newFile(drafts: Drafts, path: string, moved?: string): Promise<Draft> {
   const name = showName(path);
-  const { entry, kind } = await drafts.place(path, false);
+  const { entry, kind } = await drafts.resolve(path, false);
   if (kind !== undefined) throw new ToolFailure(existing(name, kind));
   const { dir, base } = parse(entry);
   for (const other of await drafts.view.alike(dir || ".", base)) {
@@ -124,10 +124,10 @@ function existing(name: string, kind: string): string {
   return `${name} exists already${what}: a new file never replaces another one. Use *** Update File to change it, or put *** Delete File: ${name} before this to replace it.`;
 }
 
-function takenFor(given: string, { entry }: RealPlace): string {
+function takenFor(inputPath: string, { entry }: RealPlace): string {
   const base = parse(entry).base;
-  if (base === parse(given).base || toLook(base) !== toLook(parse(given).base)) return "";
-  return ` ${lookRemark(given, entry)}`;
+  if (base === parse(inputPath).base || toLook(base) !== toLook(parse(inputPath).base)) return "";
+  return ` ${lookRemark(inputPath, entry)}`;
 }
 
 function updated(name: string, { bytes }: FileState, chunks: readonly PatchChunk[]): Uint8Array {
@@ -185,11 +185,11 @@ export interface Draft {
 
 interface Drafts {
   /** Where a path of the patch leads, after the operations so far. `byLook`: see `realPlace`. */
-  place(given: string, byLook: boolean): Promise<RealPlace>;
+  resolve(inputPath: string, byLook: boolean): Promise<RealPlace>;
   /** The file at a real path, or the place for a new one. @throws ToolFailure if it cannot be read whole */
   load(path: string): Promise<Draft>;
   /** A link itself is removed, not its target; binary and large files are removed like any other. */
-  loadForRemoval(place: RealPlace): Promise<Draft>;
+  loadForRemoval(realPath: RealPlace): Promise<Draft>;
   changed(): Draft[];
   readonly view: FilesView;
 }
@@ -204,7 +204,7 @@ function createDrafts(files: SandboxFiles): Drafts {
   };
   return {
     view,
-    place: (given, byLook) => realPlace(view, workspacePath(given).relative, { byLook }),
+    resolve: (inputPath, byLook) => realPlace(view, workspacePath(inputPath).relative, { byLook }),
     load: async (path) => {
       const known = drafts.get(path);
       if (known !== undefined) return known;
@@ -266,25 +266,25 @@ export async function operationState(
   files: SandboxFiles,
   operation: PatchOperation,
 ): Promise<OperationState> {
-  const find = (given: string) =>
-    realPlace(filesView(files), workspacePath(given).relative, { byLook: true });
+  const find = (inputPath: string) =>
+    realPlace(filesView(files), workspacePath(inputPath).relative, { byLook: true });
   const read = async (file: string | undefined): Promise<string | undefined> => {
     if (file === undefined) return undefined;
     const answer = await readTextFile(files, file);
     return answer.ok ? answer.text : undefined;
   };
-  const place = await find(operation.path);
+  const realPath = await find(operation.path);
   // A file that is not text still exists.
-  if (operation.kind === "delete") return place.kind === undefined ? "done" : "to do";
-  const now = await read(place.content);
+  if (operation.kind === "delete") return realPath.kind === undefined ? "done" : "to do";
+  const now = await read(realPath.content);
   if (operation.kind === "add") {
-    if (place.kind === undefined) return "to do";
+    if (realPath.kind === undefined) return "to do";
     return now === operation.text ? "done" : "not clear";
   }
   const { chunks, moveTo } = operation;
-  const aim = moveTo === undefined ? place : await find(moveTo);
-  const isMove = aim.kind === undefined ? moveTo !== undefined : aim.content !== place.content;
-  if (isMove && place.kind !== undefined) {
+  const aim = moveTo === undefined ? realPath : await find(moveTo);
+  const isMove = aim.kind === undefined ? moveTo !== undefined : aim.content !== realPath.content;
+  if (isMove && realPath.kind !== undefined) {
     // Written there and not yet removed here?
     const planned = now === undefined ? undefined : applyChunks(now, chunks);
     return planned?.ok === true && planned.text === (await read(aim.content)) ? "not clear" : "to do";

@@ -7,13 +7,13 @@ import type { ToolCallPart } from "../contract/message.ts";
 import { parsePatch } from "./patch-parse.ts";
 
 /** `given` as a path relative to the workspace (`.` for itself). @throws ToolFailure for a place outside it */
-export function workspacePath(given = "."): { readonly relative: string; readonly absolute: string } {
-  if (given === "") throw new ToolFailure("The path is empty. Give a path relative to /workspace.");
-  if (given.includes("\0")) throw new ToolFailure("A path cannot contain a NUL character.");
-  const absolute = path.resolve(WORKSPACE, given);
+export function workspacePath(inputPath = "."): { readonly relative: string; readonly absolute: string } {
+  if (inputPath === "") throw new ToolFailure("The path is empty. Give a path relative to /workspace.");
+  if (inputPath.includes("\0")) throw new ToolFailure("A path cannot contain a NUL character.");
+  const absolute = path.resolve(WORKSPACE, inputPath);
   if (absolute !== WORKSPACE && !absolute.startsWith(`${WORKSPACE}/`)) {
     throw new ToolFailure(
-      `${showName(given)} is outside /workspace. Give a path relative to /workspace, or an absolute one inside it.`,
+      `${showName(inputPath)} is outside /workspace. Give a path relative to /workspace, or an absolute one inside it.`,
     );
   }
   const relative = absolute === WORKSPACE ? "." : absolute.slice(WORKSPACE.length + 1);
@@ -99,9 +99,9 @@ function patched(patch: string | undefined): string[] {
 }
 
 /** A path relative to the workspace; undefined if it is outside. */
-export function relative(given: string | undefined): string | undefined {
+export function relative(inputPath: string | undefined): string | undefined {
   try {
-    return given === undefined ? undefined : workspacePath(given).relative;
+    return inputPath === undefined ? undefined : workspacePath(inputPath).relative;
   } catch {
     return undefined;
   }

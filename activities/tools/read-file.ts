@@ -31,12 +31,12 @@ export const readFile = typedTool({
     "edit_file. At most 2,000 lines per call, and 2,000 characters per line.",
   input,
   readOnly: true,
-  about: (given) => given.path,
+  about: (request) => request.path,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const where = workspacePath(given.path).relative;
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(request.path).relative;
   const { files } = await context.sandbox();
   const named = await byLook(files, where, (at) => files.read(at, { offset: 0, maxBytes: WHOLE_BYTES }));
   const { path } = named;
@@ -51,7 +51,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   const refusal = binaryHint(name, start, found);
   if (refusal !== undefined) return failure(refusal);
 
-  const { offset = 1, limit = context.limits.maxLines } = given;
+  const { offset = 1, limit = context.limits.maxLines } = request;
   const shown =
     isWhole && found.kind !== "binary"
       ? linesOf(found.text, offset)

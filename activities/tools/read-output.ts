@@ -16,22 +16,22 @@ export const readOutput = typedTool({
   description: "Reads the output of an earlier call whose result was cut or cleared, by pages.",
   input,
   readOnly: true,
-  about: (given) => given.handle,
+  about: (request) => request.handle,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const offset = given.offset ?? 0;
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const offset = request.offset ?? 0;
   const room = Math.max(1, context.limits.maxChars - NOTE_CHARS);
-  const page = await context.memory.readOutput(given.handle, offset, Math.min(given.limit ?? room, room));
+  const page = await context.memory.readOutput(request.handle, offset, Math.min(request.limit ?? room, room));
   if (page === undefined) {
     return failure(
-      `There is no output with the handle "${oneLine(given.handle, 60)}". Only a result that was cut or cleared has one, in its notice. Results without such a notice were shown whole.`,
+      `There is no output with the handle "${oneLine(request.handle, 60)}". Only a result that was cut or cleared has one, in its notice. Results without such a notice were shown whole.`,
     );
   }
   if (offset >= page.total && page.total > 0) {
     return failure(
-      `The output "${given.handle}" has ${page.total} characters; offset ${offset} is beyond its end.`,
+      `The output "${request.handle}" has ${page.total} characters; offset ${offset} is beyond its end.`,
     );
   }
   const { end } = page;

@@ -64,28 +64,28 @@ interface Walk {
  */
 export async function realPlace(
   view: FilesView,
-  given: string,
+  inputPath: string,
   options: { readonly byLook: boolean },
 ): Promise<RealPlace> {
   const walk: Walk = { view, byLook: options.byLook, links: 0 };
-  const first = await walkTo(walk, given, given.split("/"));
+  const first = await walkTo(walk, inputPath, inputPath.split("/"));
   if (first.seen?.kind !== "link") return { entry: first.at, kind: first.seen?.kind, content: first.at };
   let last = first;
   while (last.seen?.kind === "link") {
     const target = partsBehind(last.at, last.seen);
     if (target === undefined) return { entry: first.at, kind: "link", content: last.at };
-    last = await walkTo(walk, given, target);
+    last = await walkTo(walk, inputPath, target);
   }
   return { entry: first.at, kind: "link", content: last.seen === undefined ? undefined : last.at };
 }
 
 async function walkTo(
   walk: Walk,
-  given: string,
+  inputPath: string,
   parts: readonly string[],
 ): Promise<{ at: string; seen: Seen | undefined }> {
   walk.links += 1;
-  if (walk.links > MAX_LINKS) throw new ToolFailure(`${showName(given)} leads through too many links.`);
+  if (walk.links > MAX_LINKS) throw new ToolFailure(`${showName(inputPath)} leads through too many links.`);
   const done: string[] = [];
   const todo = parts.toReversed();
   let seen: Seen | undefined = { kind: "folder" };
@@ -93,7 +93,7 @@ async function walkTo(
     const part = todo.pop() ?? "";
     if (part === "" || part === ".") continue;
     if (part === "..") {
-      if (done.pop() === undefined) throw new ToolFailure(`${showName(given)} leads outside /workspace.`);
+      if (done.pop() === undefined) throw new ToolFailure(`${showName(inputPath)} leads outside /workspace.`);
       continue;
     }
     const name = await nameOf(walk, done.join("/"), part, todo.length === 0);
@@ -103,12 +103,14 @@ async function walkTo(
     if (seen === undefined) return { at: path.normalize([at, ...todo.toReversed()].join("/")), seen };
     if (seen.kind === "link") {
       const target = partsBehind(at, seen);
-      if (target !== undefined) return walkTo(walk, given, [...target, ...todo.toReversed()]);
+      if (target !== undefined) return walkTo(walk, inputPath, [...target, ...todo.toReversed()]);
       const unread = [at, ...todo.toReversed()].join("/");
       return { at: unread, seen: await walk.view.at(unread) };
     }
     if (seen.kind !== "folder")
-      throw new ToolFailure(`${showName(given)} cannot be there: ${showName(at)} is a file, not a folder.`);
+      throw new ToolFailure(
+        `${showName(inputPath)} cannot be there: ${showName(at)} is a file, not a folder.`,
+      );
     done.push(name);
   }
   return { at: done.join("/") || ".", seen: { kind: "folder" } };
@@ -145,7 +147,7 @@ export function showLook(name: string): string {
   const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return JSON.stringify(name).replace(
     /[^\S ]|[\p{M}\p{Cf}\u2010-\u2015\u2018-\u201F\u2032\u2033]/gu,
-    (char) => Array.from({ length: char.length }, (_unit, place) => escaped(char.charAt(place))).join(""),
+    (char) => Array.from({ length: char.length }, (_unit, index) => escaped(char.charAt(index))).join(""),
   );
 }
 
@@ -158,9 +160,9 @@ async function alikeIn(files: SandboxFiles, folder: string, name: string): Promi
 }
 
 /** The only existing path that looks like this one, folder by folder; undefined if none does, or several do. */
-export async function pathAlike(files: SandboxFiles, given: string): Promise<string | undefined> {
+export async function pathAlike(files: SandboxFiles, inputPath: string): Promise<string | undefined> {
   let found = ".";
-  for (const part of given.split("/")) {
+  for (const part of inputPath.split("/")) {
     const next = path.join(found, part);
     if ((await files.stat(next)).ok) {
       found = next;
@@ -170,7 +172,7 @@ export async function pathAlike(files: SandboxFiles, given: string): Promise<str
     if (alike.length !== 1) return undefined;
     found = path.join(found, alike[0] ?? "");
   }
-  return found === given ? undefined : found;
+  return found === inputPath ? undefined : found;
 }
 
 /** What a file operation answered, at which path, and a line if that is not the path that was asked for. */
@@ -183,16 +185,16 @@ export interface AnswerAtPath<T> {
 /** Asks at the path as given; if nothing is there, at the only one that looks the same. */
 export async function byLook<T>(
   files: SandboxFiles,
-  given: string,
+  inputPath: string,
   ask: (at: string) => Promise<FileAnswer<T>>,
 ): Promise<AnswerAtPath<T>> {
-  const answer = await ask(given);
+  const answer = await ask(inputPath);
   const missing = !answer.ok && answer.reason === "not-found";
-  const alike = missing ? await pathAlike(files, given) : undefined;
-  if (alike === undefined) return { answer, path: given, remark: undefined };
-  return { answer: await ask(alike), path: alike, remark: lookRemark(given, alike) };
+  const alike = missing ? await pathAlike(files, inputPath) : undefined;
+  if (alike === undefined) return { answer, path: inputPath, remark: undefined };
+  return { answer: await ask(alike), path: alike, remark: lookRemark(inputPath, alike) };
 }
 
-export function lookRemark(given: string, taken: string): string {
-  return `(There is no ${showLook(given)}. This is ${showLook(taken)}, the only name that looks the same.)`;
+export function lookRemark(inputPath: string, actualPath: string): string {
+  return `(There is no ${showLook(inputPath)}. This is ${showLook(actualPath)}, the only name that looks the same.)`;
 }

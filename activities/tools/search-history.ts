@@ -19,23 +19,23 @@ export const searchHistory = typedTool({
     "newest first, at most 20.",
   input,
   readOnly: true,
-  about: (given) => given.query,
+  about: (request) => request.query,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const words = splitWords(given.query);
-  if (words.length === 0) return failure("The query has no word. Give at least one.");
-  const { hits, skippedOutputs } = await context.memory.search(words, MAX_ROWS);
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const terms = splitWords(request.query);
+  if (terms.length === 0) return failure("The query has no word. Give at least one.");
+  const { hits, skippedOutputs } = await context.memory.search(terms, MAX_ROWS);
   const note =
     skippedOutputs === 0
       ? []
       : [`(the ${skippedOutputs} oldest whole outputs were not searched: together they are too large)`];
   if (hits.length === 0) {
-    const all = words.length === 1 ? "" : " all of";
+    const all = terms.length === 1 ? "" : " all of";
     return {
       text: [
-        `Nothing in this session contains${all} ${oneLine(words.map((word) => JSON.stringify(word)).join(", "), 200)}. Try fewer or other words.`,
+        `Nothing in this session contains${all} ${oneLine(terms.map((word) => JSON.stringify(word)).join(", "), 200)}. Try fewer or other words.`,
         ...note,
       ].join("\n"),
     };
@@ -44,15 +44,15 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
 }
 
 function line({ sequence, step, role, excerpt, output }: HistorySearch["hits"][number]): string {
-  const place =
+  const origin =
     output === undefined
       ? `message ${sequence}, step ${step}, ${role}`
       : `whole output of step ${step}: read_output handle="${output.handle}" offset=${output.offset}`;
-  return `[${place}] ${oneLine(excerpt, EXCERPT_CHARS)}`;
+  return `[${origin}] ${oneLine(excerpt, EXCERPT_CHARS)}`;
 }
 
 /** The words of a query, each quoted phrase as one; unclosed quotes count as blanks. */
 export function splitWords(query: string): string[] {
-  const words = [...query.matchAll(/"([^"]+)"|[^\s"]+/g)].map(([whole, phrase]) => (phrase ?? whole).trim());
-  return [...new Set(words)].filter((word) => word !== "").slice(0, MAX_WORDS);
+  const terms = [...query.matchAll(/"([^"]+)"|[^\s"]+/g)].map(([whole, phrase]) => (phrase ?? whole).trim());
+  return [...new Set(terms)].filter((word) => word !== "").slice(0, MAX_WORDS);
 }

@@ -43,14 +43,14 @@ async function search(hidden: readonly Tool[], query: string, context: ToolConte
 
 /** The tools that best match a query: by how many of its words are in the name, then in the description. */
 export function findTools(tools: readonly Tool[], query: string): Tool[] {
-  const words = query
+  const terms = query
     .toLowerCase()
     .split(/[^a-z0-9]+/)
     .filter((word) => word !== "");
   const scored = tools.map((tool) => {
     const name = tool.name.toLowerCase();
     const description = tool.description.toLowerCase();
-    const score = words.reduce(
+    const score = terms.reduce(
       (sum, word) => sum + (name.includes(word) ? 3 : 0) + (description.includes(word) ? 1 : 0),
       name === query.toLowerCase() ? 100 : 0,
     );

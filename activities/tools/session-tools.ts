@@ -89,16 +89,19 @@ function fromFolder(tool: string, input: unknown, folder: string): unknown {
       if (name !== "patch") return [name, value];
       return [
         name,
-        value.replace(PATCH_LINE, (_, mark: string, given: string) => mark + inWorkspace(given, folder)),
+        value.replace(
+          PATCH_LINE,
+          (_, mark: string, inputPath: string) => mark + inWorkspace(inputPath, folder),
+        ),
       ];
     }),
   );
 }
 
 /** A path as the tools expect it; a place elsewhere is refused under the name given. */
-function inWorkspace(given: string, folder: string): string {
-  if (!given.startsWith("/")) return given;
-  const inside = path.relative(folder, given);
+function inWorkspace(inputPath: string, folder: string): string {
+  if (!inputPath.startsWith("/")) return inputPath;
+  const inside = path.relative(folder, inputPath);
   if (inside === "") return WORKSPACE;
-  return inside === ".." || inside.startsWith("../") ? given : `${WORKSPACE}/${inside}`;
+  return inside === ".." || inside.startsWith("../") ? inputPath : `${WORKSPACE}/${inside}`;
 }

@@ -90,11 +90,11 @@ export function rewritten(
   }
   const isCrlf = before.text.includes("\r\n") && !/(?<!\r)\n/.test(before.text) && !content.includes("\r");
   const kept = [formWords(before.form), isCrlf && content.includes("\n") ? "CRLF" : undefined];
-  const words = kept.filter((word) => word !== undefined).join(", ");
+  const kinds = kept.filter((word) => word !== undefined).join(", ");
   // Its mark is not part of the text, also where the model wrote one.
   const text = before.form.bom ? content.replace(/^\uFEFF/, "") : content;
   return {
     bytes: writeText(isCrlf ? text.replaceAll("\n", "\r\n") : text, before.form),
-    remark: words === "" ? "" : ` Kept as it was: ${words}.`,
+    remark: kinds === "" ? "" : ` Kept as it was: ${kinds}.`,
   };
 }

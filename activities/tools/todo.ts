@@ -26,13 +26,13 @@ export const todo = typedTool({
     const now = items.find(({ status }) => status === "in_progress");
     return `${done}/${items.length} done${now === undefined ? "" : `: ${now.content}`}`;
   },
-  run: async (given): Promise<ToolResult> => {
-    const active = given.items.filter(({ status }) => status === "in_progress").length;
+  run: async (request): Promise<ToolResult> => {
+    const active = request.items.filter(({ status }) => status === "in_progress").length;
     if (active > 1)
       return failure(`${active} items are in_progress, and only one may be. The list was not changed.`);
-    if (given.items.length === 0) return { text: "(the list is empty)" };
+    if (request.items.length === 0) return { text: "(the list is empty)" };
     return {
-      text: given.items.map(({ status, content }) => `${BOX[status]} ${oneLine(content, 500)}`).join("\n"),
+      text: request.items.map(({ status, content }) => `${BOX[status]} ${oneLine(content, 500)}`).join("\n"),
     };
   },
 });

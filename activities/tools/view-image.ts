@@ -16,12 +16,12 @@ export const viewImage = typedTool({
   description: "Shows you a PNG, JPEG, GIF or WebP file, at most 3.9 MB and 8,000 pixels on a side.",
   input,
   readOnly: true,
-  about: (given) => given.path,
+  about: (request) => request.path,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const where = workspacePath(given.path).relative;
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(request.path).relative;
   const { files } = await context.sandbox();
   const { path, remark } = await byLook(files, where, (at) => files.stat(at));
   const name = showName(path);

@@ -23,17 +23,17 @@ export const writeFile = typedTool({
     "a part use edit_file.",
   input,
   readOnly: false,
-  about: (given) => given.path,
+  about: (request) => request.path,
   run,
 });
 
-async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
-  const where = workspacePath(given.path).relative;
+async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(request.path).relative;
   const { files } = await context.sandbox();
   const { path, answer, remark } = await byLook(files, where, (at) => readForm(files, at));
   const name = showName(path);
   const before = answer.ok ? answer.found : undefined;
-  const omission = omissionLine(given.content, before?.kind === "text" ? before.text : "");
+  const omission = omissionLine(request.content, before?.kind === "text" ? before.text : "");
   if (before !== undefined && omission !== undefined) {
     return failure(
       `The content has the line "${oneLine(omission, 100)}", which stands for text that was left out: it would be deleted from ${name}. Nothing was written. Write the file out in full, or use edit_file.`,
@@ -41,13 +41,13 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
   }
   const { bytes, remark: kept } =
     before === undefined
-      ? { bytes: new TextEncoder().encode(given.content), remark: "" }
-      : rewritten(name, before, given.content);
+      ? { bytes: new TextEncoder().encode(request.content), remark: "" }
+      : rewritten(name, before, request.content);
   const written = accepted(await files.write(path, bytes));
-  const lines = countLines(given.content);
+  const lines = countLines(request.content);
   const size = `${lines} ${lines === 1 ? "line" : "lines"}, ${showSize(bytes.length)}`;
-  const said = `${written.created ? "Created" : "Replaced"} ${name} (${size}).${kept}`;
-  return { text: remark === undefined ? said : `${said}\n${remark}` };
+  const firstLine = `${written.created ? "Created" : "Replaced"} ${name} (${size}).${kept}`;
+  return { text: remark === undefined ? firstLine : `${firstLine}\n${remark}` };
 }
 
 /** What a file holds now; of one that is too large to be edited, what its beginning says. */

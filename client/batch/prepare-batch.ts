@@ -118,9 +118,9 @@ function once<T>(known: Map<string, Promise<T>>, key: string, make: () => Promis
 }
 
 function onceEach(note: (text: string) => void): (text: string) => void {
-  const said = new Set<string>();
+  const announced = new Set<string>();
   return (text) => {
-    if (!said.has(text)) note(text);
-    said.add(text);
+    if (!announced.has(text)) note(text);
+    announced.add(text);
   };
 }

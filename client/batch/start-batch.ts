@@ -47,9 +47,9 @@ export interface StartedBatch {
 }
 
 /** @throws ClientError (impossible) if a batch of this name runs with other items */
-export async function startBatch(services: Services, order: BatchOrder): Promise<StartedBatch> {
+export async function startBatch(services: Services, request: BatchOrder): Promise<StartedBatch> {
   const { db } = services.store;
-  const { name, items } = order;
+  const { name, items } = request;
   const client = await services.temporal.client();
   const known = (await unlessTableMissing(() => listItems(db, name))) ?? [];
   if ((await describeRun(services.temporal, batchWorkflowId(name)))?.status === "RUNNING") {
@@ -69,13 +69,13 @@ export async function startBatch(services: Services, order: BatchOrder): Promise
       "Wait for their end, or cancel them.",
     );
   if (plan.starts.length === 0 && running(settled).length === 0 && settled.length > 0) {
-    for (const place of plan.places) await placeItem(db, name, place);
+    for (const index of plan.places) await placeItem(db, name, index);
     // The status follows the current file; a run that was ended from outside could not store its end.
     await endBatch(db, name, batchStatus("done", await batchFigures(db, name)));
     return { attached: false, begun: 0, completed: plan.completed };
   }
-  await saveRows(services, order, plan);
-  await startWorkflow(client, services.taskQueue, order);
+  await saveRows(services, request, plan);
+  await startWorkflow(client, services.taskQueue, request);
   return { attached: false, begun: plan.starts.length, completed: plan.completed };
 }
 
@@ -110,7 +110,7 @@ async function saveRows(
   await services.store.db.transaction(async (tx) => {
     await openBatch(tx, { id: name, owner: services.user ?? null, concurrency, ...limits });
     for (const row of rows) await saveItem(tx, name, row);
-    for (const place of plan.places) await placeItem(tx, name, place);
+    for (const index of plan.places) await placeItem(tx, name, index);
   });
 }
 

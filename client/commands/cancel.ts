@@ -46,8 +46,8 @@ export function interruptCommand(command: Command, output: Output) {
     .argument("<id>", SESSION)
     .argument("[message...]", "what to do instead; - reads it from stdin")
     .option("--json", "one JSON document");
-  return async (reference: string, words: readonly string[], flags: { readonly json?: boolean }) => {
-    const text = words.length === 0 ? undefined : await readMessage(words, processStdin());
+  return async (reference: string, messageWords: readonly string[], flags: { readonly json?: boolean }) => {
+    const text = messageWords.length === 0 ? undefined : await readMessage(messageWords, processStdin());
     const message = text === undefined ? undefined : interruptMessage(text, reference);
     await withWorkingSession(reference, async (services, row) => {
       const { id } = row;

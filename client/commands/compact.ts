@@ -12,8 +12,8 @@ export function compactCommand(command: Command, output: Output) {
     .argument("<id>", SESSION)
     .argument("[focus...]", "what the summary must keep in view")
     .option("--json", "one JSON document");
-  return async (reference: string, words: readonly string[], flags: { readonly json?: boolean }) => {
-    const focus = compactionFocus(words.join(" "));
+  return async (reference: string, focusWords: readonly string[], flags: { readonly json?: boolean }) => {
+    const focus = compactionFocus(focusWords.join(" "));
     await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
       await compactSession(services, row, focus);

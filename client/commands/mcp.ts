@@ -21,15 +21,15 @@ export function mcpCommand(command: Command, output: Output) {
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--json", "one JSON document");
   return async (what: string, server: string | undefined, flags: McpFlags): Promise<ExitCode> => {
-    const given = readSettings(flags);
+    const loaded = readSettings(flags);
     if (what === "list" && server === undefined) {
       const { listMcpServers } = await import("../setup/mcp-servers.ts");
-      return showFindings(await listMcpServers(given.settings, given.environment), output, flags, false);
+      return showFindings(await listMcpServers(loaded.settings, loaded.environment), output, flags, false);
     }
     if (server === undefined || !["test", "login", "logout"].includes(what))
       throw usageError("Write `mcp list`, `mcp test NAME`, `mcp login NAME` or `mcp logout NAME`.");
-    const names = Object.keys(given.settings.mcpServers);
-    const found = given.settings.mcpServers[server];
+    const names = Object.keys(loaded.settings.mcpServers);
+    const found = loaded.settings.mcpServers[server];
     if (found === undefined)
       throw usageError(
         `The configuration has no MCP server ${server}.`,
@@ -38,7 +38,7 @@ export function mcpCommand(command: Command, output: Output) {
     if (what === "test") {
       const { checkMcpServer } = await import("../setup/mcp-servers.ts");
       return showFindings(
-        [await checkMcpServer(server, given.settings, given.environment)],
+        [await checkMcpServer(server, loaded.settings, loaded.environment)],
         output,
         flags,
         true,
@@ -50,7 +50,7 @@ export function mcpCommand(command: Command, output: Output) {
         `For a server over HTTP that requires one, set mcpServers.${server}.auth: oauth`,
       );
     const target = { name: server, url: found.url, scopes: found.scopes };
-    return what === "login" ? login(target, given.environment, output) : logout(target, output);
+    return what === "login" ? login(target, loaded.environment, output) : logout(target, output);
   };
 }
 

@@ -98,11 +98,11 @@ export function answerCommand(command: Command, output: Output) {
     .option("--decline", "decline to answer")
     .option("--by <name>", "who answers", nameOf)
     .option("--json", "one JSON document");
-  return async (reference: string, given: readonly string[], flags: AnswerFlags) => {
-    const [first = "", ...rest] = given;
+  return async (reference: string, answerWords: readonly string[], flags: AnswerFlags) => {
+    const [first = "", ...rest] = answerWords;
     const question = isQuestionId(first) ? first : undefined;
-    const words = question === undefined ? given : rest;
-    const text = words.length === 0 ? undefined : await readMessage(words, processStdin());
+    const messageWords = question === undefined ? answerWords : rest;
+    const text = messageWords.length === 0 ? undefined : await readMessage(messageWords, processStdin());
     const message = answerOf(flags, question, text);
     await withWorkingSession(reference, async (services, { id }) => {
       const answered = await sendAnswer(services, id, message, FLAGS);

@@ -21,8 +21,8 @@ export function queueCommand(command: Command, output: Output) {
         return;
       }
       const lines = queue.map(
-        ({ id, text, queuedAt }, place) =>
-          `${place + 1}. ${id}  ${queuedAt}  ${harmlessLine(text, TEXT_CHARS)}`,
+        ({ id, text, queuedAt }, index) =>
+          `${index + 1}. ${id}  ${queuedAt}  ${harmlessLine(text, TEXT_CHARS)}`,
       );
       output.result(lines.map((line) => `${line}\n`).join(""));
       output.note(

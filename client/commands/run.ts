@@ -16,8 +16,8 @@ export function runCommand(command: Command, output: Output) {
     .argument("[task...]", "what to do; - reads it from stdin")
     .option("--json", "one event a line on stdout")
     .option("--exit-on-question", EXIT_ON_QUESTION);
-  return async (words: readonly string[], flags: RunFlags & { readonly exitOnQuestion?: boolean }) => {
-    const { start, config } = await prepareStart(words, flags, output.note);
+  return async (taskWords: readonly string[], flags: RunFlags & { readonly exitOnQuestion?: boolean }) => {
+    const { start, config } = await prepareStart(taskWords, flags, output.note);
     if (config.rehearsal) output.note(`${output.style("yellow", REHEARSAL_NOTE)}\n`);
     // Wrong usage is reported before the drivers are loaded.
     const [{ withPreparedServices }, { startSession }, { watchSession }] = await Promise.all([
@@ -64,9 +64,9 @@ async function closingLines(
   id: string,
   end: FollowEnd,
   services: Services,
-  given: { readonly rehearsal: boolean; readonly isSetUpHere: boolean; readonly goOn: string | undefined },
+  hints: { readonly rehearsal: boolean; readonly isSetUpHere: boolean; readonly goOn: string | undefined },
 ): Promise<string[]> {
-  const { rehearsal, isSetUpHere, goOn } = given;
+  const { rehearsal, isSetUpHere, goOn } = hints;
   const ui = services.uiUrl(id);
   const lines = present(
     rehearsal && "This was a rehearsal: set OPENAI_API_KEY to have a model do your own task.",
@@ -90,8 +90,8 @@ export function startCommand(command: Command, output: Output) {
   withRunFlags(command)
     .argument("[task...]", "what to do; - reads it from stdin")
     .option("--json", "print one JSON document instead of the id");
-  return async (words: readonly string[], flags: RunFlags) => {
-    const { start, config } = await prepareStart(words, flags, output.note);
+  return async (taskWords: readonly string[], flags: RunFlags) => {
+    const { start, config } = await prepareStart(taskWords, flags, output.note);
     if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
     // Wrong usage is reported before the drivers are loaded.
     const [{ withPreparedServices }, { startSession }] = await Promise.all([

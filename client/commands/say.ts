@@ -32,9 +32,9 @@ export function sayCommand(command: Command, output: Output) {
     .option("--model <provider/model>", "continue with another model, from the next step")
     .option("--config <file>", "where that model is described (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--json", "one JSON document");
-  return async (reference: string, words: readonly string[], flags: SayFlags) => {
+  return async (reference: string, messageWords: readonly string[], flags: SayFlags) => {
     const attachments = await readAttachments({ images: flags.image, files: flags.file });
-    const text = await readMessage(words, processStdin());
+    const text = await readMessage(messageWords, processStdin());
     if (flags.id !== undefined && !isMessageId(flags.id)) {
       throw usageError("--id must have 1 to 128 letters, digits, dots, colons, dashes and underscores.");
     }
@@ -72,8 +72,8 @@ export function resumeCommand(command: Command, output: Output) {
     .argument("<id>", SESSION)
     .argument("[message...]", `what to say; default: ${CONTINUE}`)
     .option("--json", "one JSON document");
-  return async (reference: string, words: readonly string[], flags: { readonly json?: boolean }) => {
-    const text = words.length === 0 ? CONTINUE : await readMessage(words, processStdin());
+  return async (reference: string, messageWords: readonly string[], flags: { readonly json?: boolean }) => {
+    const text = messageWords.length === 0 ? CONTINUE : await readMessage(messageWords, processStdin());
     await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
       if (!sessionHasEnded(row))

@@ -35,7 +35,12 @@ export function scheduleCommand(command: Command, output: Output) {
     )
     .option("--max-cost <usd>", "stop each session when it has cost this much", positiveAmount)
     .option("--json", "one JSON document");
-  return async (what: string, name: string | undefined, words: readonly string[], flags: ScheduleFlags) => {
+  return async (
+    what: string,
+    name: string | undefined,
+    taskWords: readonly string[],
+    flags: ScheduleFlags,
+  ) => {
     if (!VERBS.includes(what))
       throw usageError(`There is no action ${what} of a schedule. Use one of: ${VERBS.join(", ")}.`);
     if (what === "list") return list(flags, output);
@@ -44,14 +49,14 @@ export function scheduleCommand(command: Command, output: Output) {
         `Name the schedule: longhaul schedule ${what} NAME`,
         "A name begins with a letter or digit and has at most 40 letters, digits, dots, dashes and underscores.",
       );
-    if (what === "create") return create(name, words, flags, output);
+    if (what === "create") return create(name, taskWords, flags, output);
     return change(what, name, output);
   };
 }
 
 async function create(
   name: string,
-  words: readonly string[],
+  taskWords: readonly string[],
   flags: ScheduleFlags,
   output: Output,
 ): Promise<ExitCode> {
@@ -60,7 +65,7 @@ async function create(
     throw usageError("A schedule needs times.", 'Add them, such as --cron "0 6 * * 1-5".');
   // No one may be there to answer.
   const given = { ...flags, questions: flags.questions ?? ("deny" as const) };
-  const { start, config } = await prepareStart(words, given, output.note);
+  const { start, config } = await prepareStart(taskWords, given, output.note);
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
   const [{ withPreparedServices }, { makeSchedule, parseZone: zoneOf }, { storedStart }] = await Promise.all([
     import("../sessions/with-session.ts"),

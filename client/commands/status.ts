@@ -84,8 +84,8 @@ export function statusText(
 
 /** Whose turn it is when workers are scarce, if that was configured. */
 function turnRow({ priority, tenant }: SessionStatusDocument): Row | false {
-  const said = present(priority !== null && `priority ${priority}`, tenant !== null && `tenant ${tenant}`);
-  return said.length > 0 && ["turn", said.join(", ")];
+  const facts = present(priority !== null && `priority ${priority}`, tenant !== null && `tenant ${tenant}`);
+  return facts.length > 0 && ["turn", facts.join(", ")];
 }
 
 /** Omitted below $0.0001, which is noise. */

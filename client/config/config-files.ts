@@ -70,10 +70,10 @@ function findConfigFile(
   environment: Environment,
   cwd: string,
 ): { path: string | undefined; named: boolean; notes: string[] } {
-  const given = flags.config ?? setting(environment, "LONGHAUL_CONFIG");
-  if (given !== undefined) {
-    const path = resolve(cwd, given);
-    if (!existsSync(path)) throw usageError(`There is no configuration file ${given}.`);
+  const configFile = flags.config ?? setting(environment, "LONGHAUL_CONFIG");
+  if (configFile !== undefined) {
+    const path = resolve(cwd, configFile);
+    if (!existsSync(path)) throw usageError(`There is no configuration file ${configFile}.`);
     return { path, named: true, notes: [] };
   }
   const path = join(cwd, CONFIG_NAME);

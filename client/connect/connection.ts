@@ -110,7 +110,7 @@ function lazyTemporal(
   address: string,
   say: ((line: string) => void) | undefined,
 ): Temporal & { close(): Promise<void> } {
-  const { connection: options, namespace, place } = temporalConnection(address);
+  const { connection: options, namespace, listenAddress } = temporalConnection(address);
   const keys = parseCodecKeys(settingOf("LONGHAUL_CODEC_KEYS"));
   let opened: Promise<{ connection: Connection; client: Client }> | undefined;
   const open = async () => {
@@ -118,7 +118,7 @@ function lazyTemporal(
     const { connectTemporal, temporalClient } = await import("../../temporal/temporal-client.ts");
     let pending: Promise<Connection> | undefined;
     try {
-      const connection = await patiently("Temporal", place, { ...PATIENT, say }, (timeoutMs) => {
+      const connection = await patiently("Temporal", listenAddress, { ...PATIENT, say }, (timeoutMs) => {
         pending = connectTemporal(options, timeoutMs);
         return pending;
       });

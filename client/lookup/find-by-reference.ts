@@ -26,9 +26,9 @@ const NAMED = 5;
  * An exact match wins over ids that only begin with the reference.
  * @throws ClientError (impossible) if none or several match
  */
-export async function findByReference(db: Store["db"], given: string): Promise<SessionRow> {
+export async function findByReference(db: Store["db"], written: string): Promise<SessionRow> {
   // Postgres refuses NUL, and no id contains it.
-  const reference = cleanText(given);
+  const reference = cleanText(written);
   if (reference === LAST) return newest(db);
   const exact = await findSessionRow(db, reference);
   if (exact !== undefined) return exact;

@@ -29,14 +29,14 @@ export function withMachine(
   if (sandbox.network === "none") return { sandbox: { ...sandbox, inherited: setup }, notes: [] };
   const inherits = sandbox.registries === "inherit";
   const machine = inherits ? registriesOfMachine(environment) : undefined;
-  const given = typeof sandbox.registries === "object" ? withoutCredentials(sandbox.registries) : undefined;
+  const masked = typeof sandbox.registries === "object" ? withoutCredentials(sandbox.registries) : undefined;
   const certificates =
     sandbox.caCerts === undefined ? machine?.certificates : certificatesOf(resolve(cwd, sandbox.caCerts));
   const fits = certificates === undefined || certificates.length <= MAX_CERTIFICATES_BYTES;
   return {
     sandbox: {
       ...sandbox,
-      ...(given === undefined ? {} : { registries: given.registries as Sandbox["registries"] }),
+      ...(masked === undefined ? {} : { registries: masked.registries as Sandbox["registries"] }),
       inherited: {
         ...(machine === undefined
           ? {}
@@ -48,7 +48,7 @@ export function withMachine(
     },
     notes: present(
       ...(machine?.notes ?? []),
-      ...(given?.notes ?? []),
+      ...(masked?.notes ?? []),
       !fits && TOO_LARGE,
       openSecrets(sandbox),
     ),

@@ -130,8 +130,8 @@ function attachmentOf(
 }
 
 function howElse(found: FoundText): string {
-  const place = "Put it into the workspace (--workspace DIR) and name it in the text.";
-  if (found.kind !== "guessed" || found.label === undefined) return place;
+  const advice = "Put it into the workspace (--workspace DIR) and name it in the text.";
+  if (found.kind !== "guessed" || found.label === undefined) return advice;
   return `It looks like ${found.name}: iconv -f ${found.label} -t UTF-8 makes it UTF-8. Or put it into the workspace (--workspace DIR) and name it in the text.`;
 }
 

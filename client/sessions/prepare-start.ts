@@ -29,7 +29,7 @@ export interface Sources {
 
 /** Finds every usage error before anything starts. @throws ClientError */
 export async function prepareStart(
-  words: readonly string[],
+  taskWords: readonly string[],
   flags: RunFlags,
   note: (text: string) => void,
   {
@@ -52,7 +52,7 @@ export async function prepareStart(
   const folder = await readProject(flags, config, read);
   for (const line of folder?.notes ?? []) note(`${line}\n`);
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
-  const task = await readTask(words, stdin, note);
+  const task = await readTask(taskWords, stdin, note);
   requireTextRoom(task, attachments);
   const run = {
     ...inContainer(forProject(config.run, projectName(git, flags.workspace)), container),
@@ -134,16 +134,16 @@ export const REHEARSAL_NOTE =
   "No model key (OPENAI_API_KEY) is set: this is a REHEARSAL. A written script plays the model and builds a flashcard app;" +
   " its tools really run.";
 
-/** @param given a file's name, or the schema itself. @throws ClientError (usage) */
+/** @param schemaOrFile a file's name, or the schema itself. @throws ClientError (usage) */
 export async function readOutputSchema(
-  given: string | OutputSchema | undefined,
+  schemaOrFile: string | OutputSchema | undefined,
 ): Promise<OutputSchema | undefined> {
-  if (given === undefined) return undefined;
-  const schema = typeof given === "string" ? readSchemaFile(given) : given;
+  if (schemaOrFile === undefined) return undefined;
+  const schema = typeof schemaOrFile === "string" ? readSchemaFile(schemaOrFile) : schemaOrFile;
   const trouble = await schemaTrouble(schema);
   if (trouble === undefined) return schema;
   throw usageError(
-    `${nameOf(given)} is not a JSON Schema that answers can be checked against: ${trouble}.`,
+    `${nameOf(schemaOrFile)} is not a JSON Schema that answers can be checked against: ${trouble}.`,
     "Use JSON Schema 2020-12, 2019-09, draft 7 or draft 6, with references only inside the document.",
   );
 }
@@ -165,5 +165,5 @@ function readSchemaFile(path: string): OutputSchema {
   throw usageError(`The output schema ${path} is not a JSON object.`);
 }
 
-const nameOf = (given: string | OutputSchema): string =>
-  typeof given === "string" ? `The output schema ${given}` : "The output schema";
+const nameOf = (schemaOrFile: string | OutputSchema): string =>
+  typeof schemaOrFile === "string" ? `The output schema ${schemaOrFile}` : "The output schema";

@@ -48,7 +48,7 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
       "Say it as a message, which withdraws the question: longhaul say ID -",
     );
   const { clean } = clientSanitizer();
-  const cleaned = (words: string | undefined) => (words === undefined ? undefined : clean(words));
+  const cleaned = (text: string | undefined) => (text === undefined ? undefined : clean(text));
   return definedFields({
     question,
     text: cleaned(text),

@@ -44,22 +44,22 @@ function kindOf(): Stdin["kind"] {
  * @throws ClientError (usage) when there is no text, or too much
  */
 export async function readTask(
-  words: readonly string[],
+  taskWords: readonly string[],
   stdin: Stdin,
   note: (text: string) => void,
 ): Promise<string> {
-  const given = words.join(" ").trim();
-  if (given === "-") return checked((await readAll(stdin.stream)).trim());
-  if (given === "")
+  const typed = taskWords.join(" ").trim();
+  if (typed === "-") return checked((await readAll(stdin.stream)).trim());
+  if (typed === "")
     throw usageError("There is no task.", 'Say what to do: longhaul run "…", or `-` to read it from stdin.');
   const piped = (await readPiped(stdin, note)).trim();
-  return checked(piped === "" ? given : `${given}\n\n<input>\n${piped}\n</input>`);
+  return checked(piped === "" ? typed : `${typed}\n\n<input>\n${piped}\n</input>`);
 }
 
 /** A message's text from the arguments; `-` reads stdin. @throws ClientError (usage) */
-export async function readMessage(words: readonly string[], stdin: Stdin): Promise<string> {
-  const given = words.join(" ").trim();
-  return checked(given === "-" ? (await readAll(stdin.stream)).trim() : given);
+export async function readMessage(messageWords: readonly string[], stdin: Stdin): Promise<string> {
+  const typed = messageWords.join(" ").trim();
+  return checked(typed === "-" ? (await readAll(stdin.stream)).trim() : typed);
 }
 
 /** Text that Postgres and every model accept: well-formed, without NUL, not empty, bounded. */

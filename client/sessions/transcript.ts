@@ -65,8 +65,8 @@ export function trajectoryDocument(row: SessionRow, whole: Whole, version: strin
   const bills = whole.modelCalls.filter((call) => call.status === "kept" && call.purpose === "step");
   const steps = live
     .filter((message) => message.role !== "tool")
-    .map((message, place) => ({
-      step_id: place + 1,
+    .map((message, index) => ({
+      step_id: index + 1,
       ...(message.role === "assistant" && message.kind !== "summary"
         ? agentStep(message, results, billOf(bills, message), config)
         : spokenStep(message)),

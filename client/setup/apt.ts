@@ -41,7 +41,7 @@ function parseLines(text: string): AptSource[] {
     if (found?.groups === undefined) return [];
     const { options = "", address = "", suite = "", rest = "" } = found.groups;
     const keyring = /signed-by=(\S+)/.exec(options)?.[1];
-    return [{ address, suite, components: words(rest), ...(keyring === undefined ? {} : { keyring }) }];
+    return [{ address, suite, components: splitWords(rest), ...(keyring === undefined ? {} : { keyring }) }];
   });
 }
 
@@ -50,7 +50,7 @@ function parseStanzas(text: string): AptSource[] {
   const plain = text.replaceAll(/^#.*\n?/gm, "").replaceAll(/\n[ \t]+/g, " ");
   return plain.split(/\n\s*\n/).flatMap((stanza) => {
     const field = (name: string): string[] =>
-      words(new RegExp(`^${name}:(.*)$`, "im").exec(stanza)?.[1] ?? "");
+      splitWords(new RegExp(`^${name}:(.*)$`, "im").exec(stanza)?.[1] ?? "");
     const [address] = field("URIs");
     const [keyring] = field("Signed-By");
     if (address === undefined || !field("Types").includes("deb") || field("Enabled")[0] === "no") return [];
@@ -59,4 +59,4 @@ function parseStanzas(text: string): AptSource[] {
   });
 }
 
-const words = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
+const splitWords = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");

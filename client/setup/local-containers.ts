@@ -35,13 +35,13 @@ export async function checkContainer(name: string, folder: string | undefined): 
   if (found.id === undefined) throw refused(name, found.why);
   const trouble = await withTimeout(lacksPython(docker, found.id), TIMEOUT_MS);
   if (trouble !== undefined) throw refused(name, trouble);
-  const place = folder ?? found.folder;
-  if (place === "/")
+  const containerFolder = folder ?? found.folder;
+  if (containerFolder === "/")
     throw usageError(
       `The working folder of the container ${name} is /, which is too much to work in.`,
       "Name a folder of it: --workspace-dir DIR",
     );
-  return { name, id: found.id, folder: place.replace(/\/+$/, "") };
+  return { name, id: found.id, folder: containerFolder.replace(/\/+$/, "") };
 }
 
 const refused = (name: string, why: string) =>

@@ -31,9 +31,9 @@ export function modelFinding(
   const name = "Model";
   const { provider } = target;
   if (hints !== undefined || provider === undefined || provider.name === "rehearsal") {
-    const place = rehearsalUrl === undefined ? "" : ` at ${rehearsalUrl}`;
+    const atAddress = rehearsalUrl === undefined ? "" : ` at ${rehearsalUrl}`;
     const why = hints === undefined ? target.model : "no model is chosen and OPENAI_API_KEY is not set";
-    const found = `${why}: the rehearsal model plays a written script${place}`;
+    const found = `${why}: the rehearsal model plays a written script${atAddress}`;
     return hints === undefined || hints.length === 0
       ? { name, ok: true, found }
       : { name, ok: true, warning: true, found, fix: hints.join(" ") };

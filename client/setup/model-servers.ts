@@ -54,11 +54,11 @@ export function serverNote({ provider, baseUrl, models }: ModelServer): string {
     return `${answers}, but it says that none of its models can call tools: ${listNames(models.map(({ id }) => id))}.`;
   const [second] = others;
   const more = others.length > 1 ? ` (and ${others.length} more)` : second && ` (or ${second.id})`;
-  const place =
+  const baseUrlLine =
     baseUrl === usualAddress(provider)
       ? ""
       : `providers.${provider}.baseUrl: ${baseUrl} in longhaul.yaml, and `;
-  return `${answers}. To use it: ${place}--model ${provider}/${first.id}${more ?? ""}`;
+  return `${answers}. To use it: ${baseUrlLine}--model ${provider}/${first.id}${more ?? ""}`;
 }
 
 interface AskOptions {
@@ -152,11 +152,16 @@ async function askOllama(
   const facts = toFields(shown["model_info"]);
   const { parameters } = shown;
   const most = count(facts[`${String(facts["general.architecture"])}.context_length`]);
-  const given = typeof parameters === "string" ? /^num_ctx\s+(\d+)$/m.exec(parameters)?.[1] : undefined;
+  const configuredWindow =
+    typeof parameters === "string" ? /^num_ctx\s+(\d+)$/m.exec(parameters)?.[1] : undefined;
   const { capabilities } = shown;
   const tools = Array.isArray(capabilities) && !capabilities.includes("tools") ? (false as const) : undefined;
-  if (most === undefined && given === undefined && tools === undefined) return undefined;
-  return { contextWindow: given === undefined ? undefined : Number(given), most, tools };
+  if (most === undefined && configuredWindow === undefined && tools === undefined) return undefined;
+  return {
+    contextWindow: configuredWindow === undefined ? undefined : Number(configuredWindow),
+    most,
+    tools,
+  };
 }
 
 /** Finds a listed model by name: Ollama's `latest` may be omitted, and llama.cpp serves its one model under any name. */

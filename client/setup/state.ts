@@ -86,14 +86,15 @@ export async function locked<T>(home: string, say: Say, action: () => Promise<T>
   const file = join(home, "lock");
   const mine = JSON.stringify({ pid: process.pid, born: (await birthOf(process.pid)) ?? "" });
   const end = Date.now() + LOCK_WAIT_MS;
-  let said = false;
+  let isReported = false;
   while (!take(file, mine)) {
     const holder = readHolder(file);
     if (holder !== undefined && !(await isAlive(holder))) {
       rmSync(file, { force: true });
     } else {
-      if (!said) say(`Waiting for another longhaul (process ${holder?.pid ?? "?"}) to finish its set-up …`);
-      said = true;
+      if (!isReported)
+        say(`Waiting for another longhaul (process ${holder?.pid ?? "?"}) to finish its set-up …`);
+      isReported = true;
       if (Date.now() > end)
         throw new Error(
           `The lock ${file} is still held after 15 minutes. Remove it if no other longhaul is running.`,

@@ -36,12 +36,12 @@ export interface FolderRules {
  */
 export function rulesOfFolder(folder: string, leaveOut: readonly string[] = []): FolderRules {
   if (repositoryTop(folder) !== undefined) return read(folder, [], leaveOut);
-  const place = emptyRepository();
+  const repository = emptyRepository();
   try {
-    const there = [...NO_OTHER_RULES, `--git-dir=${join(place, ".git")}`, `--work-tree=${folder}`];
+    const there = [...NO_OTHER_RULES, `--git-dir=${join(repository, ".git")}`, `--work-tree=${folder}`];
     return read(folder, there, leaveOut);
   } finally {
-    rmSync(place, { recursive: true, force: true });
+    rmSync(repository, { recursive: true, force: true });
   }
 }
 
@@ -57,9 +57,9 @@ export function repositoryTop(folder: string): string | undefined {
   return safeGit(["check-ignore", "."], asked).length === 0 ? top : undefined;
 }
 
-function read(folder: string, place: readonly string[], leaveOut: readonly string[]): FolderRules {
+function read(folder: string, commandArguments: readonly string[], leaveOut: readonly string[]): FolderRules {
   const ask = (...args: string[]) =>
-    names(safeGit([...place, "ls-files", "-z", ...args], { cwd: folder, anyOwner: true }));
+    names(safeGit([...commandArguments, "ls-files", "-z", ...args], { cwd: folder, anyOwner: true }));
   const tracked = new Set<string>();
   for (const name of ask())
     for (let path = name; path !== "." && !tracked.has(path); path = posix.dirname(path)) tracked.add(path);
@@ -106,24 +106,25 @@ function ignoredIn(files: readonly WorkspaceFile[]): string[] {
   const index = files.find(({ kind, path }) => kind === "file" && path === ".git/index");
   const out = new Set(asked.filter(({ path }) => path.split("/").some(isAlwaysOut)).map(({ path }) => path));
   if (rules.length === 0 && (out.size === 0 || index === undefined)) return [...out];
-  const place = emptyRepository();
+  const repository = emptyRepository();
   try {
-    for (const file of index === undefined ? rules : [...rules, index]) writeRules(place, file);
+    for (const file of index === undefined ? rules : [...rules, index]) writeRules(repository, file);
     const input = Buffer.concat(asked.flatMap(({ path }) => [bytesOfText(path), Buffer.alloc(1)]));
     const check = [...NO_OTHER_RULES, "check-ignore", "--no-index", "-z", "--stdin"];
-    for (const name of names(safeGit(check, { cwd: place, input, mayFail: true }))) out.add(name);
+    for (const name of names(safeGit(check, { cwd: repository, input, mayFail: true }))) out.add(name);
     // An index that git cannot read tracks nothing.
-    for (const name of names(safeGit(["ls-files", "-z"], { cwd: place, mayFail: true }))) out.delete(name);
+    for (const name of names(safeGit(["ls-files", "-z"], { cwd: repository, mayFail: true })))
+      out.delete(name);
     return [...out];
   } finally {
-    rmSync(place, { recursive: true, force: true });
+    rmSync(repository, { recursive: true, force: true });
   }
 }
 
-function writeRules(place: string, file: WorkspaceFile): void {
+function writeRules(repository: string, file: WorkspaceFile): void {
   const parts = file.path.split("/");
   if (file.kind !== "file" || parts.includes("..") || parts.slice(1).some(isGitName)) return;
-  const target = join(place, ...parts);
+  const target = join(repository, ...parts);
   mkdirSync(dirname(target), { recursive: true });
   writeFileSync(target, file.bytes);
 }
@@ -132,9 +133,9 @@ function writeRules(place: string, file: WorkspaceFile): void {
 const NO_OTHER_RULES = ["-c", "core.excludesFile=/dev/null", "-c", "core.ignoreCase=false"];
 
 function emptyRepository(): string {
-  const place = mkdtempSync(join(tmpdir(), "longhaul-rules-"));
-  safeGit(["init", "--quiet", "--template=", place]);
-  return place;
+  const folder = mkdtempSync(join(tmpdir(), "longhaul-rules-"));
+  safeGit(["init", "--quiet", "--template=", folder]);
+  return folder;
 }
 
 const names = (out: Buffer): string[] =>

@@ -51,9 +51,9 @@ export function personsGit(
   input?: string | Uint8Array,
   index?: string,
 ): Promise<Ended> {
-  const given = ["--no-optional-locks", "-c", "core.hooksPath=/dev/null", ...args];
+  const gitArguments = ["--no-optional-locks", "-c", "core.hooksPath=/dev/null", ...args];
   const command = index === undefined ? ["git"] : ["env", `GIT_INDEX_FILE=${index}`, "git"];
-  const [program = "git", ...all] = [...command, ...given];
+  const [program = "git", ...all] = [...command, ...gitArguments];
   return new Promise((resolve, reject) => {
     const child = execFile(
       program,

@@ -71,16 +71,16 @@ function answer(
 ): Answer {
   const step = position?.step ?? 0;
   if (request.tools.length === 0) {
-    return words(isSummaryRequest(request) ? summaryAt(step, script) : wrapUpAt(step, script));
+    return answerText(isSummaryRequest(request) ? summaryAt(step, script) : wrapUpAt(step, script));
   }
   const happened = whatHappened(request.items, position, script);
-  if (position?.ended === true || step >= script.length) return words(afterTheEnd(happened));
+  if (position?.ended === true || step >= script.length) return answerText(afterTheEnd(happened));
   const again = happened.cutOff && position !== undefined && position.repeats < MAX_REPEATS;
   const next: Position = again
     ? { step, repeats: position.repeats + 1, ended: false }
     : { step: step + 1, repeats: 0, ended: step + 1 >= script.length };
   const scripted = script[next.step - 1];
-  if (scripted === undefined) return words(afterTheEnd(happened));
+  if (scripted === undefined) return answerText(afterTheEnd(happened));
   const text = [
     next.step === 1 && !again ? introduction(request) : "",
     ...happened.guidance.map(
@@ -107,7 +107,7 @@ function answer(
   };
 }
 
-function words(text: string): Answer {
+function answerText(text: string): Answer {
   return { parts: [{ type: "text", text }] };
 }
 

@@ -44,7 +44,7 @@ const signal = AbortSignal.timeout(60_000);
 const DOORS: readonly (readonly [string, (url: string) => Promise<unknown>])[] = [
   [
     "a forge",
-    (api) => askForge({ place: { kind: "github", api } as never, token: undefined, signal }, "GET", "/"),
+    (api) => askForge({ forge: { kind: "github", api } as never, token: undefined, signal }, "GET", "/"),
   ],
   [
     "a store of Git LFS",

@@ -201,9 +201,9 @@ export function entraTokens(
 ): TokenSource {
   return async (abortSignal) => {
     const { DefaultAzureCredential } = await optionalPackage<AzureLibrary>(AZURE_PACKAGE, load);
-    const given = await new DefaultAzureCredential().getToken(scope, { abortSignal });
-    if (given === null) throw new TokenTrouble("Entra returned none");
-    return { token: given.token, expiresAt: given.expiresOnTimestamp };
+    const token = await new DefaultAzureCredential().getToken(scope, { abortSignal });
+    if (token === null) throw new TokenTrouble("Entra returned none");
+    return { token: token.token, expiresAt: token.expiresOnTimestamp };
   };
 }
 

@@ -130,8 +130,8 @@ export class Identities {
         const passed = [...BASE, ...auth.pass].flatMap((name) =>
           environment[name] === undefined ? [] : [[name, environment[name]] as const],
         );
-        const given = Object.fromEntries(passed);
-        return commandTokens({ command: auth.command, lifeMs: auth.for, environment: given, now });
+        const variables = Object.fromEntries(passed);
+        return commandTokens({ command: auth.command, lifeMs: auth.for, environment: variables, now });
       }
     }
   }

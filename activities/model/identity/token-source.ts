@@ -173,7 +173,7 @@ function printed({ command, environment }: CommandOptions, signal: AbortSignal):
     });
     const out: Buffer[] = [];
     let bytes = 0;
-    let words = "";
+    let stderrText = "";
     const end = (error: Error) => {
       killGroup(child.pid);
       reject(error);
@@ -186,15 +186,17 @@ function printed({ command, environment }: CommandOptions, signal: AbortSignal):
       else out.push(part);
     });
     child.stderr.on("data", (part: Buffer) => {
-      words = cutChars(words + part.toString("utf8"), MAX_WORDS);
+      stderrText = cutChars(stderrText + part.toString("utf8"), MAX_WORDS);
     });
     child.once("error", (error) => end(new TokenTrouble(`the command cannot be started: ${error.message}`)));
     child.once("close", (code, killed) => {
       signal.removeEventListener("abort", onAbort);
       if (code === 0) return resolve(Buffer.concat(out).toString("utf8"));
-      const said = words.trim() === "" ? "" : `: ${words.trim()}`;
+      const suffix = stderrText.trim() === "" ? "" : `: ${stderrText.trim()}`;
       end(
-        new TokenTrouble(`the command ended with ${code === null ? String(killed) : `code ${code}`}${said}`),
+        new TokenTrouble(
+          `the command ended with ${code === null ? String(killed) : `code ${code}`}${suffix}`,
+        ),
       );
     });
   });

@@ -45,21 +45,21 @@ const MISSING =
  */
 export function editFor({ text, param = "" }: ErrorFacts, sent: JsonObject): FieldEdit | undefined {
   // Validators end with the refused value, which may be any text.
-  const said = text.replace(/['"]input['"]\s*:.*$/s, "");
-  const isMissing = MISSING.test(said) && !UNKNOWN.test(said);
-  if (isMissing && /reasoning_content/.test(`${param} ${said}`) && Array.isArray(sent["messages"]))
+  const message = text.replace(/['"]input['"]\s*:.*$/s, "");
+  const isMissing = MISSING.test(message) && !UNKNOWN.test(message);
+  if (isMissing && /reasoning_content/.test(`${param} ${message}`) && Array.isArray(sent["messages"]))
     return { type: "with-reasoning", name: "reasoning_content" };
   if (isMissing) return undefined;
   const fields = [...settingsOf(sent), ...spareOf(sent)];
-  const found = firstNamed(param, fields) ?? firstNamed(said, fields) ?? thinkingIn(said, fields);
+  const found = firstNamed(param, fields) ?? firstNamed(message, fields) ?? thinkingIn(message, fields);
   if (found === undefined || !OUTPUT_LIMIT.test(found.name)) return found;
   // A limit that is too large has other remedies.
-  if (!UNKNOWN.test(said)) return undefined;
+  if (!UNKNOWN.test(message)) return undefined;
   const isMessages = Array.isArray(sent["messages"]);
   if (!isMessages) return found;
   if (found.name === "max_completion_tokens") return { type: "renamed", name: found.name, to: "max_tokens" };
   // Anthropic's wire requires it.
-  return /max_completion_tokens/.test(said)
+  return /max_completion_tokens/.test(message)
     ? { type: "renamed", name: found.name, to: "max_completion_tokens" }
     : undefined;
 }
@@ -91,23 +91,25 @@ function walk(value: unknown, see: (object: Record<string, unknown>) => void): v
 }
 
 /** The field that is named first; of a path the last name. */
-function firstNamed(said: string, fields: readonly FieldEdit[]): FieldEdit | undefined {
+function firstNamed(message: string, fields: readonly FieldEdit[]): FieldEdit | undefined {
   const named = fields.flatMap((field) => {
     const leaf = field.name.split(".").at(-1) ?? "";
-    const whole = field.name === leaf ? -1 : placeOf(said, field.name);
-    const place = whole >= 0 ? whole : placeOf(said, leaf);
-    return place < 0 ? [] : [{ field, place, length: whole >= 0 ? field.name.length : leaf.length }];
+    const whole = field.name === leaf ? -1 : placeOf(message, field.name);
+    const position = whole >= 0 ? whole : placeOf(message, leaf);
+    return position < 0
+      ? []
+      : [{ field, place: position, length: whole >= 0 ? field.name.length : leaf.length }];
   });
   return named.toSorted((a, b) => a.place - b.place || b.length - a.length)[0]?.field;
 }
 
-function placeOf(said: string, name: string): number {
+function placeOf(message: string, name: string): number {
   // Google answers `thinking_level` to `thinkingLevel`.
   const snake = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const either = snake === name ? escaped(name) : `(?:${escaped(name)}|${snake})`;
   const isWord = /^[a-z]+$/.test(name);
   const pattern = isWord ? asField(name) : `(?<![\\w.-])${either}(?![\\w-])|(?<=[.\\]])${either}(?![\\w-])`;
-  return new RegExp(pattern, isWord ? "i" : "").exec(said)?.index ?? -1;
+  return new RegExp(pattern, isWord ? "i" : "").exec(message)?.index ?? -1;
 }
 
 const escaped = (name: string): string => name.replaceAll(".", "\\.");
@@ -124,8 +126,11 @@ function asField(word: string): string {
 }
 
 /** Source: Ollama, "… does not support thinking"; Claude's older models, "adaptive thinking is not supported on this model". */
-function thinkingIn(said: string, fields: readonly FieldEdit[]): FieldEdit | undefined {
-  if (!/\bthinking\b|\breasoning effort\b/i.test(said) || !(UNKNOWN.test(said) || /invalid/i.test(said)))
+function thinkingIn(message: string, fields: readonly FieldEdit[]): FieldEdit | undefined {
+  if (
+    !/\bthinking\b|\breasoning effort\b/i.test(message) ||
+    !(UNKNOWN.test(message) || /invalid/i.test(message))
+  )
     return undefined;
   const names = ["thinking", "reasoning_effort", "reasoning", "generationConfig.thinkingConfig"];
   return names

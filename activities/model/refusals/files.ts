@@ -78,13 +78,13 @@ async function firstRefusal(ask: () => Promise<ModelAnswer>): Promise<Asked> {
 
 function without(request: ModelRequest, refused: ReadonlyMap<FilePart, string>): ModelRequest {
   if (refused.size === 0) return request;
-  const words = new Map(
+  const replacements = new Map(
     [...refused].map(([file, why]) => [
       file,
       `[${file.filename ?? "A file"} (${file.mediaType}) is not shown. ${why}]`,
     ]),
   );
-  return { ...request, messages: request.messages.map((message) => withFiles(message, words)) };
+  return { ...request, messages: request.messages.map((message) => withFiles(message, replacements)) };
 }
 
 /** Most files left out one by one, the newest. Chosen: the previous request was accepted, so one of the new ones is refused. */

@@ -33,17 +33,17 @@ export class RefusalMemory<Why = string> {
   }
 
   /** @returns why it was refused; undefined if it was not, or not recently */
-  why(place: Place, what: string): Why | undefined {
+  why(server: Place, what: string): Why | undefined {
     // The usual case: nothing needs hashing.
     if (this.#known.size === 0) return undefined;
-    const found = this.#known.get(keyOf(place, what));
+    const found = this.#known.get(keyOf(server, what));
     return found !== undefined && found.untilMs > performance.now() ? found.why : undefined;
   }
 
-  add(place: Place, what: string, why: Why): void {
+  add(server: Place, what: string, why: Why): void {
     const now = performance.now();
     for (const [key, { untilMs }] of this.#known) if (untilMs <= now) this.#known.delete(key);
-    this.#known.set(keyOf(place, what), { untilMs: now + this.#keptMs, why });
+    this.#known.set(keyOf(server, what), { untilMs: now + this.#keptMs, why });
   }
 }
 

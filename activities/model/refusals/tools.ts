@@ -112,5 +112,5 @@ const ABOUT_TOOLS = /\btools\b|function_?declaration|\bschemas?\b|\bgrammar\b/i;
 function placesIn(text: string): number[] {
   const google = [...text.matchAll(/function_?declarations\[(\d+)\]/gi)];
   const found = google.length > 0 ? google : [...text.matchAll(/\btools(?:\[|\.)(\d+)(?:\]|\.)/g)];
-  return found.map(([, place]) => Number(place));
+  return found.map(([, index]) => Number(index));
 }

@@ -151,14 +151,14 @@ type Form = WireRules["callIds"];
 /** Call ids in the form that a server accepts; the stored ones never change. @returns the id to send for a stored one: the same in every request, and never shared by two */
 function callIds(messages: readonly Message[], form: Form): (stored: string) => string {
   const sent = new Map<string, string>();
-  const taken = new Set<string>();
+  const usedIds = new Set<string>();
   for (const { content } of messages) {
     for (const part of content) {
       if (!("toolCallId" in part) || sent.has(part.toolCallId)) continue;
       let id = inForm(part.toolCallId, form);
-      for (let salt = 1; taken.has(id); salt += 1) id = digest(`${part.toolCallId} ${salt}`, form);
+      for (let salt = 1; usedIds.has(id); salt += 1) id = digest(`${part.toolCallId} ${salt}`, form);
       sent.set(part.toolCallId, id);
-      taken.add(id);
+      usedIds.add(id);
     }
   }
   return (stored) => sent.get(stored) ?? stored;

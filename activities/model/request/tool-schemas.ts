@@ -110,9 +110,9 @@ class Adaptation {
     if (ref === "#") return ref;
     let name = this.#names.get(ref);
     if (name === undefined) {
-      const taken = new Set(this.#names.values());
+      const usedNames = new Set(this.#names.values());
       name = (ref.split("/").at(-1) ?? "").replaceAll(/[^a-zA-Z0-9_.-]/g, "_");
-      while (taken.has(name)) name += "_";
+      while (usedNames.has(name)) name += "_";
       this.#names.set(ref, name);
     }
     return `#/$defs/${name}`;

@@ -136,10 +136,10 @@ export class ChatStream {
     const [choice, ...others] = Array.isArray(chunk["choices"]) ? (chunk["choices"] as unknown[]) : [];
     if (others.length > 0 || !isJsonObject(choice) || !isJsonObject(choice["delta"])) return undefined;
     if (chunk["usage"] != null || chunk["error"] != null || choice["finish_reason"] != null) return undefined;
-    const said = Object.entries(choice["delta"]).filter(([, value]) => value != null);
-    const [field = "", text] = said[0] ?? [];
-    if (said.length !== 1 || typeof text !== "string" || !TEXTS.has(field)) return undefined;
-    const saying = (words: string) => ({ ...chunk, choices: [{ ...choice, delta: { [field]: words } }] });
+    const fields = Object.entries(choice["delta"]).filter(([, value]) => value != null);
+    const [field = "", text] = fields[0] ?? [];
+    if (fields.length !== 1 || typeof text !== "string" || !TEXTS.has(field)) return undefined;
+    const saying = (piece: string) => ({ ...chunk, choices: [{ ...choice, delta: { [field]: piece } }] });
     return { of: field, text, with: saying };
   };
 
@@ -168,11 +168,11 @@ export class ChatStream {
     if (Array.isArray(details)) {
       const parts = details.filter(isJsonObject);
       for (const part of parts) this.#keep(part);
-      const said = parts
+      const texts = parts
         .map((part) => part["text"] ?? part["summary"])
         .filter((text) => typeof text === "string");
-      if (FIELDS.every((field) => rest[field] === undefined) && said.length > 0)
-        rest["reasoning"] = said.join("");
+      if (FIELDS.every((field) => rest[field] === undefined) && texts.length > 0)
+        rest["reasoning"] = texts.join("");
     }
     return {
       ...rest,
@@ -205,8 +205,8 @@ function errorOf(chunk: StreamEvent, choice: unknown): StreamEvent | undefined {
   const error = chunk["error"] ?? own;
   if (isJsonObject(error)) return { ...error, message: wordsOf(error) };
   if (typeof error === "string" && error !== "") return { code: BROKE_OFF, message: error };
-  const words = chunk["msg"] ?? chunk["message"] ?? chunk["error_msg"];
-  if (choice === undefined && typeof words === "string" && words !== "") return { ...chunk, message: words };
+  const message = chunk["msg"] ?? chunk["message"] ?? chunk["error_msg"];
+  if (choice === undefined && typeof message === "string" && message !== "") return { ...chunk, message };
   if (!isJsonObject(choice) || choice["finish_reason"] !== "error") return undefined;
   return {
     code: BROKE_OFF,

@@ -57,7 +57,7 @@ export function messagesPiece(event: StreamEvent): Piece | undefined {
   const field = TEXTS[kind];
   const text = field === undefined ? undefined : delta[field];
   if (field === undefined || typeof text !== "string") return undefined;
-  const saying = (words: string) => ({ ...event, delta: { ...delta, [field]: words } });
+  const saying = (piece: string) => ({ ...event, delta: { ...delta, [field]: piece } });
   return { of: `${kind} ${String(index)}`, text, with: saying };
 }
 
@@ -83,7 +83,7 @@ export function messageEvents(body: unknown): readonly StreamEvent[] | undefined
 
 function blockEvents(block: StreamEvent, index: number): StreamEvent[] {
   const { text, thinking, signature, input, ...rest } = block;
-  const said: readonly (StreamEvent | false)[] = [
+  const events: readonly (StreamEvent | false)[] = [
     typeof text === "string" && { type: "text_delta", text },
     typeof thinking === "string" && { type: "thinking_delta", thinking },
     typeof signature === "string" && { type: "signature_delta", signature },
@@ -96,7 +96,7 @@ function blockEvents(block: StreamEvent, index: number): StreamEvent[] {
   };
   return [
     { type: "content_block_start", index, content_block: { ...rest, ...empty } },
-    ...said.flatMap((delta) => (delta === false ? [] : [{ type: "content_block_delta", index, delta }])),
+    ...events.flatMap((delta) => (delta === false ? [] : [{ type: "content_block_delta", index, delta }])),
     { type: "content_block_stop", index },
   ];
 }

@@ -89,10 +89,10 @@ export function responsesPiece(event: StreamEvent): Piece | undefined {
 /** Gives items without an id one by their place. */
 function withId(event: StreamEvent): StreamEvent {
   const index = event["output_index"];
-  const place = `item_${typeof index === "number" ? index : 0}`;
-  if (isJsonObject(event["item"])) return { ...event, item: itemOf(event["item"], place) };
+  const defaultId = `item_${typeof index === "number" ? index : 0}`;
+  if (isJsonObject(event["item"])) return { ...event, item: itemOf(event["item"], defaultId) };
   return "output_index" in event && typeof event["item_id"] !== "string"
-    ? { ...event, item_id: place }
+    ? { ...event, item_id: defaultId }
     : event;
 }
 
@@ -105,11 +105,11 @@ function outputOf({ output }: StreamEvent): StreamEvent {
   };
 }
 
-function itemOf(item: StreamEvent, place: string): StreamEvent {
+function itemOf(item: StreamEvent, defaultId: string): StreamEvent {
   const { content, arguments: input } = item;
   return {
     ...item,
-    ...(typeof item["id"] === "string" ? {} : { id: place }),
+    ...(typeof item["id"] === "string" ? {} : { id: defaultId }),
     ...(isJsonObject(input) ? { arguments: JSON.stringify(input) } : {}),
     // Annotations are dropped: nothing here reads them, and there are many kinds.
     ...(Array.isArray(content) && item["type"] === "message"
@@ -138,16 +138,16 @@ export function responseEvents(body: unknown): readonly StreamEvent[] | undefine
 /** The items of a response, as they would have been streamed. */
 export function outputEvents(output: readonly unknown[]): StreamEvent[] {
   return output.filter(isJsonObject).flatMap((item, index) => {
-    const place = {
+    const position = {
       output_index: index,
       item_id: typeof item["id"] === "string" ? item["id"] : `item_${index}`,
     };
-    const own = { status: "completed", ...item, id: place.item_id };
+    const own = { status: "completed", ...item, id: position.item_id };
     const { type, item: begun, deltas } = pieces(own);
     return [
-      { type: "response.output_item.added", ...place, item: begun },
-      ...deltas.map((delta, at) => ({ type, ...place, content_index: at, summary_index: at, delta })),
-      { type: "response.output_item.done", ...place, item: own },
+      { type: "response.output_item.added", ...position, item: begun },
+      ...deltas.map((delta, at) => ({ type, ...position, content_index: at, summary_index: at, delta })),
+      { type: "response.output_item.done", ...position, item: own },
     ];
   });
 }
@@ -156,7 +156,7 @@ function pieces(item: StreamEvent) {
   const texts = (parts: unknown): string[] =>
     (Array.isArray(parts) ? parts : []).flatMap((part) => {
       const { text, refusal } = toObject(part);
-      return [text ?? refusal].filter((said) => typeof said === "string");
+      return [text ?? refusal].filter((piece) => typeof piece === "string");
     });
   if (item["type"] === "message")
     return {

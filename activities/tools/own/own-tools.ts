@@ -70,8 +70,8 @@ export function parseOwnTools(exported: unknown): OwnTools {
   if (exported.length > MAX_TOOLS)
     throw new Error(`it has ${exported.length} tools; at most ${MAX_TOOLS} are allowed`);
   const byName = new Map<string, OwnTool>();
-  for (const [place, given] of (exported as unknown[]).entries()) {
-    const tool = toolOf(given, place);
+  for (const [index, exportedTool] of (exported as unknown[]).entries()) {
+    const tool = toolOf(exportedTool, index);
     if (byName.has(tool.name)) throw new Error(`two tools are called ${tool.name}`);
     byName.set(tool.name, tool);
   }
@@ -84,11 +84,11 @@ export function parseOwnTools(exported: unknown): OwnTools {
   };
 }
 
-function toolOf(given: unknown, place: number): OwnTool {
-  const parsed = definition.safeParse(given);
-  const named = (given as { readonly name?: unknown } | null)?.name;
+function toolOf(exportedTool: unknown, index: number): OwnTool {
+  const parsed = definition.safeParse(exportedTool);
+  const named = (exportedTool as { readonly name?: unknown } | null)?.name;
   const which =
-    typeof named === "string" ? `the tool ${oneLine(named, 80)}` : `tool ${place + 1} of the list`;
+    typeof named === "string" ? `the tool ${oneLine(named, 80)}` : `tool ${index + 1} of the list`;
   if (!parsed.success) throw new Error(`${which}: ${issueTexts(parsed.error, definition)[0]}`);
   const { name, description, input, readOnly } = parsed.data;
   if (findTool(toolRegistry, name) !== undefined || name === SEARCH_TOOLS)
@@ -123,9 +123,9 @@ export function ownTool({ name, description, hints, ...entry }: McpToolEntry): T
     inputSchema,
     isOwn: true,
     readOnly: hints?.readOnly === true,
-    about: (given) => JSON.stringify(given),
-    run: async (given, context) =>
-      context.own?.(name, original(given), context) ??
+    about: (callInput) => JSON.stringify(callInput),
+    run: async (callInput, context) =>
+      context.own?.(name, original(callInput), context) ??
       failure(
         `This worker has no tool ${name} (LONGHAUL_TOOLS). The call was not made: go on without it, or say that it is missing.`,
       ),

@@ -174,10 +174,10 @@ function run(words: readonly string[], found: Found, depth: number): void {
 /** Without its folder, and without the options in front of each word that may be its verb. */
 function othersOf(program: string, rest: readonly string[]): string[] {
   const name = program.slice(program.lastIndexOf("/") + 1);
-  const verbs = afterOptions(rest, () => "unknown").filter((place) => place > 0);
+  const verbs = afterOptions(rest, () => "unknown").filter((index) => index > 0);
   return [
     ...(name === program || name === "" ? [] : [[name, ...rest].join(" ")]),
-    ...verbs.map((place) => [name, ...rest.slice(place)].join(" ")),
+    ...verbs.map((index) => [name, ...rest.slice(index)].join(" ")),
   ];
 }
 
@@ -191,18 +191,18 @@ function afterOptions(
 ): readonly number[] {
   const reached = new Set([0]);
   const found: number[] = [];
-  for (const place of reached) {
-    const word = words[place];
-    if (word === undefined || place > 2 * MAX_OPTIONS) continue;
-    if (word === "--") found.push(place + 1);
-    else if (!word.startsWith("-") || word === "-") found.push(place);
+  for (const index of reached) {
+    const word = words[index];
+    if (word === undefined || index > 2 * MAX_OPTIONS) continue;
+    if (word === "--") found.push(index + 1);
+    else if (!word.startsWith("-") || word === "-") found.push(index);
     else {
       const takesNext = word.startsWith("--") && word.includes("=") ? false : takes(word);
-      if (takesNext !== true) reached.add(place + 1);
-      if (takesNext !== false) reached.add(place + 2);
+      if (takesNext !== true) reached.add(index + 1);
+      if (takesNext !== false) reached.add(index + 2);
     }
   }
-  return found.filter((place) => place < words.length);
+  return found.filter((index) => index < words.length);
 }
 
 function runWrapped(
@@ -220,8 +220,8 @@ function runWrapped(
     return /^-\w$/.test(word) && values.includes(word.slice(1));
   });
   if (rest.length > 2 * MAX_OPTIONS && places.length === 0) found.isSure = false;
-  for (const place of places) {
-    let start = place;
+  for (const index of places) {
+    let start = index;
     while (takesVariables && /^[A-Za-z_]\w*=/.test(rest[start] ?? "")) start += 1;
     if (rest[start]?.includes(UNKNOWN) === true) found.isSure = false;
     run(inner(name, rest.slice(start + words)), found, depth + 1);
@@ -239,9 +239,9 @@ const inner = (name: string, words: readonly string[]): readonly string[] =>
 function runShell(name: string, rest: readonly string[], found: Found, depth: number): void {
   const isText = (word: string) => /^-\w*c\w*$/.test(word) || word === "--command";
   if (name === "su") {
-    const place = rest.findIndex(isText);
+    const index = rest.findIndex(isText);
     const joined = rest.find((word) => word.startsWith("--command="));
-    return readSure(joined?.slice("--command=".length) ?? rest[place + 1] ?? UNKNOWN, found, depth);
+    return readSure(joined?.slice("--command=".length) ?? rest[index + 1] ?? UNKNOWN, found, depth);
   }
   let takesText = false;
   let place = 0;

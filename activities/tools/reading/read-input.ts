@@ -37,12 +37,12 @@ interface Schema {
   readonly exclusiveMinimum?: number;
 }
 
-/** @param given an object; anything else is returned as it is, for the schema to refuse */
-export function readInput(tool: Pick<Tool, "name" | "input">, given: unknown): ReadInput {
-  if (!isJsonObject(given)) return { input: given, remarks: [], refusals: [] };
+/** @param callInput an object; anything else is returned as it is, for the schema to refuse */
+export function readInput(tool: Pick<Tool, "name" | "input">, callInput: unknown): ReadInput {
+  if (!isJsonObject(callInput)) return { input: callInput, remarks: [], refusals: [] };
   const notes: Notes = { tool: tool.name, remarks: new Set(), refusals: new Set() };
   const schema = schemaOf(tool.input);
-  const input = readObject(schema, unwrapped(schema, given), "", notes);
+  const input = readObject(schema, unwrapped(schema, callInput), "", notes);
   return { input, remarks: [...notes.remarks], refusals: [...notes.refusals] };
 }
 
@@ -70,22 +70,22 @@ const WRAPPERS: ReadonlySet<string> = new Set([
 ]);
 
 /** Some models put the arguments into a field of their own, beside the tool's name. */
-function unwrapped({ properties = {} }: Schema, given: JsonObject): JsonObject {
-  const others = Object.entries(given).filter(([name]) => !["name", "tool", "tool_name"].includes(name));
+function unwrapped({ properties = {} }: Schema, callInput: JsonObject): JsonObject {
+  const others = Object.entries(callInput).filter(([name]) => !["name", "tool", "tool_name"].includes(name));
   const [only] = others;
-  if (only === undefined || others.length > 1 || !WRAPPERS.has(only[0])) return given;
-  if (Object.keys(given).some((name) => name in properties)) return given;
+  if (only === undefined || others.length > 1 || !WRAPPERS.has(only[0])) return callInput;
+  if (Object.keys(callInput).some((name) => name in properties)) return callInput;
   const inside = asJson(only[1], "{");
-  return isJsonObject(inside) ? inside : given;
+  return isJsonObject(inside) ? inside : callInput;
 }
 
-function readObject(schema: Schema, given: JsonObject, place: string, notes: Notes): JsonObject {
+function readObject(schema: Schema, callInput: JsonObject, fieldPath: string, notes: Notes): JsonObject {
   const { properties = {}, required = [] } = schema;
   const fields = new Map<string, unknown>();
-  for (const [written, value] of named(properties, given, place, notes)) {
+  for (const [written, value] of named(properties, callInput, fieldPath, notes)) {
     const field = properties[written];
     if (field === undefined) continue;
-    const read = readValue(field, value, `${place}${written}`, notes);
+    const read = readValue(field, value, `${fieldPath}${written}`, notes);
     const isAbsent = !required.includes(written) && (read === null || read === "" || isBelow(field, read));
     if (!isAbsent) fields.set(written, read);
   }
@@ -99,45 +99,50 @@ const isBelow = ({ minimum, exclusiveMinimum }: Schema, value: unknown): boolean
 /** The fields under our names, in the order in which they were written; notes on those that are left out. */
 function named(
   properties: NonNullable<Schema["properties"]>,
-  given: JsonObject,
-  place: string,
+  callInput: JsonObject,
+  fieldPath: string,
   notes: Notes,
 ): ReadonlyMap<string, unknown> {
-  const open = Object.keys(properties).filter((name) => (given[name] ?? null) === null);
+  const open = Object.keys(properties).filter((name) => (callInput[name] ?? null) === null);
   const fields = new Map<string, unknown>();
   const renamed = new Map<string, { readonly written: string; readonly value: unknown }>();
-  for (const [written, value] of Object.entries(given)) {
+  for (const [written, value] of Object.entries(callInput)) {
     if (Object.hasOwn(properties, written)) {
       if (!renamed.has(written)) fields.set(written, value);
       continue;
     }
     if (value === null || value === undefined) continue;
-    const field = fieldFor(open, place, squashed(written));
+    const field = fieldFor(open, fieldPath, squashed(written));
     const before = field === undefined ? undefined : renamed.get(field);
-    if (field === undefined) leaveOut(written, value, place, notes);
+    if (field === undefined) leaveOut(written, value, fieldPath, notes);
     else if (before === undefined) {
       renamed.set(field, { written, value });
       fields.set(field, converted(field, written, value, notes));
     } else if (JSON.stringify(before.value) !== JSON.stringify(value))
-      notes.refusals.add(`${before.written} and ${written} both mean ${place}${field}, and differ.`);
+      notes.refusals.add(`${before.written} and ${written} both mean ${fieldPath}${field}, and differ.`);
   }
   return fields;
 }
 
 /** The one field that a name means. The same name in another spelling comes before another name. */
-function fieldFor(open: readonly string[], place: string, name: string): string | undefined {
+function fieldFor(open: readonly string[], fieldPath: string, name: string): string | undefined {
   const same = open.filter((field) => squashed(field) === name);
-  const means = (field: string) => (SYNONYMS[place + field] ?? SYNONYMS[field])?.includes(name) === true;
+  const means = (field: string) => (SYNONYMS[fieldPath + field] ?? SYNONYMS[field])?.includes(name) === true;
   const fitting = same.length > 0 ? same : open.filter(means);
   return fitting.length === 1 ? fitting[0] : undefined;
 }
 
-function leaveOut(written: string, value: unknown, place: string, { tool, remarks, refusals }: Notes): void {
+function leaveOut(
+  written: string,
+  value: unknown,
+  fieldPath: string,
+  { tool, remarks, refusals }: Notes,
+): void {
   const name = shorten(written.replaceAll(/\s+/g, " "), 60);
   const says = value !== false && value !== "" && value !== 0;
   if (says && (NOT_TO_DROP[tool]?.includes(squashed(written)) === true || value === "append"))
-    refusals.add(`${tool} has no ${place}${name}, and would do something else without it.`);
-  else remarks.add(`${place}${name} was left out: ${tool} has no such argument`);
+    refusals.add(`${tool} has no ${fieldPath}${name}, and would do something else without it.`);
+  else remarks.add(`${fieldPath}${name} was left out: ${tool} has no such argument`);
 }
 
 /** Source: the longest that a command may take, 600 s. More than this cannot be meant in seconds. */
@@ -163,16 +168,16 @@ function converted(field: string, written: string, value: unknown, { tool, remar
   return seconds;
 }
 
-function readValue(schema: Schema, value: unknown, place: string, notes: Notes): unknown {
+function readValue(schema: Schema, value: unknown, fieldPath: string, notes: Notes): unknown {
   const { type = "" } = schema;
   if (type === "object") {
     const object = asJson(value, "{");
-    return isJsonObject(object) ? readObject(schema, object, `${place}.`, notes) : value;
+    return isJsonObject(object) ? readObject(schema, object, `${fieldPath}.`, notes) : value;
   }
   if (type === "array") {
     const list = asJson(value, "[");
     const item = schema.items ?? {};
-    return Array.isArray(list) ? list.map((entry) => readValue(item, entry, place, notes)) : value;
+    return Array.isArray(list) ? list.map((entry) => readValue(item, entry, fieldPath, notes)) : value;
   }
   if (type === "number" || type === "integer")
     return typeof value === "string" && /^\s*[+-]?\d+(?:\.\d+)?\s*$/.test(value) ? Number(value) : value;

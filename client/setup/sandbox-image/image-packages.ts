@@ -29,7 +29,7 @@ python3 -m pip list --format freeze --disable-pip-version-check | sed -n 's/^\\(
 
 /** Lists the packages in a container of the image, without a network. @throws Error if the image cannot be listed */
 export async function imagePackages(docker: Dockerode, image: string): Promise<ImagePackage[]> {
-  const said = await runOnce(docker, {
+  const output = await runOnce(docker, {
     Image: image,
     // Only this user can read the home.
     User: "1000",
@@ -37,7 +37,7 @@ export async function imagePackages(docker: Dockerode, image: string): Promise<I
     Env: ["HOME=/home/agent"],
     HostConfig: { NetworkMode: "none", Memory: 512 * 2 ** 20, PidsLimit: 64 },
   });
-  return parsePackages(said);
+  return parsePackages(output);
 }
 
 /** @param listed as the container prints it */

@@ -25,7 +25,7 @@ async function withForge(use: (forge: FakeForge, origin: string) => Promise<void
 
 describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
   const callTo = (origin: string, token = "secret") => ({
-    place: parseForge(`${origin}/acme/app.git`, kind) ?? expect.fail("no forge"),
+    forge: parseForge(`${origin}/acme/app.git`, kind) ?? expect.fail("no forge"),
     token,
     signal: new AbortController().signal,
   });
