@@ -15,7 +15,7 @@ const WITH_TEXT = [
   "activities/store/retention.ts",
   "activities/store/schema-lock.ts",
   "client/connect/stores-check.ts",
-  "client/setup/postgres-roles.ts",
+  "client/setup/postgres.ts",
   "temporal/postgres-probe.ts",
 ];
 

@@ -2,8 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findBinaries } from "../../client/setup/postgres.ts";
-import { postgresOwner } from "../../client/setup/postgres-roles.ts";
+import { findBinaries, postgresOwner } from "../../client/setup/postgres.ts";
 import { probePostgres } from "../../temporal/postgres-probe.ts";
 import { within } from "../../temporal/patience.ts";
 import { freePort, run } from "../../client/setup/processes.ts";

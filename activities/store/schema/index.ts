@@ -284,7 +284,7 @@ export const checkpoints = pgTable(
 );
 
 export * from "./sandboxes.ts";
-export * from "./events.ts";
+export * from "./messages.ts";
 export * from "./messages.ts";
 export * from "./messages.ts";
 export * from "./workers.ts";

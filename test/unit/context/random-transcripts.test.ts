@@ -12,9 +12,8 @@ import type {
   UserPart,
 } from "../../../activities/contract/message.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
-import { findFault } from "../../../activities/transcript/repair.ts";
+import { findFault, buildView, PRUNED_TEXT } from "../../../activities/transcript/view.ts";
 import { estimateMessage } from "../../../activities/contract/request-size.ts";
-import { buildView, PRUNED_TEXT } from "../../../activities/transcript/view.ts";
 import { checkPairs } from "../../support/model-server/check-pairs.ts";
 import { afterRound } from "../../support/compacting.ts";
 import { result, rowsOf } from "../../support/rows.ts";

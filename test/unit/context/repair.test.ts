@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AssistantPart, Message } from "../../../activities/contract/message.ts";
-import { findFault, MISSING_RESULT_TEXT, repair } from "../../../activities/transcript/repair.ts";
+import { findFault, MISSING_RESULT_TEXT, repair } from "../../../activities/transcript/view.ts";
 import { calls, result, says, user } from "../../support/rows.ts";
 
 const shape = (messages: readonly Message[]) =>

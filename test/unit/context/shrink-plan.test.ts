@@ -2,10 +2,15 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { compact } from "../../../activities/compaction/compact.ts";
 import { tokensOf } from "../../../activities/transcript/boundary.ts";
-import { findFault } from "../../../activities/transcript/repair.ts";
+import {
+  findFault,
+  buildView,
+  GO_ON_TEXT,
+  PRUNED_TEXT,
+  shownMessage,
+} from "../../../activities/transcript/view.ts";
 import { planShrink } from "../../../activities/transcript/prune-plan.ts";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
-import { buildView, GO_ON_TEXT, PRUNED_TEXT, shownMessage } from "../../../activities/transcript/view.ts";
 import type { Compaction } from "../../../activities/compaction/compaction.ts";
 import { afterRound, roundOf, scriptedSummariser, work } from "../../support/compacting.ts";
 import { calls, result, rowsOf, says, user } from "../../support/rows.ts";
