@@ -80,7 +80,7 @@ function rateOf(cost: z.infer<typeof rate>) {
   return {
     input: cost.input,
     cached: cost.cache_read ?? cost.input,
-    ...(cost.cache_write === undefined ? {} : { cacheWrite: cost.cache_write }),
+    cacheWrite: cost.cache_write,
     output: cost.output,
   };
 }
@@ -99,13 +99,13 @@ function fromPublic(model: PublicModel, provider: string): CatalogueModel {
   const above = first && last ? { above: { tokens: first.tier.size, ...rateOf(last) } } : {};
   return {
     contextWindow: limit.context,
-    ...(limit.input === undefined || limit.input >= limit.context ? {} : { maxInput: limit.input }),
+    maxInput: limit.input === undefined || limit.input >= limit.context ? undefined : limit.input,
     maxOutput: limit.output < limit.context ? limit.output : Math.floor(limit.context * MAX_ANSWER_SHARE),
     input: (["text", "image", "pdf"] as const).filter((kind) => kinds.includes(kind)),
-    ...(cost === undefined ? {} : { price: { ...rateOf(cost), ...above } }),
-    ...(model.reasoning ? { thinks: true as const } : {}),
-    ...(known.length > 0 ? { efforts: known } : {}),
-    ...(model.tool_call ? {} : { tools: false as const }),
+    price: cost === undefined ? undefined : { ...rateOf(cost), ...above },
+    thinks: model.reasoning ? true : undefined,
+    efforts: known.length > 0 ? known : undefined,
+    tools: model.tool_call ? undefined : false,
   };
 }
 
@@ -116,15 +116,15 @@ function priceOf(price: NonNullable<Supplement["price"]>, write: number | undefi
     tokens: LONG_TOKENS,
     input: exact(input * 2),
     cached: exact(cached * 2),
-    ...(write === undefined ? {} : { cacheWrite: exact(write * 2) }),
+    cacheWrite: write === undefined ? undefined : exact(write * 2),
     output: exact(output * 1.5),
   };
   return {
     input,
     cached,
-    ...(write === undefined ? {} : { cacheWrite: write }),
+    cacheWrite: write,
     output,
-    ...(long ? { above } : {}),
+    above: long ? above : undefined,
   };
 }
 
@@ -143,8 +143,8 @@ function withSupplement(
   const whole = {
     ...base,
     ...rest,
-    ...(thinks ? { thinks } : {}),
-    ...(ownPrice === undefined ? {} : { price: { ...ownPrice, ...(tiers === undefined ? {} : { tiers }) } }),
+    thinks: thinks || undefined,
+    price: ownPrice === undefined ? undefined : { ...ownPrice, ...(tiers === undefined ? {} : { tiers }) },
   };
   if (whole.contextWindow === undefined || whole.maxOutput === undefined || whole.input === undefined)
     throw new Error(`${id} of the supplement is in no list: it needs contextWindow, maxOutput and input.`);

@@ -162,7 +162,7 @@ export function createDataConverter(keys: readonly CodecKey[]): DataConverter {
   return {
     payloadConverterPath,
     payloadCodecs: [createCodec(keys)],
-    ...(keys.length === 0 ? {} : { failureConverterPath: encodedFailuresPath }),
+    failureConverterPath: keys.length === 0 ? undefined : encodedFailuresPath,
   };
 }
 

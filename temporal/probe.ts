@@ -215,7 +215,7 @@ function get(client: EngineAddress["client"], path: string, timeoutMs: number): 
   return new Promise((resolve, reject) => {
     const where = {
       ...options,
-      ...(port === undefined ? {} : { port: Number(port) }),
+      port: port === undefined ? undefined : Number(port),
       path,
       timeout: timeoutMs,
     } as RequestOptions;

@@ -45,7 +45,7 @@ export async function describedRun(
   try {
     const raw = await workflowService.describeWorkflowExecution({
       namespace,
-      execution: { workflowId, ...(runId === undefined ? {} : { runId }) },
+      execution: { workflowId, runId },
     });
     const { execution, status, startTime } = raw.workflowExecutionInfo ?? {};
     return {
@@ -125,7 +125,7 @@ export async function* listRuns(
       namespace,
       query,
       pageSize: PAGE_SIZE,
-      ...(nextPageToken && { nextPageToken }),
+      nextPageToken,
     });
     for (const { execution, taskQueue, status, startTime } of page.executions)
       yield {
@@ -226,7 +226,7 @@ export async function forgetHistories(
     }
   }
   const [reason] = reasons;
-  return { deleted, left: reasons.length, ...(reason === undefined ? {} : { reason }) };
+  return { deleted, left: reasons.length, reason };
 }
 
 const QUERY_MS = 5_000;

@@ -79,7 +79,7 @@ async function build(encrypts: boolean): Promise<string> {
     workflowInterceptorModules: INTERCEPTORS.map((name) => join(project, "workflows", name)),
     preloadModules: [...SHARED, ...INTERCEPTORS].map((name) => join(project, "workflows", name)),
     payloadConverterPath: workflowPayloadConverterPath,
-    ...(encrypts ? { failureConverterPath: encodedFailuresPath } : {}),
+    failureConverterPath: encrypts ? encodedFailuresPath : undefined,
     logger: quiet,
   });
   return code;

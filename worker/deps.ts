@@ -88,7 +88,7 @@ export async function bindDeps(config: WorkerConfig, tools: WorkerTools): Promis
     idsOnly: config.idsOnly,
     heartbeatMs: config.heartbeatMs,
     // The workflow's own default need not be in its history.
-    ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),
+    heartbeatTimeoutMs: config.heartbeatTimeoutMs === 30_000 ? undefined : config.heartbeatTimeoutMs,
     searchAttributes,
     taskQueues: separateQueues(config),
   };
@@ -164,8 +164,8 @@ function separateQueues({ queues, hostTimeoutMs }: WorkerConfig): AgentDeps["tas
   const other = (name: string) => (name === queues.workflows ? undefined : name);
   const [models, admin, sandbox] = [other(queues.models), other(queues.admin), other(queues.sandbox)];
   return {
-    ...(models === undefined ? {} : { models }),
-    ...(admin === undefined ? {} : { admin }),
+    models,
+    admin,
     ...(sandbox === undefined ? {} : { sandbox, hostTimeoutMs }),
   };
 }

@@ -99,7 +99,7 @@ function servicesOf(
     everyMs: config.reapMs,
     git: config.git,
     clean: sanitizer.clean,
-    ...(config.policy === undefined ? {} : { retention: config.policy.retention }),
+    retention: config.policy?.retention,
   });
   return new ServiceList(
     [

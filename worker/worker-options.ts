@@ -95,7 +95,7 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     connection: parts.connection,
     namespace: parts.namespace,
     taskQueue,
-    ...(taskQueue === workflows ? { workflowBundle: bundleOption(parts.bundle) } : {}),
+    workflowBundle: taskQueue === workflows ? bundleOption(parts.bundle) : undefined,
     activities: { ...parts.activities },
     dataConverter: createDataConverter(config.codecKeys),
     interceptors: { activity: [activityInterceptors] },
@@ -109,9 +109,10 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
         }
       : {}),
     // Eager dispatch ignores a queue's rate, so it only holds on a separate queue.
-    ...(taskQueue === models && models !== workflows && modelCallsPerSecond !== undefined
-      ? { maxTaskQueueActivitiesPerSecond: modelCallsPerSecond }
-      : {}),
+    maxTaskQueueActivitiesPerSecond:
+      taskQueue === models && models !== workflows && modelCallsPerSecond !== undefined
+        ? modelCallsPerSecond
+        : undefined,
     workflowTaskPollerBehavior: POLLERS,
     activityTaskPollerBehavior: POLLERS,
     // Heartbeats carry cancels back and are sent when one is expected, so the SDK must not delay them.

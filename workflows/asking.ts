@@ -100,10 +100,8 @@ export function carryWaiting(
     return {
       call,
       index,
-      ...(about === undefined ? {} : { about }),
-      ...(question === undefined
-        ? {}
-        : { asked: question.settlement === undefined ? {} : { settlement: question.settlement } }),
+      about,
+      asked: question && { settlement: question.settlement },
     };
   });
   return { waitingCalls, interrupting };

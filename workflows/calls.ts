@@ -99,7 +99,7 @@ async function performCall(run: Run, waiting: WaitingCall, input: RunToolInput):
   let { asked } = waiting;
   let asks = asksPerson(call) || asked !== undefined;
   for (;;) {
-    const settled = asks ? await askAbout(run, { call, ...(asked ? { asked } : {}) }, input) : undefined;
+    const settled = asks ? await askAbout(run, { call, asked }, input) : undefined;
     asked = undefined;
     if (settled) return settled;
     if (asks) await (run.opening ??= openSandbox(run));

@@ -69,8 +69,8 @@ async function runDelegate(
     for (;;) {
       const end = await closedOrLook(closing, stopped === undefined ? lookMs : STOPPING_LOOK_MS);
       const settled = await settle({
-        ...(end === undefined ? {} : { closed: end }),
-        ...(stopped === undefined ? {} : { stopped }),
+        closed: end,
+        stopped,
       });
       if (settled.kind === "settled") return settled.facts;
       // The delegate's run was reset, and another run continues, whose end may not be reported.

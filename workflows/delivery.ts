@@ -47,8 +47,8 @@ export async function deliver(run: Run, outcome: Outcome): Promise<string | unde
     await publish(run, {
       kind: "pull-request",
       ...more,
-      ...(order.pr === "draft" ? { draft: true } : {}),
-      ...(title === undefined ? {} : { title }),
+      draft: order.pr === "draft" ? true : undefined,
+      title,
       summary: "end · pull request",
     });
     return undefined;

@@ -122,7 +122,7 @@ function setMessageHandlers(run: Run, take: Take): void {
       const queued = take(message);
       // A completed run that got a message while it closed continues with it.
       const willRead = run.status === "active" || run.status === "waiting" || run.status === "completed";
-      return { queued, position: waiting(run.state.inbox), ...(willRead ? {} : { waitsForNextRun: true }) };
+      return { queued, position: waiting(run.state.inbox), waitsForNextRun: willRead ? undefined : true };
     },
     {
       description:

@@ -104,10 +104,10 @@ function closeSession(
     step: run.state.step,
     ...neverOpened(run),
     status,
-    ...(limit === undefined || limit === "steps" ? {} : { limit }),
-    ...(error ? { error } : {}),
-    ...(notClosed === undefined ? {} : { notClosed }),
-    ...(notDelivered === undefined ? {} : { notDelivered }),
+    limit: limit === undefined || limit === "steps" ? undefined : limit,
+    error,
+    notClosed,
+    notDelivered,
   }).catch(() => notStored(run, outcome));
 }
 
@@ -122,7 +122,7 @@ function notStored({ state }: Run, { status, limit }: Outcome): ClosedSession {
   const { step, compaction, usage } = state;
   return {
     status,
-    ...(limit === undefined || limit === "steps" ? {} : { limit }),
+    limit: limit === undefined || limit === "steps" ? undefined : limit,
     steps: step,
     rounds: compaction.round,
     result: "",

@@ -32,7 +32,7 @@ export function compactionDue(state: AgentState, policy: RunPolicy): CompactionP
   if (policy.autoCompaction === false) return undefined;
   if (pauses(state, policy.maxFutileRounds)) return undefined;
   if (compaction.isFresh || nextRequest(state) < triggerTokens(state, policy)) return undefined;
-  return { trigger: "threshold", ...(compaction.breaker >= BREAKER ? { deterministic: true } : {}) };
+  return { trigger: "threshold", deterministic: compaction.breaker >= BREAKER ? true : undefined };
 }
 
 /** The trigger may be lower when a session is resumed after its provider's cache expired (decision 0034). */
@@ -242,9 +242,9 @@ export function askedModel(
 ): Asked {
   const index = state.fallback?.index ?? 0;
   return {
-    ...(index > 0 ? { fallback: index } : {}),
-    ...(index < (policy?.fallbacks?.count ?? 0) ? { hasFallback: true as const } : {}),
-    ...(state.switched === undefined ? {} : { switched: state.switched }),
+    fallback: index > 0 ? index : undefined,
+    hasFallback: index < (policy?.fallbacks?.count ?? 0) ? true : undefined,
+    switched: state.switched,
   };
 }
 

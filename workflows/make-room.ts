@@ -45,8 +45,8 @@ async function delivering<Facts extends DeliveredFacts>(
   let facts: Facts | undefined;
   try {
     facts = await body({
-      ...(guidance.length > 0 ? { guidance } : {}),
-      ...(parked ? { parked } : {}),
+      guidance: guidance.length > 0 ? guidance : undefined,
+      parked: parked || undefined,
     });
     return facts;
   } finally {
@@ -71,8 +71,8 @@ async function compact(run: Run, plan: CompactionPlan): Promise<number | undefin
     step: state.step + 1,
     round,
     ...plan,
-    ...(fallback === undefined ? {} : { fallback }),
-    ...(hasFallback ? {} : { waitsForLimits: true as const }),
+    fallback,
+    waitsForLimits: hasFallback ? undefined : (true as const),
   };
   const summary = `compaction round ${round} · ${plan.trigger}`;
   const facts = await delivering(run, (drained) =>

@@ -47,7 +47,7 @@ export function toOutcome(error: unknown): Outcome {
   return {
     status: "failed",
     error: { type, message: messageOf(error) },
-    ...(error instanceof Error ? { cause: error } : {}),
+    cause: error instanceof Error ? error : undefined,
   };
 }
 
@@ -65,6 +65,6 @@ export function closingError({ status, error, cause }: Outcome): Error {
     type: error?.type ?? "Unexpected",
     message: error?.message ?? "The run failed.",
     nonRetryable: true,
-    ...(cause ? { cause } : {}),
+    cause,
   });
 }

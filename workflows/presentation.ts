@@ -121,7 +121,7 @@ export function sessionView(
       asked: new Date(askedAtMs).toISOString(),
       text,
     })),
-    ...(state.interrupting ? { interrupting: true } : {}),
+    interrupting: state.interrupting || undefined,
     context: {
       used: Math.round(state.context.used),
       limit: policy?.budget.contextWindow ?? 0,
@@ -130,7 +130,7 @@ export function sessionView(
     compactionRounds: state.compaction.round,
     usage: state.usage,
     ...waitShown(state),
-    ...(state.deadlineAtMs === undefined ? {} : { deadline: new Date(state.deadlineAtMs).toISOString() }),
+    deadline: state.deadlineAtMs === undefined ? undefined : new Date(state.deadlineAtMs).toISOString(),
   };
 }
 

@@ -38,12 +38,12 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
   const common = {
     ...COMMON,
     heartbeatTimeout: timeouts.heartbeatMs ?? HEARTBEAT_TIMEOUT_MS,
-    ...(policy.takesTurns ? { allowEagerDispatch: false } : {}),
+    allowEagerDispatch: policy.takesTurns ? false : undefined,
   };
   // For a host's own queue: if no worker takes the call, the host is gone. The server never retries this timeout.
   const host = {
     ...queue(sandboxQueue),
-    ...(sandboxQueue === undefined ? {} : { scheduleToStartTimeout: timeouts.hostMs ?? HOST_TIMEOUT_MS }),
+    scheduleToStartTimeout: sandboxQueue === undefined ? undefined : (timeouts.hostMs ?? HOST_TIMEOUT_MS),
   };
   const onHost = (timeoutMs: number, tries: number = TRIES.away) => ({
     ...common,

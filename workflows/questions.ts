@@ -112,8 +112,8 @@ async function ask(
   return perform("settleQuestion", optionsOf(run), summary, {
     step,
     index,
-    ...(about === undefined ? {} : { about }),
-    ...(named === undefined ? {} : { question: named }),
+    about,
+    question: named,
     id,
     settlement,
   });

@@ -79,9 +79,9 @@ export async function sessionBatch(input: SessionBatchInput = {}): Promise<Close
         const next: SessionBatchInput = {
           open: batch.open,
           after: batch.after,
-          ...(batch.streak ? { streak: batch.streak } : {}),
-          ...(maxHistoryEvents === undefined ? {} : { maxHistoryEvents }),
-          ...(left === undefined ? {} : { leftVersion: left }),
+          streak: batch.streak,
+          maxHistoryEvents,
+          leftVersion: left,
         };
         return await (isNew ? moveOn<typeof sessionBatch>(next) : continueAsNew<typeof sessionBatch>(next));
       }
@@ -109,12 +109,12 @@ async function takeTurn(
     for (const item of items) await begin(batch, item, look);
   }
   const isOver = batch.open.length === 0 && (batch.isTaken || stopped !== undefined);
-  return { lookMs: look.lookMs, ...(isOver ? { done: stopped ?? "done" } : {}) };
+  return { lookMs: look.lookMs, done: isOver ? (stopped ?? "done") : undefined };
 }
 
 async function lookAt(batch: Batch, cancel?: true): Promise<BatchLook> {
   batch.woken = false;
-  const look = await batchActivities.lookAtBatch({ open: batch.open, ...(cancel ? { cancel } : {}) });
+  const look = await batchActivities.lookAtBatch({ open: batch.open, cancel });
   const ended = new Set(look.ended.map(({ sessionId }) => sessionId));
   batch.open = batch.open.filter((id) => !ended.has(id));
   batch.streak = streakAfter(look.ended, batch.streak, look.stopAfter);
@@ -142,8 +142,8 @@ async function begin(
       parentClosePolicy: ParentClosePolicy.ABANDON,
       cancellationType: ChildWorkflowCancellationType.ABANDON,
       staticSummary: boundedSummary(about),
-      ...(precedence === undefined ? {} : { priority: precedence }),
-      ...(searchAttributes ? { searchAttributes: { AgentBatch: [batch.name] } } : {}),
+      priority: precedence,
+      searchAttributes: searchAttributes ? { AgentBatch: [batch.name] } : undefined,
     });
     const wake = () => void (batch.woken = true);
     child.result().then(wake, wake);

@@ -60,11 +60,10 @@ export function budgetFor(contextWindow: number, options: BudgetOptions): Budget
       options.triggerRatio === "limit"
         ? limitTokens
         : Math.floor(Math.min(usable, options.triggerOfTokens ?? usable) * options.triggerRatio),
-    ...(options.returnRatio === undefined
-      ? {}
-      : {
-          returnTokens: Math.floor(Math.min(usable, options.returnOfTokens ?? usable) * options.returnRatio),
-        }),
+    returnTokens:
+      options.returnRatio === undefined
+        ? undefined
+        : Math.floor(Math.min(usable, options.returnOfTokens ?? usable) * options.returnRatio),
     limitTokens,
     tailTokens: share(0.25, 20_000),
     tailMessages: options.tailMessages ?? 10,
@@ -148,13 +147,13 @@ export function calculateBudget(
   const isConfigured = (options.trigger ?? config.headroom) !== undefined || typeof trigger !== "number";
   return budgetFor(contextWindow, {
     triggerRatio: typeof trigger === "number" ? trigger : "limit",
-    ...(returnRatio === undefined ? {} : { returnRatio }),
-    ...(isConfigured ? {} : { triggerOfTokens: ECONOMIC_TOKENS }),
-    ...(options.returnTrigger === undefined ? { returnOfTokens: ECONOMIC_TOKENS } : {}),
+    returnRatio,
+    triggerOfTokens: isConfigured ? undefined : ECONOMIC_TOKENS,
+    returnOfTokens: options.returnTrigger === undefined ? ECONOMIC_TOKENS : undefined,
     prefixTokens,
     maxOutputTokens: config.maxOutput,
-    ...(config.maxInput === undefined ? {} : { maxInputTokens: config.maxInput }),
-    ...(options.keepMessages === undefined ? {} : { tailMessages: options.keepMessages }),
+    maxInputTokens: config.maxInput,
+    tailMessages: options.keepMessages,
     prune: calculatePruneFigures(config, contextWindow),
     pruneFirst: pruneModeOf(config) === "auto" ? pruneFirstFor(contextWindow) : {},
   });

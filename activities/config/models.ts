@@ -98,7 +98,7 @@ function sizesOf(
   // For a model missing from the catalogue, nothing is known beyond a limit that a person has set.
   const moreOutput =
     known?.maxOutput ?? own.maxOutput ?? Math.min(ASSUMED_MORE, Math.floor(contextWindow / 2));
-  return { contextWindow, maxOutput, ...(moreOutput > maxOutput ? { moreOutput } : {}) };
+  return { contextWindow, maxOutput, moreOutput: moreOutput > maxOutput ? moreOutput : undefined };
 }
 
 /** The catalogue's facts about a model, apart from its sizes; a model missing from it is assumed to take text. */
@@ -110,9 +110,9 @@ function knownFacts(
   const maxInput = maxInputOf(known);
   return {
     input: [...input],
-    ...(price === undefined ? {} : { price }),
-    ...(maxInput === undefined ? {} : { maxInput }),
-    ...(thinks === undefined ? {} : { thinks }),
+    price,
+    maxInput,
+    thinks,
   };
 }
 
@@ -202,7 +202,7 @@ export function resolveModel(
       ...sizes,
       api,
       input,
-      ...(tools === "none" ? { noTools: true as const } : {}),
+      noTools: tools === "none" ? true : undefined,
     },
     isUnlisted,
     notes: [

@@ -25,7 +25,7 @@ export function toPrecedence(settings: {
   const { data: tenant } = tenantSchema.safeParse(settings.tenant);
   if (priority === undefined && tenant === undefined) return undefined;
   return {
-    ...(priority === undefined ? {} : { priorityKey: priority }),
-    ...(tenant === undefined ? {} : { fairnessKey: tenant }),
+    priorityKey: priority,
+    fairnessKey: tenant,
   };
 }

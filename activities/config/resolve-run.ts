@@ -87,9 +87,9 @@ function ownRun(settings: AgentConfig, model: ModelTarget): RunConfig {
     questions,
     delegate,
     permissions,
-    ...(parallel === undefined || parallel === true ? {} : { parallelCalls: parallel }),
-    ...(systemPrompt === undefined ? {} : { systemPrompt }),
-    ...(servers.length === 0 ? {} : { mcpServers: Object.fromEntries(servers) }),
+    parallelCalls: parallel === undefined || parallel === true ? undefined : parallel,
+    systemPrompt,
+    mcpServers: servers.length === 0 ? undefined : Object.fromEntries(servers),
   };
 }
 

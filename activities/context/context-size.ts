@@ -44,8 +44,8 @@ export function sizeFacts({ next, prunableTokens, growthTokens, ratio }: ViewSiz
     used: next.tokens,
     estimated: next.estimated,
     prunable: prunableTokens,
-    ...(growthTokens === undefined ? {} : { growth: growthTokens }),
-    ...(known === 1 ? {} : { ratio: known }),
+    growth: growthTokens,
+    ratio: known === 1 ? undefined : known,
   };
 }
 

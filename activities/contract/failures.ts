@@ -114,7 +114,7 @@ export function retryable(
     type,
     message: shorten(message, MAX_MESSAGE_CHARS),
     nonRetryable: false,
-    ...(options.delayMs === undefined ? {} : { nextRetryDelay: options.delayMs }),
+    nextRetryDelay: options.delayMs,
     ...causeOf(options.cause),
   });
 }

@@ -91,8 +91,8 @@ export function queuedMessage(
     id,
     position,
     text: cutChars(wordsOf(parts).trim(), RAW_CHARS),
-    ...(by === undefined ? {} : { by }),
-    ...(longText ? { longText } : {}),
+    by,
+    longText,
   };
 }
 
@@ -168,7 +168,7 @@ function partOf(part: unknown): UserPart | undefined {
     type: "file",
     data: cleanText(data),
     mediaType: nameOf(mediaType ?? "image/*"),
-    ...(filename === undefined ? {} : { filename: nameOf(filename) }),
+    filename: filename === undefined ? undefined : nameOf(filename),
   };
 }
 

@@ -145,5 +145,5 @@ function resultWith(result: ToolResultPart, shown: ReadonlyMap<FilePart, FilePar
     if (typeof as === "string") text += `\n${as}`;
     else kept.push(as);
   }
-  return { ...rest, text, ...(kept.length > 0 ? { files: kept } : {}) };
+  return { ...rest, text, files: kept.length > 0 ? kept : undefined };
 }

@@ -168,11 +168,11 @@ function messageOf(message: unknown): AnswerMessage | undefined {
   if (![question, text, action, by].every(isText)) return undefined;
   if (!isText(option) && typeof option !== "number") return undefined;
   return {
-    ...(question === undefined ? {} : { question: nameOf(question as string) }),
-    ...(text === undefined || text === "" ? {} : { text: textOf(text as string) }),
-    ...(option === undefined ? {} : { option: option as number | string }),
-    ...(action === undefined ? {} : { action: nameOf(action as string) as Action }),
-    ...(by === undefined ? {} : { by: cutChars(cleanText(by as string), 100) }),
+    question: question === undefined ? undefined : nameOf(question as string),
+    text: text === undefined || text === "" ? undefined : textOf(text as string),
+    option: option === undefined ? undefined : (option as number | string),
+    action: action === undefined ? undefined : (nameOf(action as string) as Action),
+    by: by === undefined ? undefined : cutChars(cleanText(by as string), 100),
   };
 }
 

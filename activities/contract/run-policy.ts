@@ -85,7 +85,7 @@ export interface Precedence {
 export function givenPrecedence({ priorityKey, fairnessKey }: Precedence = {}): Precedence | undefined {
   if (!priorityKey && !fairnessKey) return undefined;
   return {
-    ...(priorityKey ? { priorityKey } : {}),
-    ...(fairnessKey ? { fairnessKey } : {}),
+    priorityKey: priorityKey || undefined,
+    fairnessKey: fairnessKey || undefined,
   };
 }

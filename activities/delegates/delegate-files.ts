@@ -190,7 +190,7 @@ async function applyFile(
       ? await files.remove(path, parent === undefined ? {} : { ifHash: parent.hash })
       : await files.write(path, bytes, {
           ifHash: parent?.hash ?? null,
-          ...(child?.mode === undefined ? {} : { mode: child.mode }),
+          mode: child?.mode,
         });
   return done.ok ? undefined : done.message;
 }

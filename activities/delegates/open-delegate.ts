@@ -176,7 +176,7 @@ export function childConfig(
     ...rest,
     ...target,
     // Fallback models replace only the session's own model.
-    ...(fallback === undefined || target.model !== parent.model ? {} : { fallback }),
+    fallback: fallback === undefined || target.model !== parent.model ? undefined : fallback,
     // Only the session that people started asks them.
     limits: { ...parent.limits, maxSteps, onLimit: "stop" },
   };

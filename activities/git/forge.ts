@@ -79,7 +79,7 @@ async function found(
   const { url, number, state, text } = one;
   const now = withBlock(text, request.session, request.body);
   if (state === "open" && now !== text) await askForge(call, update, `${path}/${number}`, { [named]: now });
-  return { url, number, created: false, isOwn: isOwn(one), ...(state === "open" ? {} : { state }) };
+  return { url, number, created: false, isOwn: isOwn(one), state: state === "open" ? undefined : state };
 }
 
 /**

@@ -55,7 +55,7 @@ export async function pushCommit(
     const isOwn = there !== undefined && push.delivered?.includes(there) === true;
     return refusal(reasonOf(pushed.summary, result.err, isOwn));
   }
-  return { forced: pushed.flag === "+", ...(pushed.flag === "=" ? { wasThere: true } : {}) };
+  return { forced: pushed.flag === "+", wasThere: pushed.flag === "=" ? true : undefined };
 }
 
 async function contains({ access, folder }: Relay, commit: string, earlier: string): Promise<boolean> {

@@ -80,8 +80,8 @@ export async function runGit(
     encoding: "utf8" as const,
     maxBuffer: MAX_OUTPUT_BYTES,
     timeout: timeoutMs,
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(signal === undefined ? {} : { signal }),
+    cwd,
+    signal,
   };
   return new Promise((resolve, reject) => {
     const child = execFile("git", [...args], options, (error: ExecFileException | null, out, err) => {

@@ -108,7 +108,7 @@ function errorOf(error: unknown): {
   return {
     code: typeof code === "number" && Number.isInteger(code) ? code : INTERNAL_ERROR,
     message: typeof message === "string" ? message : JSON.stringify(message),
-    ...(data === undefined ? {} : { data }),
+    data,
   };
 }
 

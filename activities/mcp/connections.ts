@@ -141,9 +141,8 @@ async function connect(
   if (settings.auth === "oauth" && logins === undefined) throw new McpFailure("this worker keeps no logins");
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     fetch: readingMessages(fetch),
-    ...(settings.auth === "oauth" && logins !== undefined
-      ? { authProvider: logins.providerFor(name, url) }
-      : {}),
+    authProvider:
+      settings.auth === "oauth" && logins !== undefined ? logins.providerFor(name, url) : undefined,
     requestInit: { headers: headersFor(access, name, settings) },
     // Losing the stream of notices is harmless: a new connection checks the server's list anyway.
     reconnectionOptions: {

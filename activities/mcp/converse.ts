@@ -97,7 +97,7 @@ async function ask(
     round,
     asked: { ...wants, questions },
     questions: state.questions + questions.length,
-    ...(answered === undefined ? {} : { answered }),
+    answered,
   });
   return asking(call, questions);
 }
@@ -124,7 +124,7 @@ async function send(
   }
   if (isInputRequiredResult(result)) {
     const { inputRequests = {}, requestState } = result;
-    const wants = { requests: inputRequests, ...(requestState === undefined ? {} : { requestState }) };
+    const wants = { requests: inputRequests, requestState };
     // The server only asks to be called again with its state.
     if (Object.keys(inputRequests).length === 0) {
       if (state.round >= MAX_ROUNDS) return ask(call, { round: state.round + 1 }, wants);

@@ -77,8 +77,8 @@ function formQuestions(server: string, { message, requestedSchema }: ElicitReque
       field,
       text,
       about,
-      ...(options === undefined ? {} : { options }),
-      ...(isOptional && fields.length > 1 ? { isOptional } : {}),
+      options,
+      isOptional: isOptional && fields.length > 1 ? isOptional : undefined,
     };
   });
 }

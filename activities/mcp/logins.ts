@@ -106,8 +106,8 @@ async function refresh(access: Access, server: string): Promise<Access> {
   const ended = new McpFailure(`its login has ended: longhaul mcp login ${server}`);
   if (tokens.refresh_token === undefined) throw ended;
   const fresh = await refreshAuthorization(authorizationServerUrl, {
-    ...(metadata === undefined ? {} : { metadata }),
-    ...(resource === undefined ? {} : { resource }),
+    metadata,
+    resource,
     clientInformation: client,
     refreshToken: tokens.refresh_token,
   }).catch(() => {
@@ -204,7 +204,7 @@ export async function logIn(
   };
   const scope = server.scopes?.join(" ");
   const { fetch, close } = await createOutgoing();
-  const options = { serverUrl: server.url, fetchFn: fetch, ...(scope === undefined ? {} : { scope }) };
+  const options = { serverUrl: server.url, fetchFn: fetch, scope };
   try {
     await auth(provider, options);
     const answer = await browser.answer();
@@ -213,7 +213,7 @@ export async function logIn(
     if (authorizationCode === null)
       throw new McpFailure(`the login was refused (${answer.get("error") ?? "no code"})`);
     const iss = answer.get("iss");
-    await auth(provider, { ...options, authorizationCode, ...(iss === null ? {} : { iss }) });
+    await auth(provider, { ...options, authorizationCode, iss: iss ?? undefined });
     if (client === undefined || tokens === undefined || info === undefined)
       throw new McpFailure("the login brought no token");
     const { authorizationServerUrl, authorizationServerMetadata: metadata, resourceMetadata } = info;
@@ -221,8 +221,8 @@ export async function logIn(
       tokens,
       client,
       authorizationServerUrl,
-      ...(metadata === undefined ? {} : { metadata }),
-      ...(resourceMetadata === undefined ? {} : { resource: resourceMetadata.resource }),
+      metadata,
+      resource: resourceMetadata?.resource,
     };
   } catch (error) {
     throw new McpFailure(serverReason(error));

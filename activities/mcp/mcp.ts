@@ -112,8 +112,8 @@ export function writeCallState(state: CallState): string {
   const { sent, asked, ...more } = state;
   if (sent !== undefined && asked === undefined && state.round === 0) return sent;
   return JSON.stringify({
-    ...(sent === undefined ? {} : { sent }),
-    ...(asked === undefined ? {} : { asked }),
+    sent,
+    asked,
     ...more,
   });
 }

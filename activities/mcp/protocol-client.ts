@@ -82,14 +82,14 @@ export async function listTools(
         name,
         description: cutChars(description ?? title ?? name, MAX_DESCRIPTION_CHARS),
         inputSchema: boundedSchema(inputSchema),
-        ...(Object.keys(hints).length === 0 ? {} : { hints }),
+        hints: Object.keys(hints).length === 0 ? undefined : hints,
       };
     },
   );
   return {
     era: client.getNegotiatedProtocolVersion() ?? "",
     tools: entries.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    ...(isPartial ? { isPartial: true as const } : {}),
+    isPartial: isPartial || undefined,
   };
 }
 

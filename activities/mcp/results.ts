@@ -37,9 +37,9 @@ export function readCallResult(result: unknown): CallToolResult {
       ...blocksOf(toolResult),
       ...(data === undefined || isJsonObject(data) ? [] : [textBlock(data)]),
     ],
-    ...(isJsonObject(data) ? { structuredContent: data } : {}),
-    ...(isTrue(isError) ? { isError: true } : {}),
-    ...(isJsonObject(_meta) ? { _meta } : {}),
+    structuredContent: isJsonObject(data) ? data : undefined,
+    isError: isTrue(isError) ? true : undefined,
+    _meta: isJsonObject(_meta) ? _meta : undefined,
     ...(typeof resultType === "string" ? { resultType } : {}),
   };
 }
@@ -91,7 +91,7 @@ function mediaBlock(type: "image" | "audio", part: JsonObject): ContentBlock {
 function resourceBlock(resource: JsonObject): ContentBlock {
   const uri = textOf(resource["uri"]) || "without an address";
   const mimeType = typeOf(resource);
-  const about = { uri, ...(mimeType === undefined ? {} : { mimeType }) };
+  const about = { uri, mimeType };
   const blob = typeof resource["text"] === "string" ? undefined : base64Of(textOf(resource["blob"]));
   if (blob !== undefined && blob !== "") return { type: "resource", resource: { ...about, blob } };
   const text = resource["text"] ?? resource["content"] ?? "";
@@ -108,8 +108,8 @@ function linkBlock(uri: string, part: JsonObject): ContentBlock {
     type: "resource_link",
     uri,
     name: textOf(part["name"]) || textOf(part["title"]) || uri,
-    ...(description === "" ? {} : { description }),
-    ...(mimeType === undefined ? {} : { mimeType }),
+    description: description === "" ? undefined : description,
+    mimeType,
   };
 }
 
@@ -158,10 +158,10 @@ function readableTools(tools: readonly unknown[]): JsonObject[] {
     return [
       {
         name,
-        ...(typeof title === "string" ? { title } : {}),
-        ...(typeof description === "string" ? { description } : {}),
+        title: typeof title === "string" ? title : undefined,
+        description: typeof description === "string" ? description : undefined,
         inputSchema: objectSchema(inputSchema),
-        ...(isJsonObject(annotations) ? { annotations: flagsOf(annotations) } : {}),
+        annotations: isJsonObject(annotations) ? flagsOf(annotations) : undefined,
       },
     ];
   });
@@ -198,8 +198,8 @@ export async function toolResult(
   const files = shown.flatMap((part) => (typeof part === "string" ? [] : [part.file]));
   return {
     text: texts.join("\n") || "[an empty result]",
-    ...(files.length === 0 ? {} : { files }),
-    ...(isError === true ? { isError } : {}),
+    files: files.length === 0 ? undefined : files,
+    isError: isError === true ? isError : undefined,
   };
 }
 

@@ -238,11 +238,11 @@ function startStream(
   const effort = target.reasoning?.effort;
   return sdk.experimental_streamTextLowMemory({
     ...wire({ request, endpoint, rules, fetchWith }),
-    ...(request.system === "" ? {} : { instructions: systemOf(request, rules) }),
+    instructions: request.system === "" ? undefined : systemOf(request, rules),
     messages: toModelMessages(request.messages, target),
-    ...(hasTools ? { tools: toolsOf(request.tools, rules, sdk) } : {}),
-    ...(effort === undefined ? {} : { reasoning: effort }),
-    ...(target.temperature === undefined ? {} : { temperature: target.temperature }),
+    tools: hasTools ? toolsOf(request.tools, rules, sdk) : undefined,
+    reasoning: effort,
+    temperature: target.temperature,
     maxOutputTokens: request.maxOutputTokens,
     abortSignal: signal,
     // Temporal retries.

@@ -124,10 +124,10 @@ export function toAnswer(
   return {
     content,
     finish,
-    ...(reason === "" || finish === "tool-calls" ? {} : { reason }),
+    reason: reason === "" || finish === "tool-calls" ? undefined : reason,
     usage: trustedUsage(step.usage, windowMeasures(target).usageTokens),
-    ...(costUsd === undefined ? {} : { costUsd }),
-    ...(tier === undefined ? {} : { tier }),
+    costUsd,
+    tier,
   };
 }
 

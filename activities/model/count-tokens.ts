@@ -102,7 +102,7 @@ export function countingFetch(
       const answer = response.ok ? ((await readJson(response)) as Body | null) : null;
       const tokens = answer?.[call.field];
       const isCount = typeof tokens === "number" && Number.isFinite(tokens) && tokens > 0;
-      onCount({ status: response.status, ...(isCount ? { tokens } : {}) });
+      onCount({ status: response.status, tokens: isCount ? tokens : undefined });
     }
     throw new Counted();
   };

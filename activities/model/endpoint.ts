@@ -51,8 +51,8 @@ export function toEndpoint(
     baseUrl: baseUrl ?? ((baseUrlEnv === undefined ? undefined : environment[baseUrlEnv]) || undefined),
     headers: { ...headers, ...Object.fromEntries(secret) },
     query,
-    ...(identity === undefined ? {} : { identity }),
-    ...(provider.preset === "vertex-claude" ? { isVertexClaude: true } : {}),
+    identity,
+    isVertexClaude: provider.preset === "vertex-claude" ? true : undefined,
   };
 }
 

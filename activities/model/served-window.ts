@@ -57,7 +57,7 @@ export function runnerFacts(
     return {
       runner: "llamacpp",
       contextWindow: count(toFields(settings)["n_ctx"]),
-      ...(slots === undefined || slots < 2 ? {} : { slots }),
+      slots: slots === undefined || slots < 2 ? undefined : slots,
       ...tools,
     };
   }
@@ -73,7 +73,7 @@ export function runnerFacts(
     runner: "lmstudio",
     contextWindow: count(entry?.["loaded_context_length"]),
     most: count(entry?.["max_context_length"]),
-    ...(entry?.["type"] === "embeddings" ? { tools: false as const } : {}),
+    tools: entry?.["type"] === "embeddings" ? false : undefined,
   };
 }
 

@@ -35,9 +35,9 @@ export function toModelError(error: unknown, context: ErrorContext): ModelError 
   const wait = retryAfterMs({ ...facts, isRateLimit: kind === "rate-limit" }, context.now);
   return new ModelError(wording(kind, facts, context), {
     class: kind,
-    ...(facts.status === undefined ? {} : { status: facts.status }),
-    ...(wait === undefined ? {} : { retryAfterMs: wait }),
-    ...(kind === "overflow" ? { servedWindow: facts.servedWindow ?? windowInText(facts.text) } : {}),
+    status: facts.status,
+    retryAfterMs: wait,
+    servedWindow: kind === "overflow" ? (facts.servedWindow ?? windowInText(facts.text)) : undefined,
     heard: context.heard,
     mayBeOverflow: kind === "unavailable" && sharesWindow(facts),
     cause: error,

@@ -21,7 +21,7 @@ export function trustedUsage(reported: ReportedUsage, mostTokens: number): StepU
     input,
     output,
     cached: part(cached, input),
-    ...(written > 0 ? { cacheWrite: written } : {}),
+    cacheWrite: written > 0 ? written : undefined,
     reasoning: part(reasoning, output),
   };
 }

@@ -49,7 +49,7 @@ export function toDeadlines({ target, deadlines }: ModelRequest, { baseUrl }: En
     connectMs: connect.ms,
     firstTokenMs: first.ms,
     silenceMs: isSilent ? Math.max(firstTokenMs, thinkingMs) : (own.silence ?? deadlines.silenceMs),
-    ...(thinkingMs === 0 ? {} : { thinkingMs: Math.max(firstTokenMs, thinkingMs) }),
+    thinkingMs: thinkingMs === 0 ? undefined : Math.max(firstTokenMs, thinkingMs),
     answerMs,
     settings: {
       connect: connect.setting,

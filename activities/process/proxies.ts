@@ -77,11 +77,10 @@ export function temporalProxy(
   const { username, password } = url;
   return {
     targetHost: `${url.hostname}:${url.port || "80"}`,
-    ...(username === ""
-      ? {}
-      : {
-          basicAuth: { username: decodeURIComponent(username), password: decodeURIComponent(password) },
-        }),
+    basicAuth:
+      username === ""
+        ? undefined
+        : { username: decodeURIComponent(username), password: decodeURIComponent(password) },
   };
 }
 

@@ -79,7 +79,7 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
       ...factsOf(asked.question, asked.expiresInMs),
       ...(deps.idsOnly === true ? { text: "" } : {}),
     },
-    ...(settled === undefined ? {} : { settled }),
+    settled,
   };
 }
 
@@ -203,9 +203,9 @@ function factsOf(row: QuestionRow, expiresInMs: number | undefined) {
     id: row.id,
     kind: row.kind as QuestionKind,
     text: factText(row),
-    ...(options === null ? {} : { options: options.map(({ label }) => label) }),
-    ...(row.defaultText === null ? {} : { default: shorten(row.defaultText, MAX_FACTS_CHARS) }),
-    ...(expiresInMs === undefined ? {} : { expiresInMs }),
+    options: options === null ? undefined : options.map(({ label }) => label),
+    default: row.defaultText === null ? undefined : shorten(row.defaultText, MAX_FACTS_CHARS),
+    expiresInMs,
   };
 }
 

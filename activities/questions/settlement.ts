@@ -90,7 +90,7 @@ export function toClosing(
     case "allowed":
       return { status: "answered", answer: end.always ? "allow-always" : "allow", ...by };
     case "denied":
-      return { status: "declined", ...(end.text === undefined ? {} : { answer: end.text }), ...by };
+      return { status: "declined", answer: end.text, ...by };
     case "declined":
       return { status: "declined", ...by };
     case "defaulted":

@@ -146,7 +146,7 @@ function byCode(failure: unknown): unknown {
     type,
     message: `${type}: see the worker's log.`,
     nonRetryable: known?.nonRetryable ?? false,
-    ...(known?.nextRetryDelay == null ? {} : { nextRetryDelay: known.nextRetryDelay }),
+    nextRetryDelay: known?.nextRetryDelay ?? undefined,
   });
   // The stack would begin with the original failure's message.
   kept.stack = "";

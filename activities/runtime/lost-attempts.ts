@@ -82,7 +82,7 @@ function asMark(details: unknown): AttemptMark | undefined {
   const { attempt, lifeMs, losses, state, waits } = details as Partial<AttemptMark>;
   if (typeof attempt !== "number" || typeof lifeMs !== "number" || state === undefined) return undefined;
   if (typeof losses?.quick !== "number" || typeof losses.total !== "number") return undefined;
-  return { attempt, lifeMs, losses, state, ...(typeof waits === "number" ? { waits } : {}) };
+  return { attempt, lifeMs, losses, state, waits: typeof waits === "number" ? waits : undefined };
 }
 
 /**
@@ -134,11 +134,11 @@ export function markedAttempt(context: Context, suspects: Suspects) {
   let endTurn: (() => void) | undefined;
   const mark = (): AttemptMark => {
     const lifeMs = Math.round(performance.now() - runsSince);
-    return { attempt: info.attempt, lifeMs, losses, state, ...(waits === 0 ? {} : { waits }), ...said() };
+    return { attempt: info.attempt, lifeMs, losses, state, waits: waits || undefined, ...said() };
   };
   const said = () => ({
-    ...(note === undefined ? {} : { note }),
-    ...(hasClaim ? { claimed: true as const } : {}),
+    note,
+    claimed: hasClaim ? (true as const) : undefined,
   });
   const beat = () => {
     if (info.attempt === 1 && waits === 0) heartbeat(hasClaim ? said() : note);

@@ -27,7 +27,7 @@ export function readDockerfile(text: string, args: Readonly<Record<string, strin
     .filter((found) => found !== undefined)
     .toSorted((a, b) => a.line - b.line)[0];
   const images = new Map(readings.flatMap((reading) => reading.images).map((found) => [found.image, found]));
-  return { ...(refused === undefined ? {} : { refused }), images: [...images.values()] };
+  return { refused, images: [...images.values()] };
 }
 
 /** Line ends that are none for the engine. */

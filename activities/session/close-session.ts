@@ -64,13 +64,13 @@ async function closeSession(
   if (session) await storeEnd(deps, scope, input, { session, step, rounds, text, output });
   return {
     status: input.status,
-    ...(input.limit === undefined ? {} : { limit: input.limit }),
+    limit: input.limit,
     steps: step,
     rounds,
     result: deps.idsOnly === true ? "" : cutChars(text, MAX_RESULT_CHARS),
     usage: await totalUsage(db, scope.sessionId),
     ...(session === undefined ? {} : { ...(await deliveryIn(db, session)), storedFor: scope.runId }),
-    ...(input === given ? {} : { error: ANSWER_MISSING }),
+    error: input === given ? undefined : ANSWER_MISSING,
   };
 }
 
@@ -159,10 +159,10 @@ async function endRow(
   const figures = { steps: step, rounds, costUsd, durationMs };
   const data = {
     status,
-    ...(input.limit === undefined ? {} : { limit: input.limit }),
+    limit: input.limit,
     reason: error ? `${error.type}: ${error.message}` : (limit?.message ?? null),
     text,
-    ...(output === undefined ? {} : { output }),
+    output,
     usage,
     ...figures,
     ...delivery,

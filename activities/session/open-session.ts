@@ -94,12 +94,12 @@ async function openSession(
     step,
     context: toContextSize(rows, toMeasure(session, prefix)),
     round,
-    ...(cold ? { cold } : {}),
-    ...(isOtherModels(rows, policy.model) ? { otherModel: true as const } : {}),
-    ...(costUsd === undefined || policy.asks.atLimit !== true ? {} : { costUsd }),
-    ...(costUsd !== undefined && isFresh && isSpent(deps.policy, policy, costUsd) ? { isSpent: true } : {}),
-    ...(parked > 0 ? { parked: true } : {}),
-    ...(isDone ? { isDone: true } : {}),
+    cold: cold || undefined,
+    otherModel: isOtherModels(rows, policy.model) ? true : undefined,
+    costUsd: costUsd === undefined || policy.asks.atLimit !== true ? undefined : costUsd,
+    isSpent: costUsd !== undefined && isFresh && isSpent(deps.policy, policy, costUsd) ? true : undefined,
+    parked: parked > 0 ? true : undefined,
+    isDone: isDone || undefined,
     ...sandboxOf(session),
   };
 }
@@ -159,7 +159,7 @@ async function policyOf(
     prefix: prefixShares(prefix, session.tokenRatio?.ratio),
     ...(await gitOf(deps.store.db, session)),
     ...delegatesOf(deps, session),
-    ...(takesTools === undefined ? {} : { takesTools }),
+    takesTools,
     ...(await traceFor(deps, scope, session)),
     ...workerFacts(deps),
   });
@@ -245,7 +245,7 @@ async function announceStart(
     task: shorten(session.task.trim().split("\n", 1)[0] ?? "", 120),
     model,
     continued: step > 0,
-    ...(session.owner === undefined ? {} : { owner: session.owner }),
+    owner: session.owner,
   };
   const isNew = await deps.store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, session.id, scope.runId))) return false;
@@ -262,7 +262,7 @@ async function gitOf(db: Queryable, { id, config: { repository } }: Session) {
   const known = await findRepository(db, id);
   const branch = known?.branch ?? toBranchName(repository, id);
   const { push, pr } = repository;
-  return { git: { ...(known === undefined ? { fetch: true as const } : {}), branch, push, pr } };
+  return { git: { fetch: known === undefined ? (true as const) : undefined, branch, push, pr } };
 }
 
 async function traceFor({ store, telemetry }: AgentDeps, { runId: run }: ActivityScope, session: Session) {

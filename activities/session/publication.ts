@@ -122,7 +122,7 @@ export async function deliverPullRequest(delivery: Delivery): Promise<Publicatio
   // It was made by an attempt that ended before it could say so.
   const isOurs = wasBegun && opened.isOwn && !(await wasOpened(delivery, url));
   const created = opened.created || isOurs;
-  const data = { url, number, created, ...(state === undefined ? {} : { state }) };
+  const data = { url, number, created, state };
   const event = { type: "git:pull-request", step: input.step, data } as const;
   await record(delivery, { kind: "pull-request", commit, url, status: "done" }, event);
   return { outcome: "done", branch, commit, url, number };

@@ -230,7 +230,7 @@ async function reportLeftOut(
   const files = leftOut.map(({ about, ...file }) => ({
     ...file,
     path: deps.sanitizer.clean(file.path),
-    ...(about === undefined ? {} : { about: deps.sanitizer.clean(about) }),
+    about: about === undefined ? undefined : deps.sanitizer.clean(about),
   }));
   await appendEvents(deps.store.db, session.id, session.epoch, [
     { type: "git:left-out", step: input.step, data: { count: leftOutCount, files } },

@@ -51,7 +51,7 @@ async function cleaned(
       id: sanitizer.clean(message.id),
       position: message.position,
       excerpt: toExcerpt([{ type: "text", text: sanitizer.clean(text) }]),
-      ...(message.by === undefined ? {} : { by: sanitizer.clean(message.by) }),
+      by: message.by === undefined ? undefined : sanitizer.clean(message.by),
     };
   });
 }

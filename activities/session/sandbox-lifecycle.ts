@@ -42,7 +42,7 @@ export function createSandboxLifecycle(
         return {
           container: sandbox.container,
           workspace,
-          ...(queue === undefined ? {} : { taskQueue: queue }),
+          taskQueue: queue,
         };
       }),
 

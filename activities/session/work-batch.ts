@@ -83,9 +83,9 @@ async function look(deps: AgentDeps, id: string, { open, cancel }: LookAtBatchIn
     figures: await batchFigures(db, id),
     concurrency,
     lookMs: deps.delegateLookMs ?? LOOK_MS,
-    ...(stopAfter === null ? {} : { stopAfter }),
-    ...(maxCostUsd === null ? {} : { maxCostUsd }),
-    ...(deps.searchAttributes ? { searchAttributes: true as const } : {}),
+    stopAfter: stopAfter ?? undefined,
+    maxCostUsd: maxCostUsd ?? undefined,
+    searchAttributes: deps.searchAttributes || undefined,
   };
 }
 
@@ -100,7 +100,7 @@ async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextIt
     const workspace = await itemFiles(store.db, batch.id, itemId);
     // Taken from the batch's row: there Postgres checks the owner against the role that wrote it.
     const owner = batch.owner ?? undefined;
-    const session = { ...start, id: sessionId, config, owner, ...(workspace ? { workspace } : {}) };
+    const session = { ...start, id: sessionId, config, owner, workspace };
     if (!(await makeOrAdopt(store, session, true))) {
       await refuseItem(store.db, batch.id, itemId, "IdTaken");
       return [];
@@ -117,8 +117,8 @@ async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextIt
       ordinal,
       sessionId,
       about: sanitizer.clean(shorten(line, ABOUT_CHARS)),
-      ...(precedence === undefined ? {} : { precedence }),
-      ...(isBegun ? { begun: true as const } : {}),
+      precedence,
+      begun: isBegun || undefined,
     },
   ];
 }

@@ -78,11 +78,16 @@ export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
   return {
     name: cutChars(call.toolName, MAX_FACT_NAME_CHARS),
     about: step.deps.idsOnly === true ? "" : describeCall(step, call),
-    ...(isForPerson(step, call) ? { by: "person" } : {}),
-    ...(isDelegated(step, call) ? { by: "delegate" } : {}),
-    ...(needsApproval(step, call) ? { needsApproval: true } : {}),
-    ...(runsAlone(step, call) ? { alone: true } : {}),
+    by: settledBy(step, call),
+    needsApproval: needsApproval(step, call) ? true : undefined,
+    alone: runsAlone(step, call) ? true : undefined,
   };
+}
+
+/** Who settles the call, if no tool does. */
+function settledBy(step: StepContext, call: ToolCallPart): CallFacts["by"] {
+  if (isDelegated(step, call)) return "delegate";
+  return isForPerson(step, call) ? "person" : undefined;
 }
 
 /** A call with invalid input goes to the tool, which reports what is wrong with it; no one is asked. */
@@ -151,8 +156,8 @@ export async function judgeAnswer(
   if (checked?.ok === true) return {};
   const [call] = writtenCalls(text, buildPrefix(session, deps.tools).tools)?.calls ?? [];
   return {
-    ...(checked === undefined ? {} : { mismatch: deps.sanitizer.clean(checked.why) }),
-    ...(call === undefined ? {} : { wroteCall: call.toolName }),
+    mismatch: checked === undefined ? undefined : deps.sanitizer.clean(checked.why),
+    wroteCall: call?.toolName,
   };
 }
 
@@ -200,8 +205,8 @@ export async function refusalNews(
   const known = refusedTools.length === 0 ? [] : await reportedTools(db, session.id);
   const tools = refusedTools.filter((name) => !known.includes(name));
   return {
-    ...(isNews ? { summaryRefused } : {}),
-    ...(tools.length === 0 ? {} : { refusedTools: tools }),
+    summaryRefused: isNews ? summaryRefused : undefined,
+    refusedTools: tools.length === 0 ? undefined : tools,
   };
 }
 

@@ -34,7 +34,7 @@ export function waitsFor({ idsOnly }: AgentDeps, { server, questions }: ServerAs
     questions: questions.map(({ id, about, isOptional }) => ({
       id,
       about: idsOnly === true ? "" : about,
-      ...(isOptional ? { isOptional } : {}),
+      isOptional,
     })),
   };
   return { outcome: "error", tokens: 0, ms: 0, hash: "", serverAsks };
@@ -61,7 +61,7 @@ export async function storeResult(
     toolName: call.toolName,
     outcome: result.outcome,
     text: result.text + (notes?.text ?? ""),
-    ...(result.files.length > 0 ? { files: result.files } : {}),
+    files: result.files.length > 0 ? result.files : undefined,
   };
   const message = { role: "tool", content: [part] } as const;
   const tokens = estimateMessage(message, session.config);
@@ -86,7 +86,7 @@ export async function storeResult(
     epoch,
     attempt: scope.attempt,
     events,
-    ...(notes === undefined || notes.notes.length === 0 ? {} : { meta: { notes: notes.notes } }),
+    meta: notes === undefined || notes.notes.length === 0 ? undefined : { notes: notes.notes },
   };
   if (!(await keepResult(deps.store, end, durationMs))) return storedElsewhere(deps.store.db, scope, done);
   const { name, mcpServer: server } = row;
@@ -101,8 +101,8 @@ export async function storeResult(
     tokens,
     ms: durationMs,
     hash: callHash(call, part.text),
-    ...(result.isLive === true ? { isLive: true as const } : {}),
-    ...(result.asksForDomains === true ? { asksForDomains: true as const } : {}),
+    isLive: result.isLive === true ? true : undefined,
+    asksForDomains: result.asksForDomains,
   };
 }
 

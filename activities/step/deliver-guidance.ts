@@ -76,9 +76,9 @@ export async function deliverDrained(
 ): Promise<DeliveredFacts> {
   const { guidance = [], parked } = drained;
   if (guidance.length === 0 && parked !== true) return {};
-  const input = { step, guidance, ...(parked === true ? { parked } : {}) };
+  const input = { step, guidance, parked: parked === true ? parked : undefined };
   const left = await deliverGuidance(deps, scope, session, { input, roomTokens });
-  return { delivered: true, ...(left > 0 ? { parked: left } : {}) };
+  return { delivered: true, parked: left > 0 ? left : undefined };
 }
 
 interface StepPlace {
@@ -110,7 +110,7 @@ async function addGuidance(
   if (!merged) return wait;
   const { ids, firstQueuedAt, lastQueuedAt, parts } = merged;
   const by = merged.by === undefined ? {} : { by: [...merged.by] };
-  const meta = { ids, firstQueuedAt, lastQueuedAt, ...by, ...(wait > 0 ? { leftSome: true } : {}) };
+  const meta = { ids, firstQueuedAt, lastQueuedAt, ...by, leftSome: wait > 0 ? true : undefined };
   const message = { slot: () => taken.slot, kind: "guidance", content: parts, meta } as const;
   const { sequence, isNew } = await addMessage(tx, place, message);
   // Another attempt, which was thought dead, has delivered them meanwhile.
@@ -213,7 +213,7 @@ function queuedOf(items: readonly Guidance[]): QueuedMessage[] {
       id,
       position: index + 1,
       excerpt: toExcerpt(parts),
-      ...(by === undefined ? {} : { by }),
+      by,
     }));
 }
 
@@ -267,7 +267,7 @@ async function addMessage(
     kind,
     message,
     tokens: estimateMessage(message, viewer),
-    ...(meta === undefined ? {} : { meta }),
+    meta,
   });
   return { sequence, isNew };
 }

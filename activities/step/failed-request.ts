@@ -212,7 +212,7 @@ export async function emptyAnswer(
     const why = answer.reason === undefined ? undefined : deps.sanitizer.clean(answer.reason);
     const said = why === undefined ? "The answer was empty." : `The answer was empty: ${why}`;
     await recordWasted(step, said, { answer, finish: answer.finish });
-    return { kind: "empty", usage, ...(why === undefined ? {} : { reason: why }), epoch };
+    return { kind: "empty", usage, reason: why, epoch };
   }
   const used = size.next;
   const next = afterUsedUp(room, config, budget, used.tokens);

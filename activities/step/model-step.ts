@@ -66,7 +66,7 @@ async function modelStep(
   const entered = await enterSession(deps, scope, {
     step: input.step,
     phase: "model",
-    ...(input.round === undefined ? {} : { round: input.round }),
+    round: input.round,
   });
   holdToModels(deps, entered);
   const fallback = fallbackOf(entered.config, input);
@@ -91,9 +91,9 @@ async function modelStep(
   };
   return {
     ...outcome,
-    ...(parked > 0 ? { parked } : {}),
-    ...(fallback === input.fallback ? {} : { isOwn: true as const }),
-    ...(Object.keys(policy).length === 0 ? {} : { policy }),
+    parked: parked > 0 ? parked : undefined,
+    isOwn: fallback === input.fallback ? undefined : true,
+    policy: Object.keys(policy).length === 0 ? undefined : policy,
   };
 }
 
@@ -203,7 +203,7 @@ async function ask(
         system: prefix.system,
         messages: built.messages,
         tools: prefix.tools,
-        ...(input.wrapUp ? { noCalls: true } : {}),
+        noCalls: input.wrapUp ? true : undefined,
         maxOutputTokens: room.tokens,
         cacheKey: session.id,
         deadlines: modelDeadlines(config, scope.elapsedMs()),

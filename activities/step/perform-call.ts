@@ -85,7 +85,7 @@ export async function performCall(
     const note = signal.aborted ? undefined : await egress.end();
     if (note === undefined) return result;
     const asks = session.config.sandbox.askForDomains === true && egress.asks;
-    return { ...result, text: `${result.text}\n${note}`, ...(asks ? { asksForDomains: true as const } : {}) };
+    return { ...result, text: `${result.text}\n${note}`, asksForDomains: asks || undefined };
   } finally {
     egress.stop();
   }

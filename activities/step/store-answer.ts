@@ -55,7 +55,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   const servers = serversOf(step, calls);
   const response = responseEvent(step, { content, context: nextContext(step, row), answer, bill });
   const news = {
-    ...(doubt.isNews ? { usageDoubtful: true as const } : {}),
+    usageDoubtful: doubt.isNews ? (true as const) : undefined,
     ...(await refusalNews(step, answer)),
   };
   const stored = await commitAnswer(deps.store, {
@@ -64,12 +64,12 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     after: step.rows.at(-1)?.sequence ?? 0,
     tokens,
     meta: {
-      ...(believed ? { usage: believed } : {}),
+      usage: believed,
       finish: answer.finish,
       model: session.config.model,
     },
     calls,
-    ...(servers === undefined ? {} : { servers }),
+    servers,
     bill,
     events: [
       ...(await refusedParts(step, answer)),
@@ -134,7 +134,7 @@ function responseEvent(
       content: answerText(content),
       reasoning: cutChars(reasoning, 2_000),
       finish: answer.finish,
-      ...(answer.reason === undefined ? {} : { finishReason: answer.reason }),
+      finishReason: answer.reason,
       tokenUsage: answer.usage ?? NO_USAGE,
       contextUsed: context.used,
       contextEstimated: context.estimated,
@@ -142,7 +142,7 @@ function responseEvent(
       costUsd: bill.costUsd ?? null,
       durationMs: Math.round(answer.durationMs),
       model,
-      ...(provider === undefined ? {} : { provider: provider.name }),
+      provider: provider?.name,
     },
   };
 }

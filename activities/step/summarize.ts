@@ -179,7 +179,7 @@ function recordBill(
     ...(answer === undefined
       ? {}
       : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),
-    ...(error === undefined ? {} : { error: cutChars(deps.sanitizer.clean(error), 1_000) }),
+    error: error === undefined ? undefined : cutChars(deps.sanitizer.clean(error), 1_000),
   };
   reportCall({ deps, scope, session }, call, target);
   return recordCall(deps.store.db, call);

@@ -231,7 +231,7 @@ export async function settleItems(
   return rows.map(({ id, status, failure }) => ({
     sessionId: id,
     status: status as EndedItem["status"],
-    ...(failure === null ? {} : { failure }),
+    failure: failure ?? undefined,
   }));
 }
 

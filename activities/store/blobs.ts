@@ -79,7 +79,7 @@ function partOf(sha256 = "", { bytes, mediaType, filename }: BlobFile): FilePart
     type: "file",
     mediaType,
     data: `${PREFIX}${sha256}`,
-    ...(filename === undefined ? {} : { filename }),
+    filename,
     ...sizeOf(bytes, mediaType),
   };
 }

@@ -50,7 +50,7 @@ export async function parkedGuidance(db: Queryable, sessionId: string, limit: nu
     id,
     parts: parts as UserPart[],
     queuedAt,
-    ...(author === null ? {} : { by: author }),
+    by: author ?? undefined,
   }));
 }
 

@@ -34,7 +34,7 @@ export async function loadCatalogues(db: Queryable, sessionId: string): Promise<
       server,
       digest,
       found: (found as string[] | null) ?? [],
-      ...(next === null ? {} : { next }),
+      next: next ?? undefined,
     };
     // For a failed server the digest column holds the reason.
     if (era === FAILED) return { ...shared, era: "", tools: [], failed: digest };
@@ -164,7 +164,7 @@ export async function noteMcpState(
 ): Promise<boolean> {
   const rows = await db
     .update(toolCalls)
-    .set({ mcpState: kept.state, ...(kept.task === undefined ? {} : { mcpTask: kept.task }) })
+    .set({ mcpState: kept.state, mcpTask: kept.task })
     .where(
       and(
         eq(toolCalls.sessionId, call.sessionId),

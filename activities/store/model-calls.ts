@@ -49,8 +49,8 @@ export async function recordCall(
 ): Promise<void> {
   await db.insert(modelCalls).values({
     ...row,
-    ...(firstTokenMs === undefined ? {} : { firstTokenMs: Math.round(firstTokenMs) }),
-    ...(durationMs === undefined ? {} : { durationMs: Math.round(durationMs) }),
+    firstTokenMs: firstTokenMs === undefined ? undefined : Math.round(firstTokenMs),
+    durationMs: durationMs === undefined ? undefined : Math.round(durationMs),
     ...(usage && {
       inputTokens: usage.input,
       cachedTokens: usage.cached,

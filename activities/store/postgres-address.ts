@@ -69,11 +69,10 @@ export function readPostgresAddress(url: string, environment: Environment = proc
         fallback_application_name: parameters.get("application_name"),
         client_encoding: parameters.get("client_encoding"),
       }),
-      ...(ssl === undefined ? {} : { ssl }),
-      ...(given("channel_binding") === undefined || given("channel_binding") === "disable"
-        ? {}
-        : { enableChannelBinding: true }),
-      ...(parameters.get("sslnegotiation") === "direct" ? { sslnegotiation: "direct" as const } : {}),
+      ssl,
+      enableChannelBinding:
+        given("channel_binding") === undefined || given("channel_binding") === "disable" ? undefined : true,
+      sslnegotiation: parameters.get("sslnegotiation") === "direct" ? "direct" : undefined,
     },
     shown: `${url.split("://", 1)[0]}://${host ?? "localhost"}${port === undefined ? "" : `:${port}`}/${database ?? ""}`,
     // libpq: 0 and negative numbers mean no limit, and 1 counts as 2.

@@ -178,8 +178,8 @@ async function take(
       result: null,
       error: null,
       updatedAt: sql`now()`,
-      ...(asked.namespace === undefined ? {} : { namespace: asked.namespace }),
-      ...(dropped ? { restoreWorkspace: true } : {}),
+      namespace: asked.namespace,
+      restoreWorkspace: dropped || undefined,
     })
     .where(eq(sessions.id, run.sessionId));
   await forgetSavesBegun(tx, run.sessionId);

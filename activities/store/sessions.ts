@@ -207,9 +207,8 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     owner: row.owner ?? undefined,
     parentId: row.parentId ?? undefined,
     tokenRatio: row.tokenRatio ?? undefined,
-    ...(config.mcpServers === undefined && config.ownTools !== true
-      ? {}
-      : { catalogues: await loadCatalogues(db, id) }),
+    catalogues:
+      config.mcpServers === undefined && config.ownTools !== true ? undefined : await loadCatalogues(db, id),
   };
 }
 
@@ -315,7 +314,7 @@ export async function endAbandoned(
     .set({
       status: end.status,
       error: end.message === null ? null : { type: end.type ?? "RunEnded", message: end.message },
-      ...(end.result === undefined ? {} : { result: end.result }),
+      result: end.result,
       ...ENDED_NOW,
     })
     .where(

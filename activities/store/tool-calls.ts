@@ -72,7 +72,7 @@ export async function claimCall(
         status: "running",
         fence: sql`${toolCalls.fence} + 1`,
         startedAt: before.startedAt ?? sql`now()`,
-        ...(before.status === "pending" ? { container: sandbox } : {}),
+        container: before.status === "pending" ? sandbox : undefined,
       })
       // Two attempts at once must not both find it pending.
       .where(and(isCall(sessionId, step, index), eq(toolCalls.fence, before.fence)))

@@ -60,9 +60,9 @@ export function toStoredMessage(row: MessageRow): StoredMessage {
     kind: row.kind as MessageKind,
     tokens: row.tokenCount,
     prunedStep: row.prunedStep ?? undefined,
-    ...(meta.usage ? { usage: meta.usage } : {}),
-    ...(meta.model === undefined ? {} : { model: meta.model }),
-    ...(meta.notes === undefined ? {} : { notes: meta.notes.map(({ path }) => path) }),
+    usage: meta.usage,
+    model: meta.model,
+    notes: meta.notes?.map(({ path }) => path),
   } as StoredMessage;
 }
 

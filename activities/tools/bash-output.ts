@@ -53,7 +53,7 @@ async function run(request: z.infer<typeof input>, context: ToolContext): Promis
   return {
     text: notes.filter((note) => note !== "").join("\n"),
     isLive: state.kind === "running",
-    ...(state.kind === "exited" ? { exitCode: state.exitCode } : {}),
+    exitCode: state.kind === "exited" ? state.exitCode : undefined,
   };
 }
 

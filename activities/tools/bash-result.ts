@@ -23,7 +23,7 @@ export function bashResult(state: CommandState, output: CommandOutput, facts: En
   const body = output.text.endsWith("\n") ? output.text.slice(0, -1) : output.text;
   const shown = {
     runs: shownRuns(output.runs, body.length),
-    ...(output.whole === undefined ? {} : { whole: output.whole }),
+    whole: output.whole,
   };
   const text = (...notes: readonly string[]): string =>
     [body, ...notes].filter((part) => part !== "").join("\n");

@@ -57,7 +57,7 @@ export async function invokeTool(
   const cut = truncateText(text, {
     maxChars: Math.min(context.limits.maxChars, MAX_RESULT_CHARS),
     handle: context.callKey,
-    ...(result.whole === undefined ? {} : { wholeChars: result.whole.chars }),
+    wholeChars: result.whole?.chars,
   });
   const whole = result.whole ?? (cut.truncated ? wholeOf(text) : undefined);
   return {
@@ -65,11 +65,11 @@ export async function invokeTool(
     text: cut.text,
     files: result.files ?? [],
     exitCode: result.exitCode,
-    ...(streams === undefined ? {} : { streams: cut.truncated ? cutStreams(streams, cut.kept) : streams }),
+    streams: streams && cut.truncated ? cutStreams(streams, cut.kept) : streams,
     truncated: cut.truncated,
     isLive: result.isLive,
-    ...(result.asks === undefined ? {} : { asks: result.asks }),
-    ...(whole === undefined ? {} : { whole }),
+    asks: result.asks,
+    whole,
   };
 }
 

@@ -38,7 +38,7 @@ export function coalesce(queue: readonly PendingMessage[]): Coalesced | undefine
     firstQueuedAt: first.queuedAt,
     lastQueuedAt: last.queuedAt,
     coalesced: queue.length > 1,
-    ...(by.length === 0 ? {} : { by }),
+    by: by.length === 0 ? undefined : by,
   };
 }
 

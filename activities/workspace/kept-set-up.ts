@@ -149,7 +149,7 @@ export function runSetUpProgram(
     ...program(variable, source),
     stdin: Buffer.from(JSON.stringify(order)),
     timeoutMs: PROGRAM_TIMEOUT_MS,
-    ...(maxOutputBytes === undefined ? {} : { maxOutputBytes }),
+    maxOutputBytes,
   });
 }
 

@@ -4,7 +4,6 @@ import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import type { Output } from "../console/output.ts";
 import { parseBranch } from "../sessions/flag-values.ts";
 import { requireSession, SESSION, withPreparedServices } from "../sessions/with-session.ts";
-import { definedFields } from "../console/format.ts";
 
 /** `longhaul push ID`: delivers the work of a session on a repository after it has ended. */
 export const NO_SETUP = "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)";
@@ -15,7 +14,7 @@ export function pushCommand(command: Command, output: Output) {
     .option("--branch <name>", "another branch than the session's", parseBranch)
     .option("--no-setup", NO_SETUP);
   return (reference: string, { branch, setup }: { readonly branch?: string; readonly setup: boolean }) =>
-    deliverByReference(reference, setup, { push: true, pr: "none", ...definedFields({ branch }) }, output);
+    deliverByReference(reference, setup, { push: true, pr: "none", branch }, output);
 }
 
 export async function deliverByReference(
@@ -48,6 +47,6 @@ export function pullRequestCommand(command: Command, output: Output) {
     .option("--no-setup", NO_SETUP);
   return (reference: string, { draft = false, ready = false, title, setup }: PullRequestFlags) => {
     const pr = draft && !ready ? "draft" : "ready";
-    return deliverByReference(reference, setup, { push: true, pr, ...definedFields({ title }) }, output);
+    return deliverByReference(reference, setup, { push: true, pr, title }, output);
   };
 }

@@ -33,7 +33,7 @@ export function watchCommand(command: Command, output: Output) {
         children,
         exitOnQuestion,
         output,
-        ...(sessionHasEnded(row) ? {} : { begin: () => warnWithoutWorker(services, output) }),
+        begin: sessionHasEnded(row) ? undefined : () => warnWithoutWorker(services, output),
       });
     });
 }

@@ -231,7 +231,7 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
   const sandbox = withSandboxFlags(file.sandbox, flags);
   const parsed = agentConfigSchema.safeParse({
     ...file,
-    ...definedFields({ model }),
+    model,
     sandbox: {
       ...sandbox,
       image: imageNamed(

@@ -136,7 +136,7 @@ function buildOf(given: Given, path: string, folder: string) {
     dockerfile: posix.join(folder, dockerfile),
     context: posix.join(folder, build.context ?? given.context ?? "."),
     args,
-    ...(build.target === undefined ? {} : { target: build.target }),
+    target: build.target,
   });
   if (result.success) return { build: result.data, notes };
   throw usageError(

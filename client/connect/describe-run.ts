@@ -6,7 +6,7 @@ import type { Temporal } from "./connection.ts";
 import { describedRun, type DescribedRun } from "../../temporal/runs.ts";
 import { decodePayloads } from "../../temporal/codec.ts";
 import { askWithin } from "../../temporal/patience.ts";
-import { definedFields, harmlessLine } from "../console/format.ts";
+import { harmlessLine } from "../console/format.ts";
 
 /** Chosen: a machine with ten times the work it can do answers within some seconds. */
 const DESCRIBE_MS = 10_000;
@@ -49,7 +49,8 @@ async function describe(client: Client, sessionId: string, run: string | undefin
     status: described.status,
     runId: described.runId,
     output: await outputOf(client, sessionId, described),
-    ...definedFields({ trouble, build: buildOf(described) }),
+    trouble,
+    build: buildOf(described),
   };
 }
 

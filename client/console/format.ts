@@ -148,7 +148,7 @@ export const quotedWord = (text: string): string => `'${text.replaceAll("'", Str
 /** The same, with quotes only where a shell needs them. Ids from Temporal and names of folders may be any text. */
 export const shellWord = (text: string): string => (isPlainWord(text) ? text : quotedWord(text));
 
-/** An object without its undefined fields, as `exactOptionalPropertyTypes` requires for optional fields. */
+/** The fields that have a value: to spread over others without hiding those that no one gave. */
 export const definedFields = <T extends object>(
   fields: T,
 ): { [Name in keyof T]?: Exclude<T[Name], undefined> } =>

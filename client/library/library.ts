@@ -23,7 +23,6 @@ import { batchesOver, schedulesOver } from "./batches.ts";
 import { readAttachments } from "../sessions/attachments.ts";
 import type { ConnectOptions, Event, EventOptions, Longhaul, SessionEnd } from "./types.ts";
 import type { StartOptions } from "./start-options.ts";
-import { definedFields } from "../console/format.ts";
 import { compactionFocus, compactSession, undoCompaction } from "../sessions/compact-session.ts";
 import { forkSession } from "../sessions/fork-session.ts";
 import { retrySession } from "../sessions/retry-session.ts";
@@ -70,7 +69,7 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
     cancel: async (reference) => cancelSession(services, await session(reference)),
     status: async (reference) => readStatus(services, await session(reference)),
     list: async (listing = {}) =>
-      listDocuments(services, { limit: DEFAULT_LIMIT, ...definedFields(listing), owner: services.user }),
+      listDocuments(services, { ...listing, limit: listing.limit ?? DEFAULT_LIMIT, owner: services.user }),
     questions: async (reference) => {
       const of = reference === undefined ? undefined : (await session(reference)).id;
       return (await unlessTableMissing(() => listQuestions(store.db, { of }))) ?? [];
@@ -136,9 +135,13 @@ function runFlags(asked: StartOptions, { model, config }: LibraryOptions) {
   const { maxCostUsd, deadlineMs, images, files, ...more } = asked;
   return {
     setup: false,
-    ...definedFields({ model, config }),
     ...more,
-    ...definedFields({ maxCost: maxCostUsd, deadline: deadlineMs, image: images, file: files }),
+    model: more.model ?? model,
+    config,
+    maxCost: maxCostUsd,
+    deadline: deadlineMs,
+    image: images,
+    file: files,
   };
 }
 

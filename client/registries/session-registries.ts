@@ -38,11 +38,10 @@ export function withMachine(
       ...sandbox,
       ...(masked === undefined ? {} : { registries: masked.registries as Sandbox["registries"] }),
       inherited: {
-        ...(machine === undefined
-          ? {}
-          : { registries: machine.registries as Exclude<Sandbox["registries"], string> }),
-        ...(certificates === undefined || !fits ? {} : { certificates }),
-        ...(sandbox.cache ? { cache: personOf(environment) } : {}),
+        registries:
+          machine === undefined ? undefined : (machine.registries as Exclude<Sandbox["registries"], string>),
+        certificates: certificates === undefined || !fits ? undefined : certificates,
+        cache: sandbox.cache ? personOf(environment) : undefined,
         ...setup,
       },
     },

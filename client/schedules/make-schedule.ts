@@ -86,7 +86,7 @@ const memoOf = ({ taskQueue, user }: Services, order: ScheduleOrder): ScheduleMe
   cron: order.cron,
   timeZone: parseZone(order),
   queue: taskQueue,
-  ...(user === undefined ? {} : { owner: user }),
+  owner: user,
   creation: randomUUID(),
 });
 
@@ -99,7 +99,7 @@ async function createInTemporal(
   const { staticSummary, memo, ...more } = workflowOptions(services.taskQueue, name, { task, config });
   await client.schedule.create({
     scheduleId: name,
-    spec: { cronExpressions: [cron], ...(timeZone === undefined ? {} : { timezone: timeZone }) },
+    spec: { cronExpressions: [cron], timezone: timeZone },
     action: {
       type: "startWorkflow",
       workflowType: WORKFLOW_TYPE,

@@ -5,7 +5,6 @@ import { prioritySchema, tenantSchema } from "../../activities/config/precedence
 import { MAX_ANSWER_CHARS } from "../../activities/contract/questions.ts";
 import type { Longhaul } from "../library/types.ts";
 import { parse, readBody } from "./http.ts";
-import { definedFields } from "../console/format.ts";
 
 interface Call<Body> {
   readonly client: Longhaul;
@@ -105,13 +104,11 @@ const post = <Body>(path: RegExp, schema: z.ZodType<Body>, run: Run<Body>, statu
 });
 
 export const routes: readonly Route[] = [
-  get(/^\/v1\/sessions$/, ({ client, query }) =>
-    client.list(definedFields(parse(listing, Object.fromEntries(query)))),
-  ),
+  get(/^\/v1\/sessions$/, ({ client, query }) => client.list(parse(listing, Object.fromEntries(query)))),
   post(
     /^\/v1\/sessions$/,
     newSession,
-    ({ client, body: { task, ...options } }) => client.start(task, definedFields(options)),
+    ({ client, body: { task, ...options } }) => client.start(task, options),
     201,
   ),
   get(session(), ({ client }, id) => client.status(id)),
@@ -124,7 +121,7 @@ export const routes: readonly Route[] = [
   }),
   post(session("/messages"), message, ({ client, body: { text, id: own, files } }, id) => {
     const images = files?.map(({ name, data }) => ({ name, bytes: Buffer.from(data, "base64") }));
-    return client.say(id, text, definedFields({ id: own, images }));
+    return client.say(id, text, { id: own, images });
   }),
   {
     method: "DELETE",
@@ -137,7 +134,7 @@ export const routes: readonly Route[] = [
   },
   // Users answer only in their own name.
   post(session("/answers"), answer, ({ client, user, body }, id) =>
-    client.answer(id, user === undefined ? definedFields(body) : { ...definedFields(body), by: user }),
+    client.answer(id, user === undefined ? body : { ...body, by: user }),
   ),
   post(session("/interrupt"), interrupt, ({ client, body }, id) => client.interrupt(id, body.text)),
   post(session("/cancel"), nothing, ({ client }, id) => client.cancel(id)),

@@ -123,7 +123,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: M
     position,
     acknowledged: reply !== undefined,
     resumed: resumed && !waitsForNextRun,
-    ...(waitsForNextRun ? { waitsForNextRun } : {}),
+    waitsForNextRun: waitsForNextRun || undefined,
   };
 }
 
@@ -205,7 +205,7 @@ function refused(id: string, error: WorkflowUpdateFailedError) {
 export async function withdrawMessage(services: Services, row: SessionRow, id: string): Promise<void> {
   const { db } = services.store;
   const isParked = await dropParked(db, row.id, id);
-  if (!sessionHasEnded(row)) await informRun(services, row, { id, ...(isParked ? { parked: true } : {}) });
+  if (!sessionHasEnded(row)) await informRun(services, row, { id, parked: isParked || undefined });
   else if (!isParked) throw tooLate(row.id, "the session has ended");
   const data = { id, ...senderOf({ by: services.user }) };
   await recordNow(services, row, (step) => ({ type: "message:withdrawn", step, data }));

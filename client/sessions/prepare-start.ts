@@ -57,9 +57,7 @@ export async function prepareStart(
   const run = {
     ...inContainer(forProject(config.run, projectName(git, flags.workspace)), container),
     ...(flags.plan === true ? { plan: true } : {}),
-    ...definedFields({ outputSchema }),
-    ...precedenceFlags(flags),
-    ...definedFields({ repository: git }),
+    ...definedFields({ outputSchema, ...precedenceFlags(flags), repository: git }),
   };
   if (git !== undefined) await check(git, flags);
   return { start: { id, task, config: run, attachments, folder }, config };
@@ -76,7 +74,7 @@ function precedenceFlags({ priority, tenant }: RunFlags) {
   const schema = z.object({ priority: prioritySchema.optional(), tenant: tenantSchema.optional() });
   const result = schema.safeParse({ priority, tenant });
   if (!result.success) throw usageError(`${issueTexts(result.error, schema).join("; ")}.`);
-  return definedFields({ priority, tenant });
+  return { priority, tenant };
 }
 
 /** @throws ClientError */

@@ -86,7 +86,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   const taken = await takeOver(
     { store, sessionRuns },
     { sessionId: row.id, runId },
-    { step, phase: "model", ...(round === undefined ? {} : { round }) },
+    { step, phase: "model", round },
   );
   if (taken === "superseded") throw overtaken(row.id, step);
   return { step, fromRun: point.runId, runId, epoch: taken.epoch };

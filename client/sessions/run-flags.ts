@@ -11,7 +11,6 @@ import {
   type SessionGit,
 } from "../../activities/config/git-settings.ts";
 import { usageError } from "../console/errors.ts";
-import { definedFields } from "../console/format.ts";
 import { collect, checked, parseDeadline, positiveAmount, positiveInteger } from "./flag-values.ts";
 import { type RunConfig, QUESTION_MODES, type QuestionMode } from "../../activities/config/agent-config.ts";
 import {
@@ -184,7 +183,8 @@ export function sessionGit(
   return {
     ...config,
     url: address.url,
-    ...definedFields({ ref, branch }),
+    ref,
+    branch: branch ?? config.branch,
     // A pull request needs a pushed branch.
     push: when === "never" && wanted !== "none" ? "end" : when,
     pr: wanted,

@@ -19,7 +19,7 @@ import { unlessGone } from "../connect/describe-run.ts";
 import { requireKey } from "../connect/readiness.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { notPossible, usageError } from "../console/errors.ts";
-import { definedFields, shellWord } from "../console/format.ts";
+import { shellWord } from "../console/format.ts";
 
 /** How long to wait for a worker before the answer is left with Temporal. */
 const REPLY_MS = 5_000;
@@ -49,13 +49,13 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
     );
   const { clean } = clientSanitizer();
   const cleaned = (text: string | undefined) => (text === undefined ? undefined : clean(text));
-  return definedFields({
+  return {
     question,
     text: cleaned(text),
     option: typeof option === "string" ? clean(option) : option,
     action,
     by: cleaned(by),
-  });
+  };
 }
 
 /**
@@ -68,7 +68,7 @@ export async function sendAnswer(
   said: AnswerMessage,
   names?: AnswerNames,
 ): Promise<Answered> {
-  const named = { ...senderOf({ by: services.user }), ...said };
+  const named = { ...said, by: said.by ?? senderOf({ by: services.user }).by };
   const { db } = services.store;
   const open = await openOrAskedAgain(services, id, named.question);
   const all = await listQuestions(db, { of: id, all: true });

@@ -24,7 +24,7 @@ import { createSessionId } from "./session-id.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import type { ProjectFiles } from "../../activities/config/system-prompt.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
-import { definedFields, present, shellWord } from "../console/format.ts";
+import { present, shellWord } from "../console/format.ts";
 import { cutChars } from "../../activities/text/cut.ts";
 
 export interface Start {
@@ -105,7 +105,9 @@ async function storedParts(services: Services, id: string, start: Start): Promis
     parts,
     config: start.config,
     owner: services.user,
-    ...definedFields({ instructions: start.folder?.instructions, skills: start.folder?.skills, workspace }),
+    instructions: start.folder?.instructions,
+    skills: start.folder?.skills,
+    workspace,
   };
 }
 
@@ -220,7 +222,7 @@ export function workflowOptions(
       workspace: session.folder?.path,
     }),
     memo: { task: taskSummary(task), model: config.model, image: config.sandbox.image },
-    ...(precedence === undefined ? {} : { priority: precedence }),
+    priority: precedence,
   };
 }
 

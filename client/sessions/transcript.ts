@@ -48,7 +48,7 @@ export interface TrajectoryStep {
       readonly extra: Record<string, unknown>;
     }[];
   };
-  readonly metrics?: Record<string, number>;
+  readonly metrics?: Record<string, number | undefined>;
 }
 
 /** Who a step's source is to a reader. */
@@ -77,7 +77,7 @@ export function trajectoryDocument(row: SessionRow, whole: Whole, version: strin
   return {
     schema_version: SCHEMA_VERSION,
     session_id: row.id,
-    agent: { name: "longhaul", version, ...(config.model ? { model_name: config.model } : {}) },
+    agent: { name: "longhaul", version, model_name: config.model || undefined },
     steps,
     notes:
       "Steps of source system are the agent's own notes and summaries. A message whose extra.compactedRound is set was replaced by that round's summary in later requests. Totals hold every model call, summaries and wasted attempts too.",
@@ -85,9 +85,10 @@ export function trajectoryDocument(row: SessionRow, whole: Whole, version: strin
       total_prompt_tokens: total((call) => call.inputTokens),
       total_completion_tokens: total((call) => call.outputTokens),
       total_cached_tokens: total((call) => call.cachedTokens),
-      ...(config.price || paid.some((cost) => cost !== null)
-        ? { total_cost_usd: paid.reduce<number>((sum, cost) => sum + (cost ?? 0), 0) }
-        : {}),
+      total_cost_usd:
+        config.price || paid.some((cost) => cost !== null)
+          ? paid.reduce<number>((sum, cost) => sum + (cost ?? 0), 0)
+          : undefined,
       total_steps: steps.length,
     },
     extra: { status: row.status, epoch: row.epoch, compactionRounds: whole.compactionEvents.length },
@@ -127,17 +128,17 @@ function agentStep(
     ...headOf(message),
     source: "agent",
     message: textOf(parts),
-    ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
-    ...(calls.length > 0 ? { tool_calls: calls.map(callOf) } : {}),
-    ...(answers.length > 0 ? { observation: { results: answers } } : {}),
-    ...(bill ? { metrics: metricsOf(bill, config) } : {}),
+    reasoning_content: reasoning === "" ? undefined : reasoning,
+    tool_calls: calls.length > 0 ? calls.map(callOf) : undefined,
+    observation: answers.length > 0 ? { results: answers } : undefined,
+    metrics: bill ? metricsOf(bill, config) : undefined,
   };
 }
 
 function headOf({ createdAt, kind, step, sequence, compactedRound }: MessageRow) {
   return {
     timestamp: createdAt.toISOString(),
-    extra: { kind, step, sequence, ...(compactedRound === null ? {} : { compactedRound }) },
+    extra: { kind, step, sequence, compactedRound: compactedRound ?? undefined },
   };
 }
 
@@ -162,8 +163,8 @@ function resultOf(call: ToolCallPart, { step }: MessageRow, results: readonly Re
       content: [text, ...files.map(fileNote)].join("\n"),
       extra: {
         outcome,
-        ...(exitCode === null ? {} : { exitCode }),
-        ...(streams === null ? {} : { streams }),
+        exitCode: exitCode ?? undefined,
+        streams: streams ?? undefined,
       },
     },
   ];
@@ -181,7 +182,7 @@ function usageOf({ inputTokens, cachedTokens, cacheWriteTokens, outputTokens }: 
   return {
     input: inputTokens,
     cached: cachedTokens ?? 0,
-    ...(cacheWriteTokens === null ? {} : { cacheWrite: cacheWriteTokens }),
+    cacheWrite: cacheWriteTokens ?? undefined,
     output: outputTokens ?? 0,
   };
 }
@@ -191,7 +192,7 @@ export function costOfCall(call: ModelCallRow, { price, tier }: Config): number 
   return call.costUsd ?? costUsd(price, usageOf(call), { tier });
 }
 
-function metricsOf(call: ModelCallRow, config: Config): Record<string, number> {
+function metricsOf(call: ModelCallRow, config: Config): Record<string, number | undefined> {
   const usage = usageOf(call);
   const cost = costOfCall(call, config);
   if (usage === undefined) return {};
@@ -199,7 +200,7 @@ function metricsOf(call: ModelCallRow, config: Config): Record<string, number> {
     prompt_tokens: usage.input,
     completion_tokens: usage.output,
     cached_tokens: usage.cached,
-    ...(cost === null ? {} : { cost_usd: cost }),
+    cost_usd: cost ?? undefined,
   };
 }
 

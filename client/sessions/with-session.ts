@@ -63,7 +63,7 @@ async function openWithWorker(reference?: string): Promise<Services> {
   ]);
   if (!(await lacksWorker())) return openOrBringBack();
   try {
-    return await openServices(await prepare({ say, ...(reference === undefined ? {} : { reference }) }), say);
+    return await openServices(await prepare({ say, reference }), say);
   } catch (error) {
     if (!(error instanceof ServiceMissing) || (reference !== undefined && error instanceof SettingMissing))
       throw error;

@@ -41,7 +41,7 @@ function parseLines(text: string): AptSource[] {
     if (found?.groups === undefined) return [];
     const { options = "", address = "", suite = "", rest = "" } = found.groups;
     const keyring = /signed-by=(\S+)/.exec(options)?.[1];
-    return [{ address, suite, components: splitWords(rest), ...(keyring === undefined ? {} : { keyring }) }];
+    return [{ address, suite, components: splitWords(rest), keyring }];
   });
 }
 

@@ -146,7 +146,7 @@ async function listInSandbox(
   const host = createDockerHost({
     docker: connectDocker(),
     name: "mcp-test",
-    ...(guardImage === undefined ? {} : { guardImage }),
+    guardImage,
   });
   const of = asked(name, server);
   try {

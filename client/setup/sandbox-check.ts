@@ -33,7 +33,7 @@ export async function checkSandbox(options: {
   const host = createDockerHost({
     docker: connectDocker(),
     name: "doctor",
-    ...(guardImage === undefined ? {} : { guardImage }),
+    guardImage,
   });
   const sessionId = probeId("doctor", randomUUID());
   try {
@@ -47,7 +47,7 @@ export async function checkSandbox(options: {
       memoryBytes: 128 * MIB,
       cpus: 1,
       pids: 32,
-      ...(sandbox.runtime === undefined ? {} : { runtime: sandbox.runtime }),
+      runtime: sandbox.runtime,
     });
     const { network, gaps = [] } = await withTimeout(opening, TIMEOUT_MS);
     return {

@@ -47,7 +47,7 @@ export function readState(home: string): LocalState {
   try {
     const state: Partial<LocalState> = JSON.parse(readFileSync(join(home, "services.json"), "utf8"));
     const { services = {}, found = {}, workerSettings } = state;
-    return { services, found, ...(workerSettings === undefined ? {} : { workerSettings }) };
+    return { services, found, workerSettings };
   } catch {
     // Missing, or half-written before a crash: each service is found again by its port or its own pid file.
     return { services: {}, found: {} };

@@ -111,6 +111,6 @@ function outcomeOf({ status, error }: SessionRow): Outcome {
   if (limit !== undefined) return { status: "max_steps", limit };
   return {
     status: status as Outcome["status"],
-    ...(type === undefined ? {} : { error: { type, message: message ?? "" } }),
+    error: type === undefined ? undefined : { type, message: message ?? "" },
   };
 }

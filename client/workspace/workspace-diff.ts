@@ -63,7 +63,7 @@ export function diffWorkspaces(
     patch: pieces.join(""),
     changed: pieces.length,
     ignored: ignored.toSorted(),
-    ...(inert.length > 0 ? { inert } : {}),
+    inert: inert.length > 0 ? inert : undefined,
   };
 }
 

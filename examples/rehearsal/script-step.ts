@@ -37,8 +37,8 @@ export const read = (path: string, offset?: number, limit?: number): ScriptCall 
   name: "read_file",
   input: {
     path,
-    ...(offset === undefined ? {} : { offset }),
-    ...(limit === undefined ? {} : { limit }),
+    offset,
+    limit,
   },
 });
 export const grep = (pattern: string, path = "."): ScriptCall => ({

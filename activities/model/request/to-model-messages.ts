@@ -103,7 +103,7 @@ function toAssistant(
     {
       role: "assistant",
       content: rules.thoughtSignatures ? signed(content) : content,
-      ...(Object.keys(message).length === 0 ? {} : { providerOptions: { openaiCompatible: message } }),
+      providerOptions: Object.keys(message).length === 0 ? undefined : { openaiCompatible: message },
     } as SdkAssistant,
   ];
 }
@@ -177,7 +177,13 @@ function digest(text: string, form: Form): string {
 type ImageDetail = ModelTarget["imageDetail"];
 type ToolMessage = Extract<ModelMessage, { readonly role: "tool" }>;
 type SdkToolResult = Extract<ToolMessage["content"][number], { readonly type: "tool-result" }>;
-type SdkFile = { type: "file"; data: { type: "data"; data: string }; mediaType: string; filename?: string };
+type SdkFile = {
+  type: "file";
+  data: { type: "data"; data: string };
+  mediaType: string;
+  filename?: string;
+  providerOptions?: { openai: { imageDetail: string } };
+};
 
 function toUserPart(part: UserPart, detail: ImageDetail): { type: "text"; text: string } | SdkFile {
   return part.type === "text" ? { type: "text", text: part.text } : toFile(part, detail);
@@ -190,10 +196,10 @@ function toFile(part: FilePart, detail: ImageDetail): SdkFile {
     type: "file",
     data: { type: "data", data: match === null ? part.data : part.data.slice(match[0].length) },
     mediaType: part.mediaType,
-    ...(part.filename === undefined ? {} : { filename: part.filename }),
-    ...(part.mediaType.startsWith("image/")
-      ? { providerOptions: { openai: { imageDetail: detail ?? "auto" } } }
-      : {}),
+    filename: part.filename,
+    providerOptions: part.mediaType.startsWith("image/")
+      ? { openai: { imageDetail: detail ?? "auto" } }
+      : undefined,
   };
 }
 

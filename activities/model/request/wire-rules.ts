@@ -90,5 +90,5 @@ export function markedTurns(messages: readonly { readonly role: string }[]): Rea
 
 /** How long Anthropic's cache should keep a mark; its own default, five minutes, is not sent. */
 export function cacheMark({ cache }: ModelTarget): { readonly type: "ephemeral"; readonly ttl?: "1h" } {
-  return { type: "ephemeral", ...(cache === undefined || cache === "5m" ? {} : { ttl: "1h" }) };
+  return { type: "ephemeral", ttl: cache === undefined || cache === "5m" ? undefined : "1h" };
 }

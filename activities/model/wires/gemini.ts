@@ -9,7 +9,7 @@ export function geminiWire({ request, endpoint, fetchWith }: WireCall): WireSett
   const { target } = request;
   const provider = createGoogle({
     apiKey: endpoint.apiKey ?? NO_KEY,
-    ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
+    baseURL: endpoint.baseUrl,
     fetch: fetchWith({ whole: geminiEvents }),
   });
   return {

@@ -12,7 +12,7 @@ export function messagesWire({ request, endpoint, fetchWith }: WireCall): WireSe
   const { target } = request;
   const provider = createAnthropic({
     apiKey: endpoint.apiKey ?? NO_KEY,
-    ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
+    baseURL: endpoint.baseUrl,
     fetch: fetchWith(new MessagesStream()),
   });
   const display = summaryOf(target) === null ? "omitted" : "summarized";
@@ -90,9 +90,9 @@ function blockEvents(block: StreamEvent, index: number): StreamEvent[] {
     input !== undefined && { type: "input_json_delta", partial_json: JSON.stringify(input) },
   ];
   const empty = {
-    ...(text === undefined ? {} : { text: "" }),
-    ...(thinking === undefined ? {} : { thinking: "" }),
-    ...(input === undefined ? {} : { input: {} }),
+    text: text === undefined ? undefined : "",
+    thinking: thinking === undefined ? undefined : "",
+    input: input === undefined ? undefined : {},
   };
   return [
     { type: "content_block_start", index, content_block: { ...rest, ...empty } },

@@ -9,7 +9,7 @@ export function responsesWire({ request, endpoint, rules, fetchWith }: WireCall)
   const { target } = request;
   const provider = createOpenAI({
     apiKey: endpoint.apiKey ?? NO_KEY,
-    ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
+    baseURL: endpoint.baseUrl,
     fetch: fetchWith(new ResponsesStream()),
   });
   return {

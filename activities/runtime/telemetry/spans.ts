@@ -62,7 +62,7 @@ export function chatSpan(at: SpanOrigin, call: ModelCallRow, target: Target, att
         : { "longhaul.first_token_ms": Math.round(call.firstTokenMs) }),
     },
     events: lostEvents(at, attempts),
-    ...(call.status === "wasted" ? { error: call.finish ?? "wasted" } : {}),
+    error: call.status === "wasted" ? (call.finish ?? "wasted") : undefined,
   };
 }
 
@@ -95,7 +95,7 @@ export function toolSpan(at: SpanOrigin, call: ToolFactsOfSpan, attempts: Lost):
       ...(call.server === undefined ? {} : { "longhaul.mcp.server": call.server }),
     },
     events: lostEvents(at, attempts),
-    ...(call.outcome === "completed" ? {} : { error: call.outcome }),
+    error: call.outcome === "completed" ? undefined : call.outcome,
   };
 }
 
@@ -118,7 +118,7 @@ export function runSpan(at: SpanOrigin, run: RunFactsOfSpan): Span {
     ...placed(at, at.trace.rootId),
     name: `invoke_agent ${AGENT}`,
     kind: "internal",
-    ...(at.trace.parentId === undefined ? {} : { parentId: at.trace.parentId }),
+    parentId: at.trace.parentId,
     attributes: {
       ...common(at),
       "gen_ai.operation.name": "invoke_agent",
@@ -137,7 +137,7 @@ export function runSpan(at: SpanOrigin, run: RunFactsOfSpan): Span {
         return { name: type, atMs: when.getTime(), attributes };
       }),
     links: before === undefined ? [] : [{ traceId: before.traceId, spanId: before.rootId }],
-    ...(run.error === undefined ? {} : { error: run.error }),
+    error: run.error,
   };
 }
 

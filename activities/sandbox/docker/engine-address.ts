@@ -163,7 +163,7 @@ function reached(
         host: name,
         port: url.port || 22,
         username: decodeURIComponent(url.username),
-        ...(agent === undefined ? {} : { sshOptions: { agent } }),
+        sshOptions: agent === undefined ? undefined : { agent },
       },
       shown,
     };

@@ -123,7 +123,7 @@ export class Firewall {
         NetworkMode: `container:${found.Id}`,
         CapAdd: ["NET_ADMIN"],
         // A runtime may have a network of its own.
-        ...(spec.runtime === undefined ? {} : { Runtime: spec.runtime }),
+        Runtime: spec.runtime,
       },
     });
   }

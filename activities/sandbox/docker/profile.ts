@@ -151,7 +151,7 @@ function profileOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): Con
       IpcMode: "private",
       RestartPolicy: { Name: "no" },
       LogConfig: { Type: "none", Config: {} },
-      ...(spec.runtime === undefined ? {} : { Runtime: spec.runtime }),
+      Runtime: spec.runtime,
     },
   };
 }

@@ -92,7 +92,7 @@ export async function startProgram(
   const exec = await container.exec({
     Cmd: pythonArguments(variable),
     Env: [`${variable}=${source}`, ...environment],
-    ...(user === undefined ? {} : { User: user }),
+    User: user,
     WorkingDir: "/",
     AttachStdin: true,
     AttachStdout: true,

@@ -11,7 +11,6 @@ import { aptInstall, MAX_LOG_BYTES, type AptSource, findAptSource } from "../apt
 import { childEnvironment, findOnPath, run } from "../processes.ts";
 import { allOrFirstFailure, type Say, slowly } from "../progress.ts";
 import { registriesOfMachine } from "../../registries/machine-registries.ts";
-import { definedFields } from "../../console/format.ts";
 
 /** The Debian release that the Dockerfile uses. */
 const SUITE = "trixie";
@@ -200,7 +199,8 @@ async function setUp(root: string): Promise<void> {
       ...proxiesOf(childEnvironment("installer")),
       PATH: SYSTEM_PATH,
       DEBIAN_FRONTEND: "noninteractive",
-      ...definedFields({ NPM_CONFIG_REGISTRY: registries.npm?.[0], PIP_INDEX_URL: registries.pip?.[0] }),
+      NPM_CONFIG_REGISTRY: registries.npm?.[0],
+      PIP_INDEX_URL: registries.pip?.[0],
       ...(certificates === undefined ? {} : trust),
     },
     stdio: ["pipe", "ignore", "pipe"],
