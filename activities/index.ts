@@ -11,7 +11,7 @@ import { createMarkWaiting, createNotify } from "./session/waiting.ts";
 import { createModelStep } from "./step/model-step.ts";
 import { createOpenSession } from "./session/open-session.ts";
 import { createOpenDelegate } from "./delegates/open-delegate.ts";
-import { createParkGuidance, createAnnounceQueued } from "./session/queued-guidance.ts";
+import { createStoreGuidance } from "./step/guidance.ts";
 import { createPrune } from "./step/prune.ts";
 import { createPublish } from "./session/publish.ts";
 import { createRunTool } from "./step/run-tool.ts";
@@ -32,8 +32,7 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
     openSession: createOpenSession(deps),
     fetchRepository: createFetchRepository(deps, sandboxes),
     publish: createPublish(deps, sandboxes),
-    parkGuidance: createParkGuidance(deps),
-    announceQueued: createAnnounceQueued(deps),
+    storeGuidance: createStoreGuidance(deps),
     modelStep: createModelStep(deps),
     runTool: createRunTool(deps, ready, saves),
     askPerson: createAskPerson(deps),

@@ -15,7 +15,7 @@ import { repeatable } from "./stuck.ts";
 import type { ContextSize } from "../activities/contract/request-size.ts";
 import type { WaitingCall } from "./asking.ts";
 import type { Inbox } from "./inbox.ts";
-import { createInbox, latestIds } from "./inbox.ts";
+import { addOlder, createInbox, latestIds } from "./inbox.ts";
 import type { CompactRequest } from "./messages.ts";
 import type { CarriedState, CodingAgentInput } from "./run-input.ts";
 
@@ -160,11 +160,7 @@ export function createState({ carried = {}, guidance = [] }: CodingAgentInput): 
     ...initial,
     ...same,
     usage: { ...initial.usage, ...usage },
-    inbox: createInbox(
-      inbox?.queue ?? guidance,
-      inbox?.parked ?? 0,
-      inbox?.seen ?? guidance.map(({ id }) => id),
-    ),
+    inbox: createInbox(guidance, inbox?.seen ?? []),
     compaction: {
       round: 0,
       breaker: 0,
@@ -187,7 +183,7 @@ export function carry(state: AgentState): CarriedState {
   const { step, results, steps, moreSteps, endsAtLimit, context, compaction, answers, note } = state;
   const { usage, costUsd, deadlineAtMs, fallback, limits, switched, leftVersion, delivery } = state;
   return {
-    inbox: { queue: inbox.queue, parked: inbox.parked, seen: latestIds(inbox) },
+    inbox: { seen: latestIds(inbox) },
     step,
     results,
     steps,
@@ -218,16 +214,15 @@ export function applyOpened(state: AgentState, session: OpenedSession): void {
   state.context = session.context;
   state.compaction.round = session.round;
   const isFirst = session.otherModel ? "smaller" : "trigger";
-  state.occasion = session.cold ? "return" : isFirst;
+  state.occasion = session.isCacheExpired ? "return" : isFirst;
   state.sandbox = session.sandbox;
   if (session.costUsd !== undefined) state.costUsd = session.costUsd;
-  if (session.parked) state.inbox.parked = Math.max(1, state.inbox.parked);
+  addOlder(state.inbox, session.waiting ?? []);
 }
 
 export function applyStep(state: AgentState, facts: ModelStepFacts): void {
   const { answers } = state;
   state.epoch = facts.epoch;
-  state.inbox.parked += facts.parked ?? 0;
   if (facts.isOwn) state.fallback = undefined;
   if (facts.kind === "empty" || facts.kind === "answered") {
     const { usage } = state;

@@ -68,7 +68,7 @@ function isStuck({ state }: Run): boolean {
   const { repetition } = state;
   const verdict = stuckVerdict(repetition.calls, repetition.isWarned);
   if (verdict === "warn") {
-    state.note = { kind: "nudge", text: LOOP_WARNING_TEXT };
+    state.note = { kind: "warning", text: LOOP_WARNING_TEXT };
     Object.assign(repetition, { calls: [], isWarned: true });
   } else if (hasMovedOn(repetition.calls)) repetition.isWarned = false;
   return verdict === "stop";

@@ -4,7 +4,6 @@ import type { ClosedSession } from "../activities/contract/activities.ts";
 import { runTools } from "./calls.ts";
 import {
   close,
-  keepWaiting,
   notStarted,
   storeEnd,
   openRun,
@@ -33,8 +32,7 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
   if (outcome.error?.type === "NothingToStart") return notStarted(run, outcome.error.message);
   let closed = await CancellationScope.nonCancellable(() => close(run, outcome));
   for (;;) {
-    if (closed.error) await CancellationScope.nonCancellable(() => keepWaiting(run));
-    else if (outcome.status === "completed" && hasMessages(run)) await continueWithWaiting(run);
+    if (!closed.error && outcome.status === "completed" && hasMessages(run)) await continueWithWaiting(run);
     if (!isOfAnother(closed)) break;
     closed = await CancellationScope.nonCancellable(() => storeEnd(run, outcome));
   }

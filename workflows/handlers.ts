@@ -1,5 +1,5 @@
 /** Signals, updates and queries of a run, set before anything is awaited. All but answers are synchronous. */
-import { ApplicationFailure, setHandler, uuid4, workflowInfo, condition } from "@temporalio/workflow";
+import { ApplicationFailure, setHandler, uuid4, workflowInfo } from "@temporalio/workflow";
 import { cleanText } from "../activities/text/clean.ts";
 import {
   isEmptyMessage,
@@ -8,11 +8,9 @@ import {
   idOf,
   toGuidanceItems,
   partsOf,
-  type Guidance,
-  queuedMessage,
 } from "../activities/contract/guidance.ts";
 import { cutChars } from "../activities/text/cut.ts";
-import { accept, oldestGuidance, messageRefusal, waiting, withdraw } from "./inbox.ts";
+import { accept, isWaiting, MAX_WAITING, messageRefusal, oldestQueued, waiting, withdraw } from "./inbox.ts";
 import { unanswered } from "./asking.ts";
 import { answerRefusal, askAgain, takeAnswer, withdrawForMessage } from "./questions.ts";
 import {
@@ -32,8 +30,7 @@ import {
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
 import { thisRun } from "./this-run.ts";
-import { interrupt, showDetails, type Run, optionsOf } from "./run.ts";
-import { perform } from "./proxies.ts";
+import { interrupt, showDetails, storeArrived, type Run } from "./run.ts";
 
 const SHOWN_EACH = 20;
 const SHOWN_EVERY = 100;
@@ -60,7 +57,7 @@ export function setHandlers(run: Run): void {
   setHandler(statusQuery, () => sessionView(run, unanswered(run.asking)), {
     description: "Step, phase, context use, queue and tokens of this run.",
   });
-  setHandler(queueQuery, () => oldestGuidance(run.state.inbox), {
+  setHandler(queueQuery, () => oldestQueued(run.state.inbox, MAX_WAITING), {
     description: "Messages that wait for the next step.",
   });
 }
@@ -86,11 +83,11 @@ function createTake(run: Run): Take {
     const queuedAt = new Date().toISOString();
     const sender = senderOf(message);
     const items = toGuidanceItems(idOf(message) ?? unnamed(parts), parts, queuedAt, sender);
-    const [first] = items.filter((item) => accept(state.inbox, item));
-    const taken = first !== undefined;
+    const taken = items.filter((item) => accept(state.inbox, item)).length > 0;
     // A message from the user restarts the count of repeated calls.
     if (taken) {
-      announceQueued(run, { ...sender, id: first.id, parts });
+      // If this fails, the next boundary tries it again. Before the session is open, there is none to store them in.
+      if (run.opened) storeArrived(run).catch(() => undefined);
       withdrawForMessage(run);
       Object.assign(state.repetition, { calls: [], isWarned: false });
     }
@@ -139,9 +136,8 @@ function setWithdrawHandler(run: Run): void {
   const { inbox } = run.state;
   setHandler(
     withdrawMessageUpdate,
-    ({ id, parked }) => {
-      if (parked === true) inbox.parked = Math.max(0, inbox.parked - 1);
-      else withdraw(inbox, id);
+    ({ id }) => {
+      withdraw(inbox, id);
       showDetails(run);
     },
     {
@@ -149,8 +145,7 @@ function setWithdrawHandler(run: Run): void {
         'Take a message back that waits: `{"id": "…"}` as `queue` has it. Refused once the agent reads it.',
       // The argument may be anything; the Web UI can also send none.
       validator: (message: WithdrawnMessage | null | undefined) => {
-        const { id, parked } = message ?? {};
-        if (parked !== true && !inbox.queue.some((item) => item.id === id))
+        if (!isWaiting(inbox, message?.id))
           throw ApplicationFailure.nonRetryable(
             "This message is not waiting: the agent has it already, or there is none with this id.",
             "GuidanceRefused",
@@ -223,39 +218,3 @@ function focusOf(request: CompactRequest | string | undefined | null): CompactRe
   const focus = typeof request === "string" ? request : request?.focus;
   return typeof focus === "string" ? { focus: cutChars(cleanText(focus), MAX_FOCUS_CHARS) } : {};
 }
-
-/** In a flood, all further messages are announced with their delivery. Source: what a person may queue (requirement 4.1). */
-const MAX_ANNOUNCED = 100;
-/** The most messages in one activity: its input stays far below the 64 KB guard. */
-const MAX_AT_ONCE = 20;
-
-/** Announces a message that was just queued, together with those that come meanwhile. */
-function announceQueued(run: Run, message: Pick<Guidance, "id" | "parts" | "by">): void {
-  const { unannounced } = run;
-  const position = waiting(run.state.inbox);
-  if (unannounced.isOver || position > MAX_ANNOUNCED) return;
-  unannounced.messages.push(queuedMessage(message, position));
-  if (unannounced.isBusy) return;
-  unannounced.isBusy = true;
-  // If this fails, as in a cancelled run, the messages are announced with their delivery.
-  announceAll(run)
-    .catch(() => undefined)
-    .finally(() => (unannounced.isBusy = false));
-}
-
-async function announceAll(run: Run): Promise<void> {
-  const { unannounced, state } = run;
-  await condition(() => run.policy !== undefined);
-  while (unannounced.messages.length > 0 && !unannounced.isOver) {
-    const waits = new Set(state.inbox.queue.map(({ id }) => id));
-    const messages = unannounced.messages.splice(0, MAX_AT_ONCE).filter(({ id }) => waits.has(id));
-    if (messages.length > 0 && isOn(run))
-      await perform("announceQueued", optionsOf(run), `announce ${messages.length} queued`, {
-        step: state.step,
-        messages,
-      });
-  }
-}
-
-/** Messages that arrive while the run closes wait for the next run. */
-const isOn = ({ status }: Run) => status === "active" || status === "waiting";

@@ -1,36 +1,49 @@
-/** The queue of guidance: accept, detect duplicates, count, drain; and which waiting messages watchers do not know yet. */
+/**
+ * The messages of people, as a run knows them. The queue is the table `guidance`: a message that has arrived is held only until an activity
+ * has stored it, then by its id and a few facts.
+ */
+import { cutChars } from "../activities/text/cut.ts";
 import { estimateMessage } from "../activities/contract/request-size.ts";
 import {
   type Guidance,
+  type GuidanceDelivery,
+  type WaitingMessage,
   partsRefusal,
   guidanceBytes,
   idOf,
   jsonBytes,
   partsOf,
-  type AnnounceQueuedInput,
 } from "../activities/contract/guidance.ts";
 
+/** A waiting message, as far as the run knows it. */
+export interface Queued extends WaitingMessage {
+  /** Its beginning; empty if an earlier run received it. */
+  readonly text: string;
+  /** ISO time; empty if an earlier run received it. */
+  readonly queuedAt: string;
+}
+
 export interface Inbox {
-  /** Waiting, oldest first. */
-  queue: Guidance[];
-  /** How many wait in Postgres, before those in the queue. */
-  parked: number;
+  /** Not stored yet, oldest first. */
+  arrived: Guidance[];
+  /** Stored and not delivered yet, oldest first. In a flood only the oldest of those that earlier runs received. */
+  stored: Queued[];
   /** Recently seen client ids, oldest first. */
   seen: Set<string>;
 }
 
-/** Waiting messages of more bytes than this are parked: an activity's input stays far below the 64 KB guard. */
-export const MAX_QUEUE_BYTES = 24_000;
-/** Ids kept to detect duplicates; Postgres recognises older ones, if they were parked or delivered. */
+/** The bytes of messages in one activity's input: far below the 64 KB guard. */
+export const MAX_STORED_BYTES = 24_000;
+/** Ids kept to detect duplicates; Postgres recognises older ones. */
 const MAX_SEEN_IDS = 1_000;
 const MAX_CARRIED_IDS = 300;
 const MAX_CARRIED_ID_BYTES = 16_000;
 /** An update can be refused, a signal cannot. Source: requirement 4.1. */
 export const MAX_WAITING = 100;
+const MAX_TEXT_CHARS = 500;
 
-export function createInbox(queue: readonly Guidance[], parked: number, seen: readonly string[]): Inbox {
-  // Waiting messages may have older ids than the carried list of seen ids.
-  return { queue: [...queue], parked, seen: new Set([...queue.map(({ id }) => id), ...seen]) };
+export function createInbox(arrived: readonly Guidance[], seen: readonly string[]): Inbox {
+  return { arrived: [...arrived], stored: [], seen: new Set([...seen, ...arrived.map(({ id }) => id)]) };
 }
 
 /** Why a message is refused, as a text for its sender; undefined if it is accepted. */
@@ -47,55 +60,82 @@ export function messageRefusal(inbox: Inbox, message: unknown): string | undefin
 /** Puts a message in the queue. @returns false for an id that was seen before */
 export function accept(inbox: Inbox, item: Guidance): boolean {
   if (inbox.seen.has(item.id)) return false;
-  inbox.seen.add(item.id);
-  if (inbox.seen.size > MAX_SEEN_IDS) {
-    const [oldest] = inbox.seen;
-    if (oldest !== undefined) inbox.seen.delete(oldest);
-  }
-  inbox.queue.push(item);
+  see(inbox, item.id);
+  inbox.arrived.push(item);
   return true;
+}
+
+function see({ seen }: Inbox, id: string): void {
+  seen.add(id);
+  if (seen.size <= MAX_SEEN_IDS) return;
+  const [oldest] = seen;
+  if (oldest !== undefined) seen.delete(oldest);
 }
 
 /** Removes a waiting message. Its id stays known, so that it is not queued again. @returns false if it does not wait */
 export function withdraw(inbox: Inbox, id: unknown): boolean {
-  const place = inbox.queue.findIndex((item) => item.id === id);
-  if (place !== -1) inbox.queue.splice(place, 1);
-  return place !== -1;
+  if (!isWaiting(inbox, id)) return false;
+  inbox.arrived = inbox.arrived.filter((item) => item.id !== id);
+  inbox.stored = inbox.stored.filter((item) => item.id !== id);
+  return true;
 }
 
-export function waiting(inbox: Inbox): number {
-  return inbox.queue.length + inbox.parked;
+export const isWaiting = ({ arrived, stored }: Inbox, id: unknown): boolean =>
+  arrived.some((item) => item.id === id) || stored.some((item) => item.id === id);
+
+export function waiting({ arrived, stored }: Inbox): number {
+  return arrived.length + stored.length;
 }
 
-/** Splits a queue that is too large to carry into lists that are small enough, oldest first; undefined while the queue is small. */
-export function tooMuch(inbox: Inbox): Guidance[][] | undefined {
-  if (inbox.queue.length <= MAX_WAITING && guidanceBytes(inbox.queue) <= MAX_QUEUE_BYTES) return undefined;
-  const lists: Guidance[][] = [];
+/** The oldest messages that are not stored yet, as many as one activity's input may hold. */
+export function nextToStore({ arrived }: Inbox): readonly Guidance[] {
   let bytes = 0;
-  for (const item of inbox.queue) {
-    const size = guidanceBytes([item]);
-    const list = lists.at(-1);
-    if (!list || bytes + size > MAX_QUEUE_BYTES) {
-      lists.push([item]);
-      bytes = size;
-    } else {
-      list.push(item);
-      bytes += size;
-    }
-  }
-  return lists;
+  const end = arrived.findIndex((item) => (bytes += guidanceBytes([item])) > MAX_STORED_BYTES);
+  return arrived.slice(0, end === -1 ? MAX_WAITING : Math.min(Math.max(1, end), MAX_WAITING));
 }
 
-/** Estimated tokens of the messages in the queue; those that are stored as blobs or in Postgres are not known here. */
-export function waitingTokens({ queue }: Inbox): number {
-  return queue.reduce((sum, { parts }) => sum + estimateMessage({ role: "user", content: parts }), 0);
+/**
+ * These are rows now.
+ * @param over ids of those that were delivered or withdrawn before
+ */
+export function markStored(inbox: Inbox, items: readonly Guidance[], over: readonly string[] = []): void {
+  const gone = new Set(over);
+  const left = new Set(inbox.arrived);
+  // What a delivery or its sender took meanwhile is not in the list any more.
+  for (const item of items) if (left.delete(item) && !gone.has(item.id)) inbox.stored.push(shown(item));
+  inbox.arrived = [...left];
 }
 
-/** The oldest messages of the queue, as many as may be shown at once. */
-export function oldestGuidance({ queue }: Inbox): readonly Guidance[] {
-  let bytes = 0;
-  const end = queue.findIndex((item) => (bytes += guidanceBytes([item])) > MAX_QUEUE_BYTES);
-  return queue.slice(0, end === -1 ? MAX_WAITING : Math.min(end, MAX_WAITING));
+const shown = ({ id, parts, queuedAt }: Guidance): Queued => ({
+  id,
+  tokens: estimateMessage({ role: "user", content: parts }),
+  text: cutChars(
+    parts
+      .map((part) => (part.type === "text" ? part.text : `[${part.filename ?? part.mediaType}]`))
+      .join(" "),
+    MAX_TEXT_CHARS,
+  ),
+  queuedAt,
+});
+
+/** Adds messages of which rows tell, before those that the run knows. */
+export function addOlder(inbox: Inbox, older: readonly WaitingMessage[]): void {
+  const known = new Map(inbox.stored.map((item) => [item.id, item]));
+  const first = older.map(({ id, tokens }) => known.get(id) ?? { id, tokens, text: "", queuedAt: "" });
+  const ids = new Set(first.map(({ id }) => id));
+  for (const id of ids) see(inbox, id);
+  inbox.stored = [...first, ...inbox.stored.filter(({ id }) => !ids.has(id))];
+}
+
+/** Estimated tokens of the waiting messages; those whose text is stored as a blob are not known here. */
+export function waitingTokens({ arrived, stored }: Inbox): number {
+  const content = arrived.map(({ parts }) => estimateMessage({ role: "user", content: parts }));
+  return [...content, ...stored.map(({ tokens }) => tokens)].reduce((sum, tokens) => sum + tokens, 0);
+}
+
+/** The waiting messages as people see them, oldest first. @param most how many */
+export function oldestQueued({ arrived, stored }: Inbox, most: number): readonly Queued[] {
+  return [...stored.slice(0, most), ...arrived.slice(0, most).map(shown)].slice(0, most);
 }
 
 /** Recently seen ids, newest last, as many as the next run's input may hold. */
@@ -108,34 +148,29 @@ export function latestIds({ seen }: Inbox): string[] {
     .toReversed();
 }
 
-export interface Drained {
-  readonly guidance: readonly Guidance[];
-  /** Messages wait in Postgres, before those in `guidance`. */
-  readonly parked: boolean;
-}
-
-/**
- * Takes the waiting messages.
- * @param guidance the queue's oldest; the rest stays. Default: all
- */
-export function drain(inbox: Inbox, guidance: readonly Guidance[] = inbox.queue): Drained {
-  const drained = { guidance, parked: inbox.parked > 0 };
-  inbox.queue = inbox.queue.slice(guidance.length);
-  inbox.parked = 0;
+/** Takes the stored messages out, for an activity that delivers them. */
+export function drain(inbox: Inbox): readonly Queued[] {
+  const drained = inbox.stored;
+  inbox.stored = [];
   return drained;
 }
 
-/** Puts messages back that may not have been delivered. Those that were are recognised by their ids. */
-export function putBack(inbox: Inbox, { guidance, parked }: Drained): void {
-  inbox.queue.unshift(...guidance);
-  if (parked) inbox.parked = Math.max(1, inbox.parked);
+/** Puts messages back that may not have been delivered. The next delivery tells. */
+export function putBack(inbox: Inbox, drained: readonly Queued[]): void {
+  inbox.stored.unshift(...drained);
 }
 
-export interface Unannounced {
-  messages: AnnounceQueuedInput["messages"][number][];
-  isBusy: boolean;
-  /** The run continues in a fresh history: the step that begins it delivers them. */
-  isOver: boolean;
+/** What an activity delivered, and what it left waiting: what was drained and is in neither list waits no more. */
+export function applyDelivery(
+  inbox: Inbox,
+  drained: readonly Queued[],
+  { taken = [], left = [] }: GuidanceDelivery,
+): void {
+  const gone = new Set(taken);
+  for (const id of gone) see(inbox, id);
+  const stays = ({ id }: { readonly id: string }) => !gone.has(id);
+  const known = new Set(left.map(({ id }) => id));
+  inbox.arrived = inbox.arrived.filter(stays);
+  inbox.stored = [...drained.filter(({ id }) => known.has(id)), ...inbox.stored.filter(stays)];
+  addOlder(inbox, left);
 }
-
-export const createUnannounced = (): Unannounced => ({ messages: [], isBusy: false, isOver: false });

@@ -1,18 +1,12 @@
 /** How a run begins, ends, and continues in a fresh history. */
-import {
-  workflowInfo,
-  CancellationScope,
-  CancelledFailure,
-  condition,
-  continueAsNew,
-} from "@temporalio/workflow";
+import { workflowInfo, CancellationScope, CancelledFailure, continueAsNew } from "@temporalio/workflow";
 import type { ClosedSession, NeverOpened } from "../activities/contract/activities.ts";
 import { deliver, fetchRepository } from "./delivery.ts";
-import { drain, waiting } from "./inbox.ts";
+import { waiting } from "./inbox.ts";
 import { notifyEnd } from "./questions.ts";
 import { messageOf, type Outcome } from "./outcome.ts";
 import { perform, openSession } from "./proxies.ts";
-import { enterPhase, optionsOf, parkOverflow, setSearchAttributes, type Run } from "./run.ts";
+import { enterPhase, optionsOf, setSearchAttributes, storeArrived, type Run } from "./run.ts";
 import { type RunPolicy, givenPrecedence } from "../activities/contract/run-policy.ts";
 import { applyOpened, carry } from "./agent-state.ts";
 import { watchDeadline } from "./limits.ts";
@@ -41,6 +35,8 @@ export async function openRun(run: Run, input: CodingAgentInput): Promise<RunPol
   run.opened = true;
   run.policy = policy;
   if (policy.searchAttributes) setSearchAttributes(run, "active");
+  // A failure is met again at the next boundary.
+  storeArrived(run).catch(() => undefined);
   if (session.isDone && waiting(run.state.inbox) === 0) return { status: "completed" };
   await fetchRepository(run);
   if (deliver) return deliver.outcome;
@@ -50,33 +46,20 @@ export async function openRun(run: Run, input: CodingAgentInput): Promise<RunPol
   return policy;
 }
 
-/** Parks the messages that this run will not read for the session's next run. */
-export async function keepWaiting(run: Run): Promise<void> {
-  const { inbox } = run.state;
-  await parkOverflow(run);
-  while (inbox.queue.length > 0) {
-    const items = drain(inbox).guidance;
-    await perform("parkGuidance", optionsOf(run), "keep waiting messages", { items });
-    await parkOverflow(run);
-  }
-}
-
 /** Saves, removes the container, writes the outcome. Nothing here may keep the run from ending. */
 export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> {
   enterPhase(run, "closing");
   await run.opening;
-  // A completed run continues with the waiting messages.
-  const keep = outcome.status === "completed" ? parkOverflow : keepWaiting;
-  await keep(run);
+  await storeArrived(run);
   const notDelivered = await deliver(run, outcome);
   const notClosed = await closeSandbox(run);
   await run.delegates.closed();
   const closed = await closeSession(run, outcome, { notClosed, notDelivered });
   // Messages that arrived meanwhile.
-  await keep(run);
+  await storeArrived(run);
   if (outcome.status !== "completed" || waiting(run.state.inbox) === 0) await notifyEnd(run);
   // Messages that arrived while the notice was sent: nothing is awaited between the last look and the run's end.
-  if (outcome.status !== "completed") await keepWaiting(run);
+  await storeArrived(run);
   enterPhase(run, "ended");
   if (run.policy?.searchAttributes) setSearchAttributes(run, closed.status);
   return closed;
@@ -85,7 +68,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
 /** Writes the outcome again, for a run that was reset to after it was written. */
 export async function storeEnd(run: Run, outcome: Outcome): Promise<ClosedSession> {
   const closed = await closeSession(run, outcome, {});
-  if (outcome.status !== "completed") await keepWaiting(run);
+  await storeArrived(run);
   return closed;
 }
 
@@ -156,7 +139,7 @@ export function isNewRunDue({ state }: Run, policy: RunPolicy): boolean {
 
 /** @param calls of a step that only waits for people; their questions stay open */
 export async function continueSession(run: Run, calls: readonly WaitingCall[] = []): Promise<never> {
-  await saveAndPark(run);
+  await saveAll(run);
   if (CancellationScope.current().consideredCancelled) throw new CancelledFailure("Cancelled");
   const carried = { ...carry(run.state), ...carryWaiting(run.asking, calls, run.state.interrupting) };
   if (!hasNewVersion(run.state.leftVersion)) return continueAsNew<CodingAgent>({ carried });
@@ -173,8 +156,8 @@ export function continueIfMoving(run: Run, calls: readonly WaitingCall[], error:
 
 /** A message arrived while the session was closing: continue with it, unless the run was cancelled as well. */
 export async function continueWithWaiting(run: Run): Promise<void> {
-  await CancellationScope.nonCancellable(() => parkOverflow(run));
-  await endIfCancelled(run);
+  await CancellationScope.nonCancellable(() => storeArrived(run));
+  endIfCancelled();
   await continueAsNew<CodingAgent>({ carried: { ...carry(run.state), steps: 0, moreSteps: 0 } });
 }
 
@@ -182,19 +165,15 @@ export async function continueWithWaiting(run: Run): Promise<void> {
  * A cancel that arrived while the run closed would not reach the new run. The stored outcome stays, and the
  * messages wait for the session's next run.
  */
-async function endIfCancelled(run: Run): Promise<void> {
-  if (!CancellationScope.current().consideredCancelled) return;
-  await CancellationScope.nonCancellable(() => keepWaiting(run));
-  throw new CancelledFailure("Cancelled");
+function endIfCancelled(): void {
+  if (CancellationScope.current().consideredCancelled) throw new CancelledFailure("Cancelled");
 }
 
 /** Before the session continues in a fresh history: nothing is pending, and its files are saved. */
-async function saveAndPark(run: Run): Promise<void> {
+async function saveAll(run: Run): Promise<void> {
   await run.opening;
   const { step } = run.state;
   const summary = `save the workspace of step ${step}`;
   await performOnHost(run, "saveWorkspace", summary, { step });
-  run.unannounced.isOver = true;
-  await condition(() => !run.unannounced.isBusy);
-  await parkOverflow(run);
+  await storeArrived(run);
 }

@@ -1,8 +1,8 @@
 /** The loop's second part: makes room in the window, once the waiting messages are drained. Also undoes compactions. */
-import type { DeliveredFacts, DrainedInput } from "../activities/contract/activities.ts";
+import type { GuidanceDelivery } from "../activities/contract/guidance.ts";
 import { pruneDue } from "../activities/contract/budget.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
-import { enterPhase, interruptible, optionsOf, type Run } from "./run.ts";
+import { enterPhase, interruptible, optionsOf, storeArrived, type Run } from "./run.ts";
 import { applyCompaction, applyPrune, applyUndo, beginAnew } from "./agent-state.ts";
 import {
   askedModel,
@@ -12,7 +12,7 @@ import {
   pruneComesFirst,
   type CompactionPlan,
 } from "./loop-policy.ts";
-import { drain, oldestGuidance, putBack } from "./inbox.ts";
+import { drain, putBack, applyDelivery } from "./inbox.ts";
 import { perform } from "./proxies.ts";
 
 /**
@@ -32,29 +32,24 @@ export async function makeRoom(run: Run, policy: RunPolicy): Promise<number | un
 }
 
 /**
- * Drains messages for an activity that delivers them before its own work. If it may not have, they wait again.
+ * For an activity that delivers the waiting messages before its own work. If it may not have, they wait again.
  * @returns undefined if `body` was aborted
  */
-async function delivering<Facts extends DeliveredFacts>(
-  { state }: Run,
-  body: (drained: DrainedInput) => Promise<Facts | undefined>,
+async function delivering<Facts extends GuidanceDelivery>(
+  run: Run,
+  body: () => Promise<Facts | undefined>,
 ): Promise<Facts | undefined> {
-  // As many as an activity's input may hold; the model step delivers the others.
-  const drained = drain(state.inbox, oldestGuidance(state.inbox));
-  const { guidance, parked } = drained;
+  const { state } = run;
+  await storeArrived(run);
+  const drained = drain(state.inbox);
   let facts: Facts | undefined;
   try {
-    facts = await body({
-      guidance: guidance.length > 0 ? guidance : undefined,
-      parked: parked || undefined,
-    });
+    facts = await body();
     return facts;
   } finally {
-    if (facts?.delivered !== true) putBack(state.inbox, drained);
-    else {
-      beginAnew(state);
-      state.inbox.parked += facts.parked ?? 0;
-    }
+    if (facts === undefined) putBack(state.inbox, drained);
+    else applyDelivery(state.inbox, drained, facts);
+    if (facts?.taken !== undefined) beginAnew(state);
   }
 }
 
@@ -75,8 +70,8 @@ async function compact(run: Run, plan: CompactionPlan): Promise<number | undefin
     waitsForLimits: hasFallback ? undefined : (true as const),
   };
   const summary = `compaction round ${round} · ${plan.trigger}`;
-  const facts = await delivering(run, (drained) =>
-    interruptible(run, () => perform("summarize", optionsOf(run), summary, { ...input, ...drained })),
+  const facts = await delivering(run, () =>
+    interruptible(run, () => perform("summarize", optionsOf(run), summary, input)),
   );
   state.interrupting = false;
   if (facts?.kind === "limited") {
@@ -118,8 +113,8 @@ const PRUNE_SUMMARY = "prune old tool results";
 async function prune(run: Run): Promise<void> {
   const { state } = run;
   enterPhase(run, "pruning");
-  const facts = await delivering(run, (drained) =>
-    perform("prune", optionsOf(run), PRUNE_SUMMARY, { step: state.step, ...drained }),
+  const facts = await delivering(run, () =>
+    perform("prune", optionsOf(run), PRUNE_SUMMARY, { step: state.step, delivers: true }),
   );
   if (facts) applyPrune(state, facts);
 }

@@ -1,7 +1,6 @@
 /** Signals, updates and queries of a session: names are part of the public contract. */
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
 import type { SessionStatus, StepUsage } from "../activities/contract/activities.ts";
-import type { Guidance } from "../activities/contract/guidance.ts";
 import type { AnswerMessage, QuestionKind } from "../activities/contract/questions.ts";
 import type { UserPart } from "../activities/contract/message.ts";
 
@@ -40,6 +39,13 @@ export interface CompactRequest {
   readonly focus?: string;
 }
 
+/** A waiting message with its beginning; text and time are empty if an earlier run received it. */
+interface QueuedView {
+  readonly id: string;
+  readonly text: string;
+  readonly queuedAt: string;
+}
+
 /** What the workflow itself knows; everything else is in Postgres. */
 export interface SessionView {
   readonly status: SessionStatus;
@@ -48,7 +54,7 @@ export interface SessionView {
   readonly maxSteps: number;
   readonly epoch: number;
   readonly model: string;
-  readonly queue: readonly { readonly id: string; readonly text: string; readonly queuedAt: string }[];
+  readonly queue: readonly QueuedView[];
   readonly questions: readonly QuestionView[];
   /** A person's interrupt is on its way to the step in flight. Absent means no. */
   readonly interrupting?: true;
@@ -71,15 +77,14 @@ export const answerSignal = defineSignal<[AnswerMessage | string]>("answer");
 export const askAgainSignal = defineSignal<[]>("askAgain");
 export const answerQuestionUpdate = defineUpdate<AnswerReply, [AnswerMessage]>("answerQuestion");
 export const sendGuidanceUpdate = defineUpdate<QueuedReply, [GuidanceMessage]>("sendGuidance");
-/** Withdraws a waiting message; `parked` if the sender has already withdrawn it in Postgres. */
+/** Withdraws a waiting message. */
 export interface WithdrawnMessage {
   readonly id: string;
-  readonly parked?: true;
 }
 
 export const withdrawMessageUpdate = defineUpdate<void, [WithdrawnMessage]>("withdrawMessage");
 export const statusQuery = defineQuery<SessionView>("status");
-export const queueQuery = defineQuery<readonly Guidance[]>("queue");
+export const queueQuery = defineQuery<readonly QueuedView[]>("queue");
 
 /** Name under which the workflow is registered. */
 export const WORKFLOW_TYPE = "codingAgent";

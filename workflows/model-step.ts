@@ -4,10 +4,10 @@ import type { ModelStepFacts } from "../activities/contract/activities.ts";
 import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { applyStep, beginAnew } from "./agent-state.ts";
-import { drain, putBack } from "./inbox.ts";
+import { drain, putBack, applyDelivery } from "./inbox.ts";
 import { askedModel, WRAP_UP_TEXT } from "./loop-policy.ts";
 import { perform } from "./proxies.ts";
-import { enterPhase, interruptible, optionsOf, parkOverflow, showDetails, type Run } from "./run.ts";
+import { enterPhase, interruptible, optionsOf, showDetails, storeArrived, type Run } from "./run.ts";
 import { openSandbox } from "./sandbox.ts";
 
 /**
@@ -48,10 +48,9 @@ async function askModel(run: Run, limit: Limit | undefined): Promise<ModelStepFa
   const { state } = run;
   enterPhase(run, "thinking");
   run.opening ??= openSandbox(run);
-  await parkOverflow(run);
+  await storeArrived(run);
   const drained = drain(state.inbox);
-  const { guidance, parked } = drained;
-  if (guidance.length > 0 || parked) beginAnew(state);
+  if (drained.length > 0) beginAnew(state);
   const note = limit ? ({ kind: "wrap-up", text: WRAP_UP_TEXT[limit] } as const) : state.note;
   state.note = undefined;
   // A step boundary: the interrupted work is over, and the messages are drained.
@@ -61,8 +60,6 @@ async function askModel(run: Run, limit: Limit | undefined): Promise<ModelStepFa
     step,
     round: state.compaction.round,
     results: state.results || undefined,
-    guidance,
-    parked: parked || undefined,
     note,
     wrapUp: limit && true,
     again: state.answers.empty + state.answers.overflows > 0 ? (true as const) : undefined,
@@ -81,8 +78,8 @@ async function askModel(run: Run, limit: Limit | undefined): Promise<ModelStepFa
     });
     return answer;
   } finally {
-    // A failed step may not have delivered its messages, so they are requeued first. Those that it did deliver are
-    // recognised by their ids.
+    // A step without an answer may have delivered its messages or not: the next one tells.
     if (answer === undefined) putBack(state.inbox, drained);
+    else applyDelivery(state.inbox, drained, answer);
   }
 }

@@ -9,7 +9,7 @@ import { QUESTION_TITLES, wantsWords } from "../activities/contract/questions.ts
 import { cutChars } from "../activities/text/cut.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { OpenQuestion } from "./asking.ts";
-import { waiting } from "./inbox.ts";
+import { oldestQueued, waiting } from "./inbox.ts";
 import type { SessionView } from "./messages.ts";
 
 interface Viewed {
@@ -68,8 +68,8 @@ export function currentDetails(
       );
     }
   }
-  for (const item of state.inbox.queue.slice(0, 3))
-    lines.push("", `Waiting: ${plain(cutChars(textOf(item.parts), 200))}`);
+  for (const { text } of oldestQueued(state.inbox, 3))
+    if (text !== "") lines.push("", `Waiting: ${plain(cutChars(text, 200))}`);
   return lines.join("\n");
 }
 
@@ -112,9 +112,7 @@ export function sessionView(
     maxSteps: policy ? policy.maxSteps + state.moreSteps : 0,
     epoch: state.epoch,
     model: policy?.model ?? "",
-    queue: state.inbox.queue
-      .slice(0, 20)
-      .map(({ id, parts, queuedAt }) => ({ id, text: cutChars(textOf(parts), 500), queuedAt })),
+    queue: oldestQueued(state.inbox, 20).map(({ id, text, queuedAt }) => ({ id, text, queuedAt })),
     questions: questions.map(({ id, kind, text, askedAtMs }) => ({
       id,
       kind,
@@ -142,12 +140,6 @@ function limitEnd({ limits, phase }: AgentState): string | undefined {
 function waitShown(state: AgentState): Pick<SessionView, "waitsUntil"> {
   const waitsUntil = limitEnd(state);
   return waitsUntil === undefined ? {} : { waitsUntil };
-}
-
-function textOf(parts: AgentState["inbox"]["queue"][number]["parts"]): string {
-  return parts
-    .map((part) => (part.type === "text" ? part.text : `[${part.filename ?? part.mediaType}]`))
-    .join(" ");
 }
 
 /** The cost in USD; without a limit only the cost of this run's steps is known here. */

@@ -67,8 +67,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     // Allows for the first clone of a large repository; the activity itself gives up on an unreachable remote.
     fetchRepository: onHost(60 * MINUTE_MS, TRIES.begin),
     publish: onHost(30 * MINUTE_MS),
-    parkGuidance: final,
-    announceQueued: brief,
+    storeGuidance: final,
     // Refusals are not retried at all.
     modelStep: { ...model, retry: retry(TRIES.deferred, 2 * MINUTE_MS) },
     runTool: { ...onHost(timeouts.toolMs), retry: retry(TRIES.call, 15_000) },

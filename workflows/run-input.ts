@@ -61,8 +61,8 @@ const isMessage = isA<Guidance>(
 
 /** What a run hands over to the next one of its session (continue-as-new): the fields of its state under the same names. */
 const CARRIED = {
-  /** `seen`: recently seen client ids, newest last. */
-  inbox: isObjectOf({ queue: isListOf(isMessage), parked: isNumber, seen: isListOf(isText) }),
+  /** `seen`: recently seen client ids, newest last. What waits is in Postgres. */
+  inbox: isObjectOf({ seen: isListOf(isText) }),
   step: isNumber,
   results: isNumber,
   steps: isNumber,

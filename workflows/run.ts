@@ -1,4 +1,4 @@
-/** A run in memory, and what every part of the loop does with it: show it, interrupt it, park its messages. */
+/** A run in memory, and what every part of the loop does with it: show it, interrupt it, store its messages. */
 import { cutChars } from "../activities/text/cut.ts";
 import {
   CancellationScope,
@@ -14,7 +14,7 @@ import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { createState, type AgentState, type Phase } from "./agent-state.ts";
 import type { CodingAgentInput } from "./run-input.ts";
 import { DelegateSlots } from "./delegate-slots.ts";
-import { tooMuch, waiting, createUnannounced, type Unannounced } from "./inbox.ts";
+import { markStored, nextToStore, waiting } from "./inbox.ts";
 import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
 import { createAsking, unanswered, type Asking } from "./asking.ts";
@@ -32,8 +32,8 @@ export interface Run {
   opening: Promise<void> | undefined;
   /** The questions of the step's calls. */
   readonly asking: Asking;
-  /** The waiting messages that are not announced to watchers yet. */
-  readonly unannounced: Unannounced;
+  /** The messages that have arrived are being stored. */
+  storing: Promise<void> | undefined;
   readonly delegates: DelegateSlots;
   /** What this run delivers, if it was started only for that. */
   readonly order: DeliveryOrder | undefined;
@@ -44,7 +44,7 @@ export function createRun(input: CodingAgentInput): Run {
   return {
     state,
     asking: createAsking(state.waitingCalls),
-    unannounced: createUnannounced(),
+    storing: undefined,
     order: input.deliver?.order,
     delegates: new DelegateSlots(),
     opened: false,
@@ -76,18 +76,27 @@ export function optionsOf(run: Run): ReturnType<typeof activityOptions> {
 export const hasMessages = ({ state }: Run): boolean => waiting(state.inbox) > 0;
 
 /**
- * Moves waiting messages to Postgres while they are too many to carry: more may arrive meanwhile, so the loop
- * ends only when the rest is small enough for one activity's input or the next run's.
+ * Stores the messages that have arrived, in order, one activity at a time, also those that arrive meanwhile: with its return none is
+ * left in memory alone. A cancelled run stores them too.
  */
-export async function parkOverflow(run: Run): Promise<void> {
+export async function storeArrived(run: Run): Promise<void> {
   const { inbox } = run.state;
-  for (let lists = tooMuch(inbox); lists; lists = tooMuch(inbox)) {
-    for (const items of lists) {
-      await perform("parkGuidance", optionsOf(run), `park ${items.length} messages`, { items });
-      inbox.queue.splice(0, items.length);
-      inbox.parked += items.length;
-    }
+  while (inbox.arrived.length > 0) {
+    run.storing ??= CancellationScope.nonCancellable(() => storeSome(run)).finally(
+      () => (run.storing = undefined),
+    );
+    await run.storing;
   }
+}
+
+async function storeSome(run: Run): Promise<void> {
+  const { inbox, step } = run.state;
+  const items = nextToStore(inbox);
+  const { over } = await perform("storeGuidance", optionsOf(run), `store ${items.length} messages`, {
+    step,
+    items,
+  });
+  markStored(inbox, items, over);
 }
 
 /** Runs work that an interrupt may abort. @returns undefined if it was aborted before it had a result */

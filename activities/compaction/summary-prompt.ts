@@ -153,7 +153,7 @@ function entryText(row: StoredMessage, resultChars: number): string {
   }
   const text = fenced(excerptMiddle(messageText(row), TEXT_CHARS));
   if (row.role === "user")
-    return `[${row.kind === "nudge" || row.kind === "notice" ? "system note" : "user"}] ${text}`;
+    return `[${row.kind === "warning" || row.kind === "notice" ? "system note" : "user"}] ${text}`;
   const calls = row.content.flatMap((part) =>
     part.type === "tool-call"
       ? [`[call of ${part.toolName}] ${fenced(excerptMiddle(JSON.stringify(part.input) ?? "", CALL_CHARS))}`]

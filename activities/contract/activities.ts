@@ -5,7 +5,7 @@
  */
 import type { ContextSize } from "./request-size.ts";
 import type { DeliveryState, FetchedRepository, Publication, PublishInput } from "./delivery.ts";
-import type { Guidance, AnnounceQueuedInput } from "./guidance.ts";
+import type { GuidanceDelivery, StoredGuidance, StoreGuidanceInput, WaitingMessage } from "./guidance.ts";
 import type { Limit, AskBudgetInput, OpenBudget } from "./limits.ts";
 import type {
   OpenDelegateInput,
@@ -59,7 +59,7 @@ export interface OpenedSession {
   /** Highest compaction round so far. */
   readonly round: number;
   /** Resumed so late that the provider's cache has expired: the next request is billed in full. */
-  readonly cold?: boolean;
+  readonly isCacheExpired?: true;
   /** The newest answer is another model's, so nothing of the next request is in the provider's cache. */
   readonly otherModel?: true;
   /** USD of the session so far, if a person is asked at its limit: a run may start at that limit. */
@@ -68,8 +68,8 @@ export interface OpenedSession {
   readonly isSpent?: true;
   /** A delegate that has given its last answer already, and to which nobody has written since. */
   readonly isDone?: true;
-  /** Messages of an earlier run wait in Postgres. */
-  readonly parked?: boolean;
+  /** The oldest messages that wait in Postgres. */
+  readonly waiting?: readonly WaitingMessage[];
   /** The sandbox of an earlier run, if it is on a host with its own queue. */
   readonly sandbox?: { readonly container: string; readonly taskQueue: string };
 }
@@ -86,13 +86,9 @@ export interface ModelStepInput {
   readonly takeTools?: true;
   /** How many calls of the step before have their results. */
   readonly results?: number;
-  /** Messages drained at this boundary, in order. */
-  readonly guidance: readonly Guidance[];
-  /** True while messages parked in Postgres wait: they are delivered before `guidance`. */
-  readonly parked?: boolean;
   /** Our own note to the model before this step. */
   readonly note?: {
-    readonly kind: Extract<MessageKind, "nudge" | "wrap-up" | "notice">;
+    readonly kind: Extract<MessageKind, "warning" | "wrap-up" | "notice">;
     readonly text: string;
   };
   /** Number of compactions that still apply after a reset to this point. */
@@ -125,9 +121,7 @@ export interface CallFacts {
 }
 
 /** Reported with every outcome of a step. */
-export interface StepNews {
-  /** Messages left waiting in Postgres for the next step: there were more than one step takes. */
-  readonly parked?: number;
+export interface StepNews extends GuidanceDelivery {
   /** A person gave the session another model while a fallback was in use: the session's own model is asked from now on. */
   readonly isOwn?: true;
   /** Changes to the policy: another model, the servers' tools, or another limit for a delegate. */
@@ -247,11 +241,9 @@ export interface AgentActivities {
   setUpSandbox(input: { readonly step: number }): Promise<void>;
   /** Pushes the session's branch, or opens its pull request. */
   publish(input: PublishInput): Promise<Publication>;
-  /** Writes waiting messages to Postgres, in order, when there are too many to carry. */
-  parkGuidance(input: { readonly items: readonly Guidance[] }): Promise<void>;
-  /** Announces messages that wait for the next step to watchers. */
-  announceQueued(input: AnnounceQueuedInput): Promise<void>;
-  /** Drains guidance, builds the request, asks the model and stores its answer. */
+  /** Puts messages that have arrived into the queue in Postgres, and announces them to watchers. */
+  storeGuidance(input: StoreGuidanceInput): Promise<StoredGuidance>;
+  /** Delivers waiting messages, builds the request, asks the model and stores its answer. */
   modelStep(input: ModelStepInput): Promise<ModelStepFacts>;
   /** Runs one tool call through the ledger and stores its result. */
   runTool(input: RunToolInput): Promise<ToolFacts>;
@@ -293,21 +285,7 @@ export interface AgentActivities {
 
 export type CompactionTrigger = "threshold" | "overflow" | "manual";
 
-/** The messages that were drained before a compaction: it delivers them first, so that they are in the view. */
-export interface DrainedInput {
-  readonly guidance?: readonly Guidance[];
-  /** True while messages parked in Postgres wait: they are delivered before `guidance`. */
-  readonly parked?: boolean;
-}
-
-/** What became of them. Absent in the results of workers that delivered messages with the model step alone. */
-export interface DeliveredFacts {
-  readonly delivered?: true;
-  /** Messages left waiting in Postgres for the next step: there were more than one step takes. */
-  readonly parked?: number;
-}
-
-export interface SummarizeInput extends DrainedInput {
+export interface SummarizeInput {
   readonly step: number;
   readonly round: number;
   readonly trigger: CompactionTrigger;
@@ -321,7 +299,8 @@ export interface SummarizeInput extends DrainedInput {
   readonly waitsForLimits?: true;
 }
 
-export type CompactionFacts = DeliveredFacts & CompactionOutcome;
+/** Waiting messages are delivered before a compaction, so that they are in the view. */
+export type CompactionFacts = GuidanceDelivery & CompactionOutcome;
 
 export type CompactionOutcome =
   | {
@@ -350,12 +329,14 @@ export type UndoneFacts =
   | { readonly kind: "undone"; readonly round: number; readonly context: ContextSize }
   | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize };
 
-export interface PruneInput extends DrainedInput {
+export interface PruneInput {
   /** The last finished step. */
   readonly step: number;
+  /** Before the next step: the waiting messages are delivered first. */
+  readonly delivers?: true;
 }
 
-export interface PruneFacts extends DeliveredFacts {
+export interface PruneFacts extends GuidanceDelivery {
   readonly pruned: number;
   readonly savedTokens: number;
   readonly context: ContextSize;

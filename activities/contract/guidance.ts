@@ -5,6 +5,7 @@
 import type { UserPart, FilePart } from "./message.ts";
 import { personName, cleanText } from "../text/clean.ts";
 import { cutChars, shorten } from "../text/cut.ts";
+import { estimateMessage } from "./request-size.ts";
 
 /** A person's message while the agent works. `id` is the sender's: repeated ids are ignored. */
 export interface Guidance {
@@ -45,8 +46,6 @@ export function senderOf(message: unknown): { readonly by?: string } {
 const EXCERPT_CHARS = 200;
 /** Limit per part: more than an excerpt takes, whatever its whitespace. */
 const READ_CHARS = 2_000;
-/** Length that the run passes on: a secret that starts in the excerpt is complete in it, so it is masked before the cut. */
-const RAW_CHARS = 500;
 
 /** A waiting message as announced to watchers. */
 export interface QueuedMessage {
@@ -58,15 +57,45 @@ export interface QueuedMessage {
   readonly by?: string;
 }
 
-export interface AnnounceQueuedInput {
+/** A message that waits in Postgres, as a run knows it. */
+export interface WaitingMessage {
+  readonly id: string;
+  /** Estimated tokens of what is in its row: text that is stored as a blob is not counted. */
+  readonly tokens: number;
+}
+
+export interface StoreGuidanceInput {
   /** Steps finished. */
   readonly step: number;
-  readonly messages: readonly (Omit<QueuedMessage, "excerpt"> & {
-    /** The raw beginning of the message. */
-    readonly text: string;
-    /** Text stored separately: the excerpt starts with it. */
-    readonly longText?: FilePart;
-  })[];
+  /** In order of arrival. */
+  readonly items: readonly Guidance[];
+}
+
+export interface StoredGuidance {
+  /** Ids of those that were delivered or withdrawn before. */
+  readonly over?: readonly string[];
+}
+
+/** What an activity did with the messages that waited. */
+export interface GuidanceDelivery {
+  /** Ids of those that it delivered. */
+  readonly taken?: readonly string[];
+  /** The oldest of those that wait for the next step: there were more than one step takes. */
+  readonly left?: readonly WaitingMessage[];
+}
+
+/** The most waiting messages that a result names. */
+export const MAX_NAMED = 100;
+/** Of ids in one list of a result. */
+export const MAX_ID_BYTES = 16_000;
+
+/** As many of the oldest waiting messages as a result may name. */
+export function namedWaiting(items: readonly Guidance[]): WaitingMessage[] {
+  let bytes = 0;
+  return items
+    .slice(0, MAX_NAMED)
+    .filter(({ id }) => (bytes += jsonBytes(id) + ITEM_BYTES) <= MAX_ID_BYTES)
+    .map(({ id, parts }) => ({ id, tokens: estimateMessage({ role: "user", content: parts }) }));
 }
 
 /** A message's beginning on one line, for people. */
@@ -81,26 +110,11 @@ function wordsOf(parts: readonly UserPart[]): string {
   return words.join(" ");
 }
 
-/** @param position from 1, among the waiting messages */
-export function queuedMessage(
-  { id, by, parts }: Pick<Guidance, "id" | "parts" | "by">,
-  position: number,
-): AnnounceQueuedInput["messages"][number] {
-  const longText = parts.find(isStoredText);
-  return {
-    id,
-    position,
-    text: cutChars(wordsOf(parts).trim(), RAW_CHARS),
-    by,
-    longText,
-  };
-}
-
 /** The name of a long text that is stored as a file. */
 export const LONG_TEXT_NAME = "message.txt";
 
 /** Text stored as a separate file. Other text files show only their names. */
-function isStoredText(part: UserPart): part is FilePart {
+export function isStoredText(part: UserPart): part is FilePart {
   return (
     part.type === "file" &&
     part.mediaType === "text/plain" &&

@@ -69,7 +69,7 @@ export type AssistantPart = TextPart | ReasoningPart | ToolCallPart;
 export const answerText = (content: readonly AssistantPart[]): string =>
   content.map((part) => (part.type === "text" ? part.text : "")).join("");
 
-/** A row's kind, besides its role. `summary` stands for a compaction round; `nudge` and `wrap-up` are ours. */
+/** A row's kind, besides its role. `summary` stands for a compaction round; `warning` and `wrap-up` are ours. */
 export type MessageKind =
   | "system"
   | "task"
@@ -77,7 +77,7 @@ export type MessageKind =
   | "answer"
   | "tool"
   | "summary"
-  | "nudge"
+  | "warning"
   | "wrap-up"
   | "notice";
 
@@ -95,7 +95,7 @@ export type StoredMessage = Message & {
   readonly step: number;
   /** Generation of the row; 1 if absent. */
   readonly epoch?: number;
-  /** Which message of the step: `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
+  /** Which message of the step: `user`, `assistant`, `tool:0` …, `summary:3`, `warning`. */
   readonly slot: string;
   readonly kind: MessageKind;
   /** Estimated tokens of the stored content. */

@@ -42,9 +42,10 @@ import { findSchedule } from "../store/batches.ts";
 import { lastUsedStep } from "../store/missing-steps.ts";
 import { restoreWindows } from "../store/session-settings.ts";
 import type { Session } from "../store/sessions.ts";
-import { isCold, spentUsd } from "../store/model-calls.ts";
+import { isCacheExpired, spentUsd } from "../store/model-calls.ts";
 import { findRepository } from "../store/repositories.ts";
-import { countParked } from "../store/guidance.ts";
+import { waitingGuidance } from "../store/guidance.ts";
+import { MAX_NAMED, namedWaiting } from "../contract/guidance.ts";
 import { reportContinued, reportStart } from "../runtime/telemetry/report.ts";
 import { traceOf } from "../store/traces.ts";
 import { loadView } from "../store/load-view.ts";
@@ -72,13 +73,13 @@ async function openSession(
   if (session.catalogues !== undefined && !isContinued) await retryFailed(db, session.id);
   const prefix = buildPrefix(session, deps.tools);
   const policy = await policyOf(deps, scope, session, { prefix, isContinued });
-  const [cold, rows, round, parked, costUsd] = await Promise.all([
+  const [isExpired, rows, round, waiting, costUsd] = await Promise.all([
     policy.budget.returnTokens !== undefined &&
       at.phase === "resume" &&
-      isCold(db, session.id, cacheSeconds(session.config)),
+      isCacheExpired(db, session.id, cacheSeconds(session.config)),
     loadView(db, session.id),
     lastRound(db, session.id),
-    countParked(db, session.id),
+    waitingGuidance(db, session.id, MAX_NAMED),
     policy.maxCostUsd === undefined ? undefined : spentUsd(db, session.id),
   ]);
   if (!isContinued) await announceStart(deps, scope, session, { step, model: policy.model });
@@ -87,18 +88,18 @@ async function openSession(
   // A run that was continued as new or reset still makes its last step at the limit.
   const isFresh = at.phase === "resume" && !isContinued;
   const isDelegate = isFresh && session.parentId !== undefined;
-  const isDone = isDelegate && parked === 0 && (await endsWithAnswer(db, session.id, rows));
+  const isDone = isDelegate && waiting.length === 0 && (await endsWithAnswer(db, session.id, rows));
   return {
     policy,
     epoch: session.epoch,
     step,
     context: toContextSize(rows, toMeasure(session, prefix)),
     round,
-    cold: cold || undefined,
+    isCacheExpired: isExpired || undefined,
     otherModel: isOtherModels(rows, policy.model) ? true : undefined,
     costUsd: costUsd === undefined || policy.asks.atLimit !== true ? undefined : costUsd,
     isSpent: costUsd !== undefined && isFresh && isSpent(deps.policy, policy, costUsd) ? true : undefined,
-    parked: parked > 0 ? true : undefined,
+    waiting: waiting.length > 0 ? namedWaiting(waiting) : undefined,
     isDone: isDone || undefined,
     ...sandboxOf(session),
   };

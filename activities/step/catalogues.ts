@@ -217,11 +217,10 @@ const namesOf = (tools: readonly McpToolEntry[]) => tools.map(({ name }) => name
 export async function withChangedTools(
   { store }: Pick<AgentDeps, "store">,
   session: Session,
-  { guidance, parked, round }: Pick<ModelStepInput, "guidance" | "parked" | "round">,
+  { round }: Pick<ModelStepInput, "round">,
 ): Promise<Session> {
-  const isSaid = guidance.length > 0 || parked === true || session.hasWaiting;
   const due = (session.catalogues ?? []).filter(
-    ({ next }) => next !== undefined && (isSaid || (round !== undefined && round > next.round)),
+    ({ next }) => next !== undefined && (session.hasWaiting || (round !== undefined && round > next.round)),
   );
   if (due.length === 0) return session;
   await takeNext(

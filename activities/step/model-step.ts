@@ -1,5 +1,5 @@
 /**
- * One model step: drain guidance, build the request, ask, store the answer, return facts.
+ * One model step: deliver what people said, build the request, ask, store the answer, return facts.
  *
  * Idempotency key: (session, live epoch, step): a stored answer is found before anything is sent, so a crash after the
  * write costs no second call. Side effects: messages, ledger rows, a bill, events. Heartbeat: by timer. Retry class:
@@ -25,7 +25,7 @@ import type { Session } from "../store/sessions.ts";
 import { withAskedModel, type StepContext, emitEvents, eventsOfRequest } from "./step-context.ts";
 import { withChangedTools, takeServerTools } from "./catalogues.ts";
 import { ChunkBatch, ChunkWriter, WATCHED_MS } from "./chunk-writer.ts";
-import { deliverGuidance } from "./deliver-guidance.ts";
+import { deliverGuidance } from "./guidance.ts";
 import { currentDelegateLimit } from "./budget.ts";
 import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
@@ -76,8 +76,10 @@ async function modelStep(
   const prefix = buildPrefix(session, deps.tools);
   const budget = calculateBudget(session.config, prefix.tokens);
   // One step takes as much of a person's messages as compaction keeps verbatim.
-  const parked = await deliverGuidance(deps, scope, session, {
-    input,
+  const { step, note } = input;
+  const delivery = await deliverGuidance(deps, scope, session, {
+    step,
+    note,
     roomTokens: budget.userTokens,
   });
   const outcome = await takeStep({ deps, scope, session, input }, { prefix, budget, batch });
@@ -91,7 +93,7 @@ async function modelStep(
   };
   return {
     ...outcome,
-    parked: parked > 0 ? parked : undefined,
+    ...delivery,
     isOwn: fallback === input.fallback ? undefined : true,
     policy: Object.keys(policy).length === 0 ? undefined : policy,
   };

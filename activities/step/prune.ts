@@ -1,5 +1,5 @@
 /**
- * Hides old tool results from the view, after it has delivered what was drained before it.
+ * Hides old tool results from the view. Before a step, it delivers the waiting messages first.
  *
  * Idempotency key: the marks themselves: what is marked is skipped. Side effects: messages; marks and an event, in one
  * transaction. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
@@ -10,7 +10,7 @@ import { toContextSize, toMeasure } from "../context/context-size.ts";
 import type { PruneFacts, PruneInput } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
-import { deliverDrained } from "./deliver-guidance.ts";
+import { deliverGuidance } from "./guidance.ts";
 import { superseded } from "../contract/failures.ts";
 import { buildPrefix } from "../context/request.ts";
 import { calculateBudget } from "../config/budget.ts";
@@ -28,11 +28,9 @@ async function prune(deps: AgentDeps, scope: ActivityScope, input: PruneInput): 
   const session = await enterSession(deps, scope, { step: step + 1, phase: "model", round: "earlier" });
   const prefix = buildPrefix(session, deps.tools);
   const budget = calculateBudget(session.config, prefix.tokens);
-  const delivered = await deliverDrained(deps, scope, session, {
-    step: step + 1,
-    drained: input,
-    roomTokens: budget.userTokens,
-  });
+  const delivered = input.delivers
+    ? await deliverGuidance(deps, scope, session, { step: step + 1, roomTokens: budget.userTokens })
+    : {};
   const rows = await loadView(db, session.id);
   const { sequences, savedTokens } = planPrune(rows, budget);
   if (sequences.length > 0) {

@@ -19,7 +19,7 @@ import {
 } from "../compaction/compaction.ts";
 import { withAskedModel } from "./step-context.ts";
 import { sizeAtTrigger, toContextSize, toMeasure, type Measure } from "../context/context-size.ts";
-import { deliverDrained } from "./deliver-guidance.ts";
+import { deliverGuidance } from "./guidance.ts";
 import type { Budget } from "../contract/budget.ts";
 import { tokensOf } from "../transcript/boundary.ts";
 import type { TokenRatio } from "../contract/request-size.ts";
@@ -222,12 +222,11 @@ async function summarize(
   const { config } = session;
   const prefix = buildPrefix(session, deps.tools);
   const budget = calculateBudget(config, prefix.tokens);
-  const delivered = await deliverDrained(deps, scope, session, {
+  const delivered = await deliverGuidance(deps, scope, session, {
     step: input.step,
-    drained: input,
     roomTokens: budget.userTokens,
   });
-  const rows = delivered.delivered ? await loadView(db, scope.sessionId) : early;
+  const rows = delivered.taken ? await loadView(db, scope.sessionId) : early;
   const measure = toMeasure(session, prefix);
   const estimate = toContextSize(rows, measure);
   const done = rounds.find(({ round, status }) => round === input.round && status === "compacted");

@@ -1,34 +1,30 @@
 /**
- * People's messages: announced to watchers once, parked while no run can accept them, identified by their ids, delivered once, and
- * again after a reset. A worker also mends what the sender stored, because the sender does not know all secrets.
+ * The queue of people's messages: a row per message, from the moment it enters, announced to watchers with its row. Its order is that in
+ * which runs received them. Delivered ones stay, so that they wait again after a reset.
  */
-import { and, asc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, lte, or, sql } from "drizzle-orm";
 import type { UserPart } from "../contract/message.ts";
-import type { Guidance, QueuedMessage } from "../contract/guidance.ts";
+import {
+  type Guidance,
+  type QueuedMessage,
+  toExcerpt,
+  isStoredText,
+  MAX_NAMED,
+} from "../contract/guidance.ts";
 import type { Queryable, Database } from "./db.ts";
-import { isLive } from "./live-line.ts";
-import { guidance, storedMessages, cursors, events } from "./schema/index.ts";
+import { blobId, loadBlobs } from "./blobs.ts";
+import { guidance, events } from "./schema/index.ts";
 import { equalsAny, excluded } from "./statements.ts";
-import type { MessageMeta } from "./transcript.ts";
 import { appendEvents } from "./events.ts";
-import type { EventData, EventType } from "./event.ts";
 
 /** Condition for the messages that no run has delivered and no one has withdrawn. */
-const isParked = (sessionId: string) =>
+const isWaiting = (sessionId: string) =>
   and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence), eq(guidance.dropped, false));
 
-/** Keeps messages until a run delivers them. Idempotent by client id: a delivered or dropped message stays so. */
-export async function parkGuidance(
-  db: Queryable,
-  sessionId: string,
-  items: readonly Guidance[],
-): Promise<void> {
-  if (items.length === 0) return;
-  await db
-    .insert(guidance)
-    .values(items.map((item) => rowOf(sessionId, item)))
-    .onConflictDoNothing();
-}
+const IN_ORDER = [asc(guidance.dueAt), asc(guidance.ordinal)] as const;
+
+/** So long from now, in the database's time. */
+const inSeconds = (seconds: number) => sql<Date>`now() + make_interval(secs => ${seconds})`;
 
 const rowOf = (sessionId: string, { id, parts, queuedAt, by }: Guidance) => ({
   sessionId,
@@ -38,106 +34,300 @@ const rowOf = (sessionId: string, { id, parts, queuedAt, by }: Guidance) => ({
   author: by ?? null,
 });
 
-/** Parked messages that were not delivered, oldest first, at most `limit`. */
-export async function parkedGuidance(db: Queryable, sessionId: string, limit: number): Promise<Guidance[]> {
+/** For a message whose signal does not come. Chosen: longer than a client waits for an answer before it sends a signal instead. */
+const SIGNAL_SECONDS = 30;
+
+/** Where an event belongs. */
+interface EventPlace {
+  readonly sessionId: string;
+  readonly epoch: number;
+  readonly step: number;
+}
+
+/**
+ * Stores a message that a client is about to send, and announces it. Idempotent by its id.
+ * @param items the message as the run will receive it
+ * @param text its beginning is shown to people
+ * @returns its place in the queue, from 1, and whether it entered only now; undefined if it was delivered or withdrawn
+ */
+export async function enterGuidance(
+  tx: Queryable,
+  at: EventPlace,
+  items: readonly Guidance[],
+  text: string,
+): Promise<{ readonly position: number; readonly isNew: boolean } | undefined> {
+  const [first] = items;
+  if (first === undefined) return undefined;
+  const added = await tx
+    .insert(guidance)
+    .values(items.map((item) => ({ ...rowOf(at.sessionId, item), dueAt: inSeconds(SIGNAL_SECONDS) })))
+    .onConflictDoNothing()
+    .returning({ id: guidance.id });
+  const position = (await readIds(tx, at.sessionId)).indexOf(first.id) + 1;
+  if (position === 0) return undefined;
+  const isNew = added.some(({ id }) => id === first.id);
+  if (isNew) await announce(tx, at, [messageOf(first, position, text)]);
+  return { position, isNew };
+}
+
+/** Of the messages that wait, in order. */
+async function readIds(db: Queryable, sessionId: string, most = Number.MAX_SAFE_INTEGER): Promise<string[]> {
   const rows = await db
-    .select()
+    .select({ id: guidance.id })
     .from(guidance)
-    .where(isParked(sessionId))
-    .orderBy(asc(guidance.ordinal))
-    .limit(limit);
-  return rows.map(({ id, parts, queuedAt, author }) => ({
-    id,
-    parts: parts as UserPart[],
-    queuedAt,
-    by: author ?? undefined,
-  }));
+    .where(isWaiting(sessionId))
+    .orderBy(...IN_ORDER)
+    .limit(most);
+  return rows.map(({ id }) => id).filter((id) => !isPiece(id));
 }
 
-export async function countParked(db: Queryable, sessionId: string): Promise<number> {
-  return db.$count(guidance, isParked(sessionId));
+/** The further items of a message that is too long for one. */
+const isPiece = (id: string) => /#\d+$/.test(id);
+
+const messageOf = ({ id, by }: Guidance, position: number, text: string): QueuedMessage => ({
+  id,
+  position,
+  excerpt: toExcerpt([{ type: "text", text }]),
+  ...(by === undefined ? {} : { by }),
+});
+
+/** Beyond this many, messages are not announced one by one: a person may queue no more. */
+const MAX_ANNOUNCED = MAX_NAMED;
+
+async function announce(tx: Queryable, at: EventPlace, messages: readonly QueuedMessage[]): Promise<void> {
+  const list = messages
+    .filter(({ position }) => position <= MAX_ANNOUNCED)
+    .map((data) => ({ type: "message:queued" as const, step: at.step, data }));
+  await appendEvents(tx, at.sessionId, at.epoch, list);
 }
 
-/** Withdraws a parked message, unless a step already has it. @returns false if it is not parked */
-export async function dropParked(db: Queryable, sessionId: string, id: string): Promise<boolean> {
-  const { rowCount } = await db
-    .update(guidance)
-    .set({ dropped: true })
-    .where(and(isParked(sessionId), eq(guidance.id, id)));
-  return (rowCount ?? 0) > 0;
-}
-
-/** Which of the messages with these ids the live transcript already has, and where: id to sequence. */
-export async function deliveredGuidance(
-  db: Queryable,
+/**
+ * Stores messages that a run received, in their order. What a client had stored before is replaced by what the worker has cleaned: the
+ * sender may not know all of the worker's secrets. Idempotent by their ids.
+ * @param items cleaned
+ * @returns those that entered only now, and those that a client had stored before
+ */
+export async function receiveGuidance(
+  tx: Queryable,
   sessionId: string,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, number>> {
-  if (ids.length === 0) return new Map();
-  const carried = sql<string>`carried.value`;
-  const rows = await db
-    .select({ id: carried, sequence: storedMessages.sequence })
-    .from(storedMessages)
-    .crossJoinLateral(sql`json_array_elements_text(${storedMessages.meta}->'ids') as carried(value)`)
-    .where(
-      and(isLive(storedMessages, sessionId), eq(storedMessages.kind, "guidance"), equalsAny(carried, ids)),
-    );
-  return new Map(rows.map(({ id, sequence }) => [id, sequence]));
-}
-
-export interface StepSoFar {
-  /** The slot for the step's next message from a person. */
-  readonly slot: string;
-  /** Tokens of the messages that the step already has, as after an interrupt. */
-  readonly tokens: number;
-  /** The step had no room for all waiting messages. */
-  readonly isFull: boolean;
-  /** The model has answered: later messages belong to the next step. */
-  readonly isAnswered: boolean;
-}
-
-/** The people's messages that a repeated step already has. */
-export async function stepSoFar(
-  db: Queryable,
-  { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
-  step: number,
-): Promise<StepSoFar> {
-  const rows = await db
-    .select({ kind: storedMessages.kind, tokens: storedMessages.tokenCount, meta: storedMessages.meta })
-    .from(storedMessages)
-    .where(
-      and(
-        eq(storedMessages.sessionId, sessionId),
-        eq(storedMessages.epoch, epoch),
-        eq(storedMessages.step, step),
-        inArray(storedMessages.kind, ["guidance", "answer"]),
-      ),
-    );
-  const said = rows.filter(({ kind }) => kind === "guidance");
+  items: readonly Guidance[],
+): Promise<{ readonly entered: readonly Guidance[]; readonly mended: readonly Guidance[] }> {
+  const known = await knownGuidance(
+    tx,
+    sessionId,
+    items.map(({ id }) => id),
+  );
+  const changed = await put(tx, sessionId, items, true);
   return {
-    slot: said.length === 0 ? "user" : `user:${said.length}`,
-    tokens: said.reduce((sum, row) => sum + row.tokens, 0),
-    isFull: said.some((row) => (row.meta as MessageMeta | null)?.leftSome === true),
-    isAnswered: said.length < rows.length,
+    entered: changed.filter(({ id }) => !known.has(id)),
+    mended: changed.filter(({ id }) => known.has(id)),
   };
 }
 
-/** Records which message of the transcript contains these. */
-export async function keepDelivered(
-  db: Queryable,
+/** Messages of which histories tell wait again if no worker has received them: their run ended before. Idempotent by their ids. */
+export async function recoverGuidance(
+  tx: Queryable,
+  at: EventPlace,
+  items: readonly Guidance[],
+): Promise<void> {
+  const ids = items.map(({ id }) => id);
+  const known = await knownGuidance(tx, at.sessionId, ids);
+  const changed = await put(tx, at.sessionId, items, false);
+  const entered = changed.filter(({ id }) => !known.has(id));
+  await announceEntered(tx, at, entered, await beginningsOf(tx, entered));
+}
+
+/** @returns those that had no row, or one that no worker had received */
+async function put(
+  tx: Queryable,
   sessionId: string,
   items: readonly Guidance[],
-  sequence: number,
-): Promise<void> {
-  if (items.length === 0) return;
-  await db
+  received: boolean,
+): Promise<readonly Guidance[]> {
+  // Several histories may have the same message, and two ids may be the same after cleaning.
+  const once = [...new Map(items.toReversed().map((item) => [item.id, item])).values()].toReversed();
+  const changed: Guidance[] = [];
+  for (let from = 0; from < once.length; from += ROWS_AT_ONCE)
+    changed.push(...(await putSome(tx, sessionId, once.slice(from, from + ROWS_AT_ONCE), received)));
+  return changed;
+}
+
+/** A statement takes 65,535 values. */
+const ROWS_AT_ONCE = 1_000;
+
+async function putSome(...[tx, sessionId, items, received]: Parameters<typeof put>): ReturnType<typeof put> {
+  const rows = items.map((item, place) => ({
+    ...rowOf(sessionId, item),
+    received,
+    dueAt: inSeconds(place / 1_000_000),
+  }));
+  const { parts, queuedAt, dueAt } = guidance;
+  const changed = await tx
     .insert(guidance)
-    .values(items.map((item) => ({ ...rowOf(sessionId, item), deliveredSequence: sequence })))
+    .values(rows)
     .onConflictDoUpdate({
       target: [guidance.sessionId, guidance.id],
-      // Store the text that the worker has sanitized: the sender may not know all of the worker's secrets.
-      set: { deliveredSequence: sequence, parts: excluded(guidance.parts) },
+      set: {
+        dueAt: excluded(dueAt),
+        queuedAt: excluded(queuedAt),
+        ...(received ? { received, parts: excluded(parts) } : {}),
+      },
+      setWhere: eq(guidance.received, false),
+    })
+    .returning({ id: guidance.id });
+  const ids = new Set(changed.map(({ id }) => id));
+  return items.filter(({ id }) => ids.has(id));
+}
+
+/** Which of these messages have rows: by id, whether they still wait. */
+export async function knownGuidance(
+  db: Queryable,
+  sessionId: string,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, boolean>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db
+    .select({ id: guidance.id, sequence: guidance.deliveredSequence, dropped: guidance.dropped })
+    .from(guidance)
+    .where(and(eq(guidance.sessionId, sessionId), equalsAny(guidance.id, ids)));
+  return new Map(rows.map(({ id, sequence, dropped }) => [id, sequence === null && !dropped]));
+}
+
+/** Announces messages that a worker has received; the excerpts that clients announced are replaced by its own, which are masked. */
+export async function announceReceived(
+  tx: Queryable,
+  at: EventPlace,
+  { entered, mended }: Awaited<ReturnType<typeof receiveGuidance>>,
+  clean: (text: string) => string,
+): Promise<void> {
+  const texts = await beginningsOf(tx, [...entered, ...mended], clean);
+  await announceEntered(tx, at, entered, texts);
+  for (const { id } of mended.filter(isWhole)) await mendExcerpt(tx, at.sessionId, id, texts.get(id) ?? "");
+}
+
+const isWhole = ({ id }: Guidance) => !isPiece(id);
+
+async function announceEntered(
+  tx: Queryable,
+  at: EventPlace,
+  entered: readonly Guidance[],
+  texts: ReadonlyMap<string, string>,
+): Promise<void> {
+  if (!entered.some(isWhole)) return;
+  const ids = await readIds(tx, at.sessionId, 10 * MAX_ANNOUNCED);
+  const places = new Map(ids.map((id, place) => [id, place + 1]));
+  const placeOf = (id: string) => places.get(id) ?? MAX_ANNOUNCED + 1;
+  const all = entered.filter(isWhole);
+  await announce(
+    tx,
+    at,
+    all.map((item) => messageOf(item, placeOf(item.id), texts.get(item.id) ?? "")),
+  );
+}
+
+async function mendExcerpt(tx: Queryable, sessionId: string, id: string, text: string): Promise<void> {
+  const excerpt = toExcerpt([{ type: "text", text }]);
+  const [stored] = await tx
+    .select({ seq: events.seq, data: sql<QueuedMessage>`${events.data}` })
+    .from(events)
+    .where(
+      // The type not as a parameter: the index has only these.
+      and(
+        eq(events.sessionId, sessionId),
+        sql`${events.type} = 'message:queued'`,
+        eq(sql`${events.data}->>'id'`, id),
+      ),
+    );
+  if (stored === undefined || stored.data.excerpt === excerpt) return;
+  await tx
+    .update(events)
+    .set({ data: { ...stored.data, excerpt } })
+    .where(and(eq(events.sessionId, sessionId), eq(events.seq, stored.seq)));
+}
+
+/** A message's words for people, by id; of text that is stored as a blob, the blob's. Cleaned before it is cut. */
+async function beginningsOf(
+  db: Queryable,
+  items: readonly Pick<Guidance, "id" | "parts">[],
+  clean: (text: string) => string = (text) => text,
+): Promise<ReadonlyMap<string, string>> {
+  const blobOf = (part: UserPart) => (isStoredText(part) ? blobId(part) : undefined);
+  const ids = items.flatMap(({ parts }) => parts.map(blobOf)).filter((id) => id !== undefined);
+  const blobs = await loadBlobs(db, [...new Set(ids)]);
+  const words = (part: UserPart) => {
+    if (part.type === "text") return part.text;
+    const bytes = blobs.get(blobOf(part) ?? "");
+    return bytes === undefined
+      ? `[${part.filename ?? part.mediaType}]`
+      : clean(new TextDecoder().decode(bytes));
+  };
+  return new Map(items.map(({ id, parts }) => [id, parts.map(words).join("\n")]));
+}
+
+export interface QueuedGuidance extends Guidance {
+  /** It is cleaned. */
+  readonly received: boolean;
+}
+
+/**
+ * Messages that wait for the next step, oldest first, at most `limit`.
+ * @param lock by a transaction that delivers them: no sender can withdraw one meanwhile
+ */
+export async function waitingGuidance(
+  db: Queryable,
+  sessionId: string,
+  limit: number,
+  lock?: "lock",
+): Promise<QueuedGuidance[]> {
+  const query = db
+    .select()
+    .from(guidance)
+    .where(and(isWaiting(sessionId), lte(guidance.dueAt, inSeconds(0))))
+    .orderBy(...IN_ORDER)
+    .limit(limit);
+  return (await (lock ? query.for("update") : query)).map(asGuidance);
+}
+
+const asGuidance = ({ id, parts, queuedAt, author, received }: typeof guidance.$inferSelect) => ({
+  id,
+  parts: parts as UserPart[],
+  queuedAt,
+  received,
+  ...(author === null ? {} : { by: author }),
+});
+
+/**
+ * Withdraws a message that no step has, whether or not it has a row.
+ * @returns false if a step has it
+ */
+export async function dropGuidance(db: Queryable, sessionId: string, id: string): Promise<boolean> {
+  const row = { sessionId, id, parts: [], queuedAt: new Date().toISOString(), dropped: true };
+  const { rowCount } = await db
+    .insert(guidance)
+    .values(row)
+    .onConflictDoUpdate({
+      target: [guidance.sessionId, guidance.id],
+      set: { dropped: true },
+      setWhere: isNull(guidance.deliveredSequence),
     });
+  return (rowCount ?? 0) > 0;
+}
+
+/** Records which message of the transcript contains these. @param items cleaned */
+export async function markDelivered(
+  tx: Queryable,
+  sessionId: string,
+  items: readonly QueuedGuidance[],
+  sequence: number,
+): Promise<void> {
+  const isOne = (...ids: readonly string[]) =>
+    and(eq(guidance.sessionId, sessionId), equalsAny(guidance.id, ids));
+  await tx
+    .update(guidance)
+    .set({ deliveredSequence: sequence })
+    .where(isOne(...items.map(({ id }) => id)));
+  for (const { id, parts } of items.filter(({ received }) => !received))
+    await tx.update(guidance).set({ parts, received: true }).where(isOne(id));
 }
 
 /**
@@ -145,140 +335,35 @@ export async function keepDelivered(
  * @param after ISO time, by Temporal's clock
  */
 export async function dropSaidAfter(db: Queryable, sessionId: string, after: string): Promise<void> {
+  // What no worker has received was sent after all that workers did.
   await db
     .update(guidance)
     .set({ dropped: true })
-    .where(and(eq(guidance.sessionId, sessionId), gt(guidance.queuedAt, after)));
-}
-
-/** Beyond this many, messages are not announced one by one: a person may queue no more. */
-const MAX_ANNOUNCED = 100;
-
-interface Announced {
-  readonly id: string;
-  readonly seq: number;
-  readonly data: QueuedMessage;
-}
-
-/** @returns those that were announced before. @param tx a transaction: the check and the events must be atomic, under the lock of the session's event counter */
-export async function announceQueued(
-  tx: Queryable,
-  at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
-  messages: readonly QueuedMessage[],
-): Promise<ReadonlyMap<string, Announced>> {
-  const list = messages.slice(0, MAX_ANNOUNCED);
-  if (list.length === 0) return new Map();
-  await tx
-    .select({ seq: cursors.eventSeq })
-    .from(cursors)
-    .where(eq(cursors.sessionId, at.sessionId))
-    .for("update");
-  const id = sql<string>`${events.data}->>'id'`;
-  const rows = await tx
-    .select({ id: sql<string>`${id}`, seq: events.seq, data: sql<QueuedMessage>`${events.data}` })
-    .from(events)
     .where(
       and(
-        eq(events.sessionId, at.sessionId),
-        // Not as a parameter: the index has only these.
-        sql`${events.type} = 'message:queued'`,
-        equalsAny(
-          id,
-          list.map((message) => message.id),
+        eq(guidance.sessionId, sessionId),
+        or(
+          gt(guidance.queuedAt, after),
+          and(eq(guidance.received, false), isNull(guidance.deliveredSequence)),
         ),
       ),
     );
-  const announced = new Map(rows.map((row) => [row.id, row]));
-  await appendEvents(
-    tx,
-    at.sessionId,
-    at.epoch,
-    list
-      .filter((message) => !announced.has(message.id))
-      .map((data) => ({ type: "message:queued" as const, step: at.step, data })),
-  );
-  return announced;
 }
 
-/** As `announceQueued`, by a worker: an excerpt that the sender stored is replaced by the worker's, which is masked. */
-export async function announceMasked(
-  ...[tx, at, messages]: Parameters<typeof announceQueued>
-): Promise<void> {
-  const { sessionId } = at;
-  const known = await announceQueued(tx, at, messages);
-  for (const { id, excerpt } of messages) {
-    const stored = known.get(id);
-    if (stored === undefined || stored.data.excerpt === excerpt) continue;
-    await tx
-      .update(events)
-      .set({ data: { ...stored.data, excerpt } })
-      .where(and(eq(events.sessionId, sessionId), eq(events.seq, stored.seq)));
-  }
-}
-
-export interface WaitingMessage {
+export interface ShownMessage {
   readonly id: string;
   readonly text: string;
   readonly queuedAt: string;
 }
 
-/** Messages that wait, as far as the rows show: those announced as queued and not yet delivered, and those parked. */
-export async function readWaiting(db: Database, sessionId: string): Promise<WaitingMessage[]> {
-  const news: readonly EventType[] = ["message:queued", "message:dequeued", "message:withdrawn"];
-  const announced = await db
-    .select({ type: events.type, data: events.data, at: events.at })
-    .from(events)
-    .where(and(eq(events.sessionId, sessionId), inArray(events.type, news)))
-    .orderBy(asc(events.seq));
-  const waiting = new Map<string, WaitingMessage>();
-  // The sender announces afterwards, so a quick step may have delivered a message before its announcement.
-  const taken = new Set(
-    announced.flatMap(({ type, data }) => {
-      if (type === "message:withdrawn") return [(data as EventData["message:withdrawn"]).id];
-      return type === "message:dequeued" ? (data as EventData["message:dequeued"]).ids : [];
-    }),
-  );
-  for (const { type, data, at } of announced) {
-    if (type !== "message:queued") continue;
-    const { id, excerpt } = data as EventData["message:queued"];
-    if (!taken.has(id)) waiting.set(id, { id, text: excerpt, queuedAt: at.toISOString() });
-  }
-  // Messages kept in Postgres are older than those that only a run has so far, and their rows are more reliable.
-  const [known, parked] = await Promise.all([
-    db
-      .select({ id: guidance.id })
-      .from(guidance)
-      .where(and(eq(guidance.sessionId, sessionId), inArray(guidance.id, [...waiting.keys()]))),
-    readParked(db, sessionId),
-  ]);
-  for (const { id } of known) waiting.delete(id);
-  return [...parked, ...waiting.values()];
-}
-
-/** Messages that wait in Postgres because no run has them in memory, oldest first. */
-export async function readParked(db: Database, sessionId: string): Promise<WaitingMessage[]> {
+/** The messages that wait, oldest first. */
+export async function readWaiting(db: Database, sessionId: string): Promise<ShownMessage[]> {
   const rows = await db
     .select({ id: guidance.id, parts: guidance.parts, queuedAt: guidance.queuedAt })
     .from(guidance)
-    .where(isParked(sessionId))
-    .orderBy(asc(guidance.ordinal));
-  return rows.map(({ id, parts, queuedAt }) => ({ id, text: textOf(parts), queuedAt }));
-}
-
-/** Whether a message with this id was kept: delivered, waiting or dropped. */
-export async function isKnownMessage(db: Database, sessionId: string, id: string): Promise<boolean> {
-  const rows = await db
-    .select({ id: guidance.id })
-    .from(guidance)
-    .where(and(eq(guidance.sessionId, sessionId), eq(guidance.id, id)));
-  return rows.length > 0;
-}
-
-function textOf(parts: unknown): string {
-  if (!Array.isArray(parts)) return "";
-  return parts
-    .map((part: { type?: string; text?: string; mediaType?: string }) =>
-      part.type === "text" ? (part.text ?? "") : `[${part.mediaType ?? "file"}]`,
-    )
-    .join("\n");
+    .where(isWaiting(sessionId))
+    .orderBy(...IN_ORDER);
+  const list = rows.map((row) => ({ ...row, parts: row.parts as UserPart[] }));
+  const texts = await beginningsOf(db, list);
+  return list.map(({ id, queuedAt }) => ({ id, text: texts.get(id) ?? "", queuedAt }));
 }

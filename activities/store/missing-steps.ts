@@ -10,7 +10,7 @@ import type { Message } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import type { EventData } from "./event.ts";
 import { appendEvents } from "./events.ts";
-import { parkGuidance } from "./guidance.ts";
+import { recoverGuidance } from "./guidance.ts";
 import { isLive } from "./live-line.ts";
 import { checkpoints, events, modelCalls, sessions, storedMessages } from "./schema/index.ts";
 import { part } from "./statements.ts";
@@ -120,7 +120,7 @@ export async function recordMissing(
     meta: { missing: { from, to } },
   });
   if (!isNew) return;
-  await parkGuidance(tx, id, said);
+  await recoverGuidance(tx, { sessionId: id, epoch, step: to }, said);
   await appendEvents(tx, id, epoch, [{ type: "record:missing", step: to, data: { from, to } }]);
 }
 

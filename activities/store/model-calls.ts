@@ -32,14 +32,14 @@ export interface ModelCallRow {
  * Whether the session's newest request is so old that the provider's cache has expired. False if there was no request.
  * @param seconds for which the provider caches a request's prefix
  */
-export async function isCold(db: Queryable, sessionId: string, seconds: number): Promise<boolean> {
+export async function isCacheExpired(db: Queryable, sessionId: string, seconds: number): Promise<boolean> {
   const [row] = await db
     .select({
-      cold: sql<boolean>`max(${modelCalls.createdAt}) < now() - make_interval(secs => ${seconds})`,
+      expired: sql<boolean>`max(${modelCalls.createdAt}) < now() - make_interval(secs => ${seconds})`,
     })
     .from(modelCalls)
     .where(eq(modelCalls.sessionId, sessionId));
-  return row?.cold === true;
+  return row?.expired === true;
 }
 
 /** Times are stored in whole ms. */

@@ -8,7 +8,7 @@ import { forgetSavesBegun } from "./sandboxes.ts";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import { orphansOf } from "./delegations.ts";
-import { parkGuidance } from "./guidance.ts";
+import { recoverGuidance } from "./guidance.ts";
 import type { EventType } from "./event.ts";
 import { events, runs, sessions } from "./schema/index.ts";
 import { ANY, part } from "./statements.ts";
@@ -156,8 +156,8 @@ async function take(
   const isOther = base !== session.epoch && (await bringBack(tx, run.sessionId, { epoch: base, next }));
   const at = fork === undefined ? given : standpointAt(fork, isOther);
   const dropped = await supersede(tx, run.sessionId, next, at);
-  await parkGuidance(tx, run.sessionId, asked.unkept);
   const epoch = dropped ? next : session.epoch;
+  await recoverGuidance(tx, { sessionId: run.sessionId, epoch, step: at.step - 1 }, asked.unkept);
   const follows = fork?.isContinued === true ? fork.run.runId : fork?.run.previous;
   const previous = fork === undefined ? session.runId : (follows ?? null);
   const parentEpoch = dropped ? base : null;

@@ -61,7 +61,7 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
     ).rowCount ?? 0;
   const { slot, step: ofStep, kind } = storedMessages;
   if (at.phase === "resume") {
-    const isNote = inArray(kind, ["nudge", "wrap-up"] satisfies MessageKind[]);
+    const isNote = inArray(kind, ["warning", "wrap-up"] satisfies MessageKind[]);
     await mark(storedMessages, and(gte(ofStep, at.step), isNote), NO_LINE);
     return false;
   }

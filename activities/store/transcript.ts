@@ -1,6 +1,6 @@
 /** The transcript: rows of the live line, and the one transaction in which a step's answer is stored. */
 import { rowsGone } from "../contract/failures.ts";
-import { and, desc, eq, isNotNull, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, isNotNull, sql } from "drizzle-orm";
 import type {
   AssistantPart,
   Message,
@@ -204,4 +204,41 @@ export async function hasMessage(
 /** The calls that an answer requests, in order. */
 export function callsOf(content: readonly AssistantPart[]): ToolCallPart[] {
   return content.filter((part) => part.type === "tool-call");
+}
+
+export interface StepSoFar {
+  /** The slot for the step's next message from a person. */
+  readonly slot: string;
+  /** Tokens of the messages that the step already has, as after an interrupt. */
+  readonly tokens: number;
+  /** The step had no room for all waiting messages. */
+  readonly isFull: boolean;
+  /** The model has answered: later messages belong to the next step. */
+  readonly isAnswered: boolean;
+}
+
+/** The people's messages that a repeated step already has. */
+export async function stepSoFar(
+  db: Queryable,
+  { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
+  step: number,
+): Promise<StepSoFar> {
+  const rows = await db
+    .select({ kind: storedMessages.kind, tokens: storedMessages.tokenCount, meta: storedMessages.meta })
+    .from(storedMessages)
+    .where(
+      and(
+        eq(storedMessages.sessionId, sessionId),
+        eq(storedMessages.epoch, epoch),
+        eq(storedMessages.step, step),
+        inArray(storedMessages.kind, ["guidance", "answer"]),
+      ),
+    );
+  const said = rows.filter(({ kind }) => kind === "guidance");
+  return {
+    slot: said.length === 0 ? "user" : `user:${said.length}`,
+    tokens: said.reduce((sum, row) => sum + row.tokens, 0),
+    isFull: said.some((row) => (row.meta as MessageMeta | null)?.leftSome === true),
+    isAnswered: said.length < rows.length,
+  };
 }

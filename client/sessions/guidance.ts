@@ -1,11 +1,11 @@
 /** Messages to a session: sent, told to their sender, and taken back. */
 import { randomUUID } from "node:crypto";
 import { type Client, WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
-import { senderOf, toExcerpt, LONG_TEXT_NAME } from "../../activities/contract/guidance.ts";
+import { toGuidanceItems, LONG_TEXT_NAME, senderOf } from "../../activities/contract/guidance.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
-import { announceQueued, dropParked, isKnownMessage, readWaiting } from "../../activities/store/guidance.ts";
+import { dropGuidance, enterGuidance, knownGuidance, readWaiting } from "../../activities/store/guidance.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import {
   guidanceSignal,
@@ -14,7 +14,6 @@ import {
   type GuidanceMessage,
   type QueuedReply,
   withdrawMessageUpdate,
-  type WithdrawnMessage,
 } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import { clientSanitizer } from "../config/config.ts";
@@ -73,14 +72,40 @@ export async function sendGuidance(services: Services, row: SessionRow, given: M
   const [waiting] = await Promise.all([readWaiting(db, row.id), requireKey(services.temporal, row.id)]);
   // An ended session is resumed by this message, and then delivers waiting ones.
   if (row.endedAt === null && waiting.length >= MAX_WAITING) throw queueFull(row.id);
+  // Temporal that is away is met before anything is stored.
+  await services.temporal.client();
+  const guidance: GuidanceMessage & { readonly id: string; readonly parts: readonly UserPart[] } = {
+    id: message.id ?? randomUUID(),
+    parts: await partsToSend(services, row.id, message),
+    ...senderOf({ by: services.user }),
+  };
+  const entered = await enterMessage(services, row, guidance, message.text);
+  if (entered === undefined) return { queued: false, position: 0, acknowledged: true, resumed: false };
+  const reply = await send(services, row, guidance, entered);
+  const queued = entered.isNew || (reply?.queued ?? true);
+  const position = queued ? (reply?.position ?? entered.position) : entered.position;
+  const waitsForNextRun = reply?.waitsForNextRun === true;
+  return {
+    queued,
+    position,
+    acknowledged: reply !== undefined,
+    resumed: row.endedAt !== null && !waitsForNextRun,
+    ...(waitsForNextRun ? { waitsForNextRun } : {}),
+  };
+}
+
+/**
+ * Starts the session's run if none is on. A message that was certainly not sent is taken back.
+ * @returns undefined if no worker answered: Temporal keeps it until one does
+ */
+async function send(
+  services: Services,
+  row: SessionRow,
+  guidance: GuidanceMessage & { readonly id: string },
+  entered: Entered,
+): Promise<QueuedReply | undefined> {
   const client = await services.temporal.client();
-  const id = message.id ?? randomUUID();
-  if (await isKnownMessage(db, row.id, id)) {
-    const place = waiting.findIndex((other) => other.id === id);
-    return { queued: false, position: place + 1, acknowledged: true, resumed: false };
-  }
-  const by = senderOf({ by: services.user });
-  const guidance: GuidanceMessage = { id, parts: await partsToSend(services, row.id, message), ...by };
+  const { id } = guidance;
   const start = {
     ...workflowOptions(services.taskQueue, row.id, {
       task: row.task,
@@ -89,10 +114,8 @@ export async function sendGuidance(services: Services, row: SessionRow, given: M
     args: [{}] satisfies [CodingAgentInput],
     workflowIdConflictPolicy: "USE_EXISTING" as const,
   };
-  const resumed = row.endedAt !== null;
-  let reply: QueuedReply | undefined;
   try {
-    reply = await askWithin(client, REPLY_MS, () =>
+    return await askWithin(client, REPLY_MS, () =>
       client.workflow.executeUpdateWithStart(sendGuidanceUpdate, {
         args: [guidance],
         // A new id for each update: for a known one, Temporal would repeat the earlier answer.
@@ -101,9 +124,12 @@ export async function sendGuidance(services: Services, row: SessionRow, given: M
       }),
     );
   } catch (error) {
-    if (error instanceof WorkflowUpdateFailedError) throw refused(row.id, error);
+    if (error instanceof WorkflowUpdateFailedError) {
+      await takeBack(services, row, entered);
+      throw refused(row.id, error);
+    }
     // No worker answered, or the run has just closed. The message's id ensures that it is delivered only once.
-    await settled({
+    const sent = settled({
       make: async () => {
         const signal = { signal: guidanceSignal, signalArgs: [guidance] as [GuidanceMessage] };
         await client.workflow.signalWithStart(WORKFLOW_TYPE, { ...start, ...signal });
@@ -113,18 +139,13 @@ export async function sendGuidance(services: Services, row: SessionRow, given: M
       what: `it has the message for ${row.id}`,
       again: `Send it again as ${id}, under which it counts once: longhaul say ${shellWord(row.id)} --id ${shellWord(id)} …`,
     });
+    await sent.catch(async (failure: unknown) => {
+      // Unless it is unknown whether the run has it.
+      if (!(failure instanceof ClientError)) await takeBack(services, row, entered);
+      throw failure;
+    });
   }
-  const position = reply?.position ?? placeAfter(waiting, id);
-  const queued = reply?.queued ?? true;
-  if (queued) await announceMessage(services, row, { id, text: message.text }, position);
-  const waitsForNextRun = reply?.waitsForNextRun === true;
-  return {
-    queued,
-    position,
-    acknowledged: reply !== undefined,
-    resumed: resumed && !waitsForNextRun,
-    waitsForNextRun: waitsForNextRun || undefined,
-  };
+  return undefined;
 }
 
 /** Whether the session's newest run has a message, by its history. */
@@ -168,26 +189,33 @@ function cleaned({ id, text, attachments }: MessageDraft): MessageDraft {
   };
 }
 
-/**
- * The sender sees it in the queue at once; the worker announces messages from elsewhere when it receives them.
- * @param known its position, from an answer; undefined for a signal, which has none
- */
-export async function announceMessage(
-  services: Services,
-  row: SessionRow,
-  { id, text }: { readonly id: string; readonly text: string },
-  known?: number,
-): Promise<void> {
-  const { db } = services.store;
-  const position = known ?? placeAfter(await readWaiting(db, row.id), id);
-  const by = senderOf({ by: services.user });
-  const message = { id, position, excerpt: toExcerpt([{ type: "text", text }]), ...by };
-  const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;
-  await db.transaction((tx) => announceQueued(tx, { sessionId: row.id, epoch: row.epoch, step }, [message]));
+interface Entered {
+  /** From 1. */
+  readonly position: number;
+  /** It was not there before. */
+  readonly isNew: boolean;
+  /** Of its rows: a long message has several. */
+  readonly ids: readonly string[];
 }
 
-const placeAfter = (waiting: readonly { readonly id: string }[], id: string) =>
-  waiting.filter((other) => other.id !== id).length + 1;
+/**
+ * Puts a message into the queue before it is sent: it is shown at once, and delivered even if its sender dies before it has sent it. Its
+ * signal still has the words, for a database that is restored from an older copy.
+ * @param text its beginning is shown
+ * @returns undefined if a message with its id was delivered or withdrawn
+ */
+export async function enterMessage(
+  { store }: Pick<Services, "store">,
+  row: SessionRow,
+  { id, parts, by }: { readonly id: string; readonly parts: readonly UserPart[]; readonly by?: string },
+  text: string,
+): Promise<Entered | undefined> {
+  const step = (await readFigures(store.db, [row.id])).get(row.id)?.step ?? 0;
+  const items = toGuidanceItems(id, parts, new Date().toISOString(), senderOf({ by }));
+  const at = { sessionId: row.id, epoch: row.epoch, step };
+  const entered = await store.db.transaction((tx) => enterGuidance(tx, at, items, text));
+  return entered && { ...entered, ids: items.map((item) => item.id) };
+}
 
 function queueFull(id: string) {
   return notPossible(
@@ -204,11 +232,26 @@ function refused(id: string, error: WorkflowUpdateFailedError) {
 /** @throws ClientError (impossible) if the agent has read it already, (missing) if no worker answers */
 export async function withdrawMessage(services: Services, row: SessionRow, id: string): Promise<void> {
   const { db } = services.store;
-  const isParked = await dropParked(db, row.id, id);
-  if (!sessionHasEnded(row)) await informRun(services, row, { id, parked: isParked || undefined });
-  else if (!isParked) throw tooLate(row.id, "the session has ended");
+  const waits = (await knownGuidance(db, row.id, [id])).get(id);
+  // Only a run knows a message that has no row yet.
+  const isKept = waits === true && (await dropGuidance(db, row.id, id));
+  if (!sessionHasEnded(row)) await informRun(services, row, id, isKept);
+  else if (!isKept) throw tooLate(row.id, "the session has ended");
+  if (!isKept && !(await dropGuidance(db, row.id, id))) throw tooLate(row.id, "the agent has it already");
+  await recordWithdrawn(services, row, id);
+}
+
+/** For a message that no run has accepted: its sender is told so. */
+export async function takeBack(services: Services, row: SessionRow, { ids, isNew }: Entered): Promise<void> {
+  if (!isNew) return;
+  for (const id of ids) await dropGuidance(services.store.db, row.id, id);
+  const [first] = ids;
+  if (first !== undefined) await recordWithdrawn(services, row, first);
+}
+
+function recordWithdrawn(services: Services, row: SessionRow, id: string): Promise<void> {
   const data = { id, ...senderOf({ by: services.user }) };
-  await recordNow(services, row, (step) => ({ type: "message:withdrawn", step, data }));
+  return recordNow(services, row, (step) => ({ type: "message:withdrawn", step, data }));
 }
 
 /**
@@ -240,16 +283,16 @@ async function isWithdrawn(services: Services, row: SessionRow, id: string): Pro
   }
 }
 
-async function informRun(services: Services, row: SessionRow, message: WithdrawnMessage): Promise<void> {
+/** @param isKept its row is marked: it is not delivered, whether or not the run knows */
+async function informRun(services: Services, row: SessionRow, id: string, isKept: boolean): Promise<void> {
   try {
     await withRunning(services, row, (handle) =>
       askWithin(handle.client, REPLY_MS, () =>
-        handle.executeUpdate(withdrawMessageUpdate, { args: [message] }),
+        handle.executeUpdate(withdrawMessageUpdate, { args: [{ id }] }),
       ),
     );
   } catch (error) {
-    // Its row is marked: it is not delivered, whether or not the run knows.
-    if (message.parked) return;
+    if (isKept) return;
     if (error instanceof WorkflowUpdateFailedError) throw tooLate(row.id, reasonOf(error.cause ?? error));
     if (error instanceof NoAnswer) {
       throw missing(

@@ -3,7 +3,7 @@ import { shellWord } from "../console/format.ts";
 import { randomUUID } from "node:crypto";
 import { type Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { Database } from "../../activities/store/db.ts";
-import { dropSaidAfter, parkGuidance } from "../../activities/store/guidance.ts";
+import { dropSaidAfter, recoverGuidance } from "../../activities/store/guidance.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { runsOfLine } from "../../activities/store/lines.ts";
 import { takeOver } from "../../activities/store/runs.ts";
@@ -65,8 +65,13 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   await recordAction(services, row, "retry");
   await awaitSaves(store.db, row.id);
   // Messages that the ended runs have not stored are stored before the new run can ask for them.
-  const unkept = () => sessionRuns.unkept(row.id, { inCharge: row.runId ?? undefined, ending: newest });
-  await parkGuidance(store.db, row.id, await unkept());
+  const keep = async () => {
+    const runs = { inCharge: row.runId ?? undefined, ending: newest };
+    const unkept = await sessionRuns.unkept(row.id, runs);
+    const at = { sessionId: row.id, epoch: row.epoch, step: last };
+    await store.db.transaction((tx) => recoverGuidance(tx, at, unkept));
+  };
+  await keep();
   if (retry.dropMessages) await dropSaidAfter(store.db, row.id, point.at);
   const runId = await settled({
     make: () => reset(client, row.id, point),
@@ -80,7 +85,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
     again: `See where it stands: longhaul status ${shellWord(row.id)}. Retrying the step again is safe: longhaul retry ${shellWord(row.id)} --from-step ${point.step}`,
   });
   // Messages that arrived during the retry.
-  await parkGuidance(store.db, row.id, await unkept());
+  await keep();
   // The run's first activity would do this; done here, watchers see it even while no worker runs.
   const { step, round } = point;
   const taken = await takeOver(
@@ -196,20 +201,14 @@ export async function findResetPoint(
 function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
   const points: ResetPoint[] = [];
   const tasks = new WorkflowTasks();
-  /** The task at which waiting messages were parked on the way to a step. */
-  let parking: Long | undefined;
   for (const event of events) {
     tasks.add(event);
     const scheduled = event.activityTaskScheduledEventAttributes;
     const task = scheduled?.workflowTaskCompletedEventId;
     if (!scheduled || !task) continue;
-    const name = scheduled.activityType?.name;
-    const taken = parking ?? tasks.firstAttempt(task);
-    // This activity may run at any time, so it does not end the parking.
-    if (name === "announceQueued") continue;
-    parking = name === "parkGuidance" ? taken : undefined;
     const data = scheduled.input?.payloads?.[0]?.data;
-    if (name !== "modelStep" || !data) continue;
+    if (scheduled.activityType?.name !== "modelStep" || !data) continue;
+    const taken = tasks.firstAttempt(task);
     const { step, round } = JSON.parse(Buffer.from(data).toString()) as { step: number; round?: number };
     points.push({ runId, step, round, taskFinishedEventId: taken, at: tasks.beganAt(taken) });
   }

@@ -7,7 +7,7 @@ import { wasReported } from "../../activities/store/reported.ts";
 import { toDeliveryState, findRepository, listPublications } from "../../activities/store/repositories.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { traceOf } from "../../activities/store/traces.ts";
-import { readParked, readWaiting } from "../../activities/store/guidance.ts";
+import { knownGuidance, readWaiting } from "../../activities/store/guidance.ts";
 import { askWithin, withTimeout } from "../../temporal/patience.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
@@ -36,7 +36,6 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     figures,
     size,
     waiting,
-    parked,
     run,
     repository,
     publications,
@@ -50,7 +49,6 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
     sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
     readWaiting(services.store.db, row.id),
-    readParked(services.store.db, row.id),
     describeRun(services.temporal, row.id),
     findRepository(services.store.db, row.id),
     listPublications(services.store.db, row.id),
@@ -78,7 +76,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
   return {
     ...document,
     step: Math.max(document.step, view.step),
-    queue: [...parked, ...view.queue.filter(({ id }) => !parked.some((other) => other.id === id))],
+    queue: [...waiting, ...(await notStored(services, row.id, view))],
     context: contextOf(document, view),
     waitsUntil: view.waitsUntil ?? document.waitsUntil,
     compactionRounds: Math.max(document.compactionRounds, view.compactionRounds),
@@ -86,6 +84,17 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     questions: [...document.questions, ...unstored(row.id, view, document.questions)],
     live: true,
   };
+}
+
+/** Messages that a run has received and that have no row yet. */
+async function notStored(
+  services: Services,
+  id: string,
+  { queue }: SessionView,
+): Promise<SessionView["queue"]> {
+  const ids = queue.map((message) => message.id);
+  const known = await knownGuidance(services.store.db, id, ids);
+  return queue.filter((message) => !known.has(message.id));
 }
 
 function contextOf({ context }: SessionStatusDocument, view: SessionView): SessionStatusDocument["context"] {

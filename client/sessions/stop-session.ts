@@ -11,7 +11,7 @@ import { senderOf } from "../../activities/contract/guidance.ts";
 import { readWaiting } from "../../activities/store/guidance.ts";
 import { interruptSignal, statusQuery, type SessionView } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
-import { announceMessage } from "./guidance.ts";
+import { enterMessage, takeBack } from "./guidance.ts";
 import { harmlessLine, present, shellWord } from "../console/format.ts";
 
 const POLL_MS = 100;
@@ -125,11 +125,20 @@ export async function interruptSession(
   const message =
     text === undefined || text.trim() === ""
       ? undefined
-      : { id: randomUUID(), text, ...senderOf({ by: services.user }) };
+      : {
+          id: randomUUID(),
+          parts: [{ type: "text" as const, text }],
+          ...senderOf({ by: services.user }),
+        };
   const acknowledged = await withRunning(services, row, async (handle) => {
-    await handle.signal(interruptSignal, message);
+    const entered = message && (await enterMessage(services, row, message, text ?? ""));
+    try {
+      await handle.signal(interruptSignal, message);
+    } catch (error) {
+      if (entered) await takeBack(services, row, entered);
+      throw error;
+    }
     await recordAction(services, row, "interrupt");
-    if (message !== undefined) await announceMessage(services, row, message);
     let view: SessionView | undefined;
     const hasStopped = async () => {
       const asked = askWithin(handle.client, INTERRUPT_REPLY_MS, () => handle.query(statusQuery));

@@ -63,7 +63,7 @@ it("calls that the end of a run leaves without a result are reported to watchers
     call("bash", { command: "echo never" }),
   );
   const agent = await startDirectAgent(database, script);
-  await agent.perform("modelStep", { step: 1, guidance: [] });
+  await agent.perform("modelStep", { step: 1 });
   // The first was begun by a worker that is gone.
   await database.store.pool.query(
     "update tool_calls set status = 'running', started_at = now() - interval '3 seconds' where session_id = $1 and index = 0",
@@ -85,7 +85,7 @@ it("what was said before an interrupt is shown to who begins to watch afterwards
   const script = scriptedModel().answers(text("Half a sen"), { type: "hang" });
   const agent = await startDirectAgent(database, script);
   const environment = agent.environment();
-  const running = agent.perform("modelStep", { step: 1, guidance: [] }, { environment });
+  const running = agent.perform("modelStep", { step: 1 }, { environment });
   await eventually("its first words", async () => (await agent.events()).includes("llm:chunk"));
   environment.cancel("CANCELLED", new ActivityCancellationDetails({ cancelRequested: true }));
   const facts = await running;

@@ -64,7 +64,7 @@ describe("the size of the next request", () => {
     };
     foretold.push(await compare("before the first step"));
     for (let step = 1; step <= 6; step += 1) {
-      const answer = await agent.perform("modelStep", { step, guidance: [] });
+      const answer = await agent.perform("modelStep", { step });
       applyStep(state, answer);
       await compare(`after the answer of step ${step}`);
       if (answer.kind !== "answered") throw new Error(answer.kind);
@@ -140,7 +140,7 @@ it("the worker's log has each request's estimate, its bill and the error between
     { logger: new DefaultLogger("INFO", (entry) => lines.push(entry)) },
   );
   const { used } = await shown(agent);
-  await agent.perform("modelStep", { step: 1, guidance: [] }, { environment });
+  await agent.perform("modelStep", { step: 1 }, { environment });
   const calls = lines.filter(({ message }) => message === "model call").map(({ meta }) => meta);
   expect(calls).toEqual([
     expect.objectContaining({

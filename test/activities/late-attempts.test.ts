@@ -31,7 +31,7 @@ it(
 it("a call that another attempt has claimed is ended by that one alone", { tags: ["R20"] }, async () => {
   const command = "echo line >> n.txt; until [ -e go ]; do sleep 0.05; done; echo done";
   const agent = await startDirectAgent(database, scriptedModel().calls("bash", { command }).says("Done."));
-  await agent.perform("modelStep", { step: 1, guidance: [] });
+  await agent.perform("modelStep", { step: 1 });
   const claimed = (fence: number) => untilTaken(database.store, agent.id, fence);
   const at = { step: 1, index: 0 };
   const late = agent.perform("runTool", at, { attempt: 1 }).catch((error: unknown) => error);
@@ -57,7 +57,7 @@ it("two attempts of a read-only call both return the result that the first of th
       .answers(...calls)
       .says("Done."),
   );
-  await agent.perform("modelStep", { step: 1, guidance: [] });
+  await agent.perform("modelStep", { step: 1 });
   const attempts = calls.flatMap((_, index) =>
     [1, 2].map((attempt) => agent.perform("runTool", { step: 1, index }, { attempt })),
   );
@@ -73,7 +73,7 @@ it("two attempts of a read-only call both return the result that the first of th
 it("a call that an earlier attempt claimed late and ended is returned as it ended", async () => {
   const command = "echo line >> n.txt; until [ -e go ]; do sleep 0.05; done; echo done";
   const agent = await startDirectAgent(database, scriptedModel().calls("bash", { command }).says("Done."));
-  await agent.perform("modelStep", { step: 1, guidance: [] });
+  await agent.perform("modelStep", { step: 1 });
   const at = { step: 1, index: 0 };
   const current = agent.perform("runTool", at, { attempt: 2 });
   await untilTaken(database.store, agent.id, 1);
@@ -97,9 +97,9 @@ it(
       })
       .says("The answer that counts.");
     const agent = await startDirectAgent(database, script);
-    const first = agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: 1 });
+    const first = agent.perform("modelStep", { step: 1 }, { attempt: 1 });
     await eventually("the model is asked", () => agent.model.log.length === 1);
-    await agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: 2 });
+    await agent.perform("modelStep", { step: 1 }, { attempt: 2 });
     late.resolve();
     await expect(first).rejects.toThrow("Nothing of this attempt was kept");
     const answers = await answersOf(database.store, agent.id);

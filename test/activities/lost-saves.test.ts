@@ -20,7 +20,7 @@ const untilBegun = (agent: DirectAgent, count: number) =>
 
 /** A step and its call, by this worker. */
 async function take(worker: ReturnType<typeof otherWorker>, step: number): Promise<void> {
-  await worker.perform("modelStep", { step, guidance: [] });
+  await worker.perform("modelStep", { step });
   await worker.perform("runTool", { step, index: 0 });
 }
 
@@ -44,7 +44,7 @@ it("after five workers lost in a save, a sixth does not save; a person's message
   }
 
   const sixth = otherWorker(agent);
-  await sixth.perform("modelStep", { step: 6, guidance: [] });
+  await sixth.perform("modelStep", { step: 6 });
   const refused = { type: "PoisonedSession", nonRetryable: true };
   await expect(sixth.perform("runTool", { step: 6, index: 0 })).rejects.toMatchObject({
     ...refused,
@@ -121,7 +121,7 @@ it(
   async () => {
     const script = scriptedModel().calls("bash", { command: "echo 1 > a.txt" }).says("Done.");
     const agent = await startDirectAgent(database, script);
-    await agent.perform("modelStep", { step: 1, guidance: [] });
+    await agent.perform("modelStep", { step: 1 });
     const sandbox = { ...agent.sandbox };
     Object.assign(agent.sandbox, {
       run: (...given: Parameters<typeof sandbox.run>) =>

@@ -38,9 +38,8 @@ test("a new list is reported once, and applied at the next round or a person's m
   };
   const changes = () => sessionEvents(store, id).dataOf("mcp:changed");
   const namesAt = async (at: { round?: number; isSaid?: boolean }) => {
-    const before = await load();
-    const guidance = at.isSaid ? [{ id: "m", parts: [], queuedAt: "" }] : [];
-    const after = await withChangedTools(deps, before, { guidance, round: at.round ?? 0 });
+    const before = { ...(await load()), hasWaiting: at.isSaid ?? false };
+    const after = await withChangedTools(deps, before, { round: at.round ?? 0 });
     return { names: after.catalogues?.[0]?.tools.map(({ name }) => name), isSame: after === before };
   };
 

@@ -3,7 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { MASK } from "../../activities/redaction/secret-mask.ts";
-import { announceQueued } from "../../activities/store/guidance.ts";
+import { enterGuidance } from "../../activities/store/guidance.ts";
 import { createSchedule, findSchedule } from "../../activities/store/batches.ts";
 import { sessions } from "../../activities/store/schema/index.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
@@ -79,19 +79,19 @@ it("masks a schedule's row, and the session that is made of it", async () => {
   expect(await stored("nightly-1")).not.toContain(SECRET);
 });
 
-it("mends the excerpt of a waiting message that its sender announced", async () => {
+it("mends a waiting message that its sender stored and announced", async () => {
   const { db } = database.store;
   await createSession(database.store, { id: "told", task: "Say hello", config: configOf({}) });
   await open("told", "run-1");
-  const message = { id: "m1", position: 1, excerpt: `try ${SECRET}` };
-  await db.transaction((tx) => announceQueued(tx, { sessionId: "told", epoch: 1, step: 0 }, [message]));
+  const message = {
+    id: "m1",
+    parts: [{ type: "text" as const, text: `try ${SECRET}` }],
+    queuedAt: "2026-11-21T10:00:00.000Z",
+  };
+  const at = { sessionId: "told", epoch: 1, step: 0 };
+  await db.transaction((tx) => enterGuidance(tx, at, [message], `try ${SECRET}`));
   expect(await stored("told")).toContain(SECRET);
-  await attemptOf("told", "run-1").run(async () =>
-    worker().announceQueued({
-      step: 0,
-      messages: [{ id: "m1", position: 1, text: `try ${SECRET}` }],
-    }),
-  );
+  await attemptOf("told", "run-1").run(async () => worker().storeGuidance({ step: 0, items: [message] }));
   const after = await stored("told");
   expect(after).not.toContain(SECRET);
   expect(after).toContain(`try ${MASK}`);

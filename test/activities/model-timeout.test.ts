@@ -14,7 +14,7 @@ const limits = { ...agentConfigSchema.parse({}).limits, modelTimeout: 1_000 };
 const start = (script: ModelScript) => startDirectAgent(database, script, { config: { limits } });
 
 const attempt = (agent: DirectAgent, number: number) =>
-  agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: number });
+  agent.perform("modelStep", { step: 1 }, { attempt: number });
 const endless = (script: ModelScript) => script.answers(text("It goes on and on"), { type: "hang" });
 
 it("is asked for twice and then ends the run with its reason", async () => {

@@ -1,7 +1,8 @@
 /** What people said while the agent worked, on its way into the transcript: one message, in order, nothing twice. */
 import { describe, expect, it } from "vitest";
 import type { UserPart } from "../../activities/contract/message.ts";
-import { type Guidance, queuedMessage } from "../../activities/contract/guidance.ts";
+import type { Guidance } from "../../activities/contract/guidance.ts";
+import { dropGuidance, enterGuidance, readWaiting } from "../../activities/store/guidance.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { guidance, openDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";
@@ -65,7 +66,7 @@ describe("messages that wait", () => {
   );
 
   it(
-    "enter once by their ids: in a second attempt, another step, parked as well as carried",
+    "enter once by their ids: in a second attempt, another step, stored again",
     { tags: ["case-21", "invariant-6"] },
     async () => {
       const agent = await start(3);
@@ -75,11 +76,13 @@ describe("messages that wait", () => {
         guidance("in English", "c"),
       ];
       await agent.step(1, [one]);
-      await agent.perform("modelStep", { step: 1, guidance: [one] }, { attempt: 2 });
-      await agent.perform("parkGuidance", { items: [one, two] });
-      await agent.perform("parkGuidance", { items: [two] });
-      await agent.perform("modelStep", { step: 2, guidance: [three, one], parked: true });
-      await agent.perform("modelStep", { step: 3, guidance: [two], parked: true });
+      await agent.perform("modelStep", { step: 1 }, { attempt: 2 });
+      await agent.say(one, two);
+      await agent.say(two);
+      await agent.say(three, one);
+      await agent.perform("modelStep", { step: 2 });
+      await agent.say(two);
+      await agent.perform("modelStep", { step: 3 });
       expect((await userRows(agent)).map((row) => [row.step, row.content])).toEqual([
         [1, [text("use tabs")]],
         [2, [text("First: no semicolons\n\nAlso: in English")]],
@@ -98,11 +101,11 @@ describe("messages that wait", () => {
     );
     const token = `ghp_${"a1B2".repeat(9)}`;
     const messages = [
-      queuedMessage({ id: "a", parts: [text(`${"Use it. ".repeat(24)}${token}`)] }, 1),
-      queuedMessage({ id: "b", parts: [long], by: "ann" }, 2),
+      said("a", "01", text(`${"Use it. ".repeat(24)}${token}`)),
+      { ...said("b", "02", long), by: "ann" },
     ];
-    await agent.perform("announceQueued", { step: 0, messages });
-    await agent.perform("announceQueued", { step: 0, messages });
+    await agent.say(...messages);
+    await agent.say(...messages);
     const announced = await agent.dataOf("message:queued");
     expect(announced).toMatchObject([
       { id: "a", position: 1 },
@@ -133,5 +136,76 @@ describe("messages that wait", () => {
       )
     ).rows;
     expect(Math.abs((bill?.estimated ?? 0) / (bill?.billed ?? 1) - 1)).toBeLessThan(0.1);
+  });
+});
+
+describe("a message that its sender stored before it was sent", () => {
+  const enter = (agent: DirectAgent, item: Guidance) =>
+    database.store.db.transaction((tx) =>
+      enterGuidance(tx, { sessionId: agent.id, epoch: 1, step: 0 }, [item], wordsOf(item)),
+    );
+  const wordsOf = ({ parts }: Guidance) =>
+    parts.map((part) => (part.type === "text" ? part.text : "")).join();
+  const delivered = async (agent: DirectAgent) =>
+    (await userRows(agent)).flatMap((row) => (row.meta as { ids: string[] }).ids);
+
+  it("waits at once, announced once, and has the place that the run gives it", async () => {
+    const agent = await start(1);
+    const [bare, early, late] = [
+      guidance("typed before", "bare"),
+      guidance("one", "early"),
+      guidance("two", "late"),
+    ];
+    expect(await enter(agent, early)).toEqual({ position: 1, isNew: true });
+    expect(await enter(agent, late)).toEqual({ position: 2, isNew: true });
+    expect(await enter(agent, early)).toEqual({ position: 1, isNew: false });
+    expect((await readWaiting(database.store.db, agent.id)).map(({ text: shown }) => shown)).toEqual([
+      "one",
+      "two",
+    ]);
+    await agent.say(bare, early, late);
+    await agent.say(late);
+    await agent.perform("modelStep", { step: 1 });
+    expect(await delivered(agent)).toEqual(["bare", "early", "late"]);
+    expect((await agent.dataOf("message:queued")).map(({ id, position }) => [id, position])).toEqual([
+      ["early", 1],
+      ["late", 2],
+      ["bare", 1],
+    ]);
+    expect(await enter(agent, early)).toBeUndefined();
+    expect(await readWaiting(database.store.db, agent.id)).toEqual([]);
+  });
+
+  it("is delivered without its signal once that should have come, cleaned as any other", async () => {
+    const agent = await start(2);
+    await enter(agent, guidance(`use ghp_${"a1B2".repeat(9)}`, "lost"));
+    await agent.perform("modelStep", { step: 1 });
+    expect(await delivered(agent)).toEqual([]);
+    await database.store.pool.query(
+      "update guidance set due_at = due_at - interval '31 s' where session_id = $1",
+      [agent.id],
+    );
+    await agent.perform("modelStep", { step: 2 });
+    expect(await delivered(agent)).toEqual(["lost"]);
+    expect(JSON.stringify(await userRows(agent))).not.toContain("ghp_");
+    const again = await agent.perform("storeGuidance", { step: 2, items: [guidance("use tabs", "lost")] });
+    expect(again).toEqual({ over: ["lost"] });
+  });
+
+  it("is not delivered if it is taken back, whether or not the run has stored it by then", async () => {
+    const agent = await start(1);
+    const { db } = database.store;
+    await enter(agent, guidance("never mind", "sent"));
+    expect(await dropGuidance(db, agent.id, "sent")).toBe(true);
+    expect(await dropGuidance(db, agent.id, "typed")).toBe(true);
+    const items = [
+      guidance("never mind", "sent"),
+      guidance("nor this", "typed"),
+      guidance("but this", "kept"),
+    ];
+    expect(await agent.perform("storeGuidance", { step: 0, items })).toEqual({ over: ["sent", "typed"] });
+    await agent.perform("modelStep", { step: 1 });
+    expect(await delivered(agent)).toEqual(["kept"]);
+    expect(await dropGuidance(db, agent.id, "kept")).toBe(false);
   });
 });

@@ -33,7 +33,7 @@ async function calling(during: (id: string) => Promise<void>) {
   const agent = await startDirectAgent(database, scriptedModel().answers(call("pay", {})).says("Done."));
   Object.assign(agent.deps, { ownTools });
   await agent.perform("openSession", { chain: agent.runId });
-  await agent.perform("modelStep", { step: 1, guidance: [] });
+  await agent.perform("modelStep", { step: 1 });
   return { agent, runs: () => runs };
 }
 

@@ -19,7 +19,7 @@ import { storeFullOutput } from "../../activities/step/call-result.ts";
 import { purgeText } from "../../activities/store/purge.ts";
 import { appendEvents } from "../../activities/store/events.ts";
 import { copySessionLine } from "../../activities/store/fork.ts";
-import { parkGuidance } from "../../activities/store/guidance.ts";
+import { receiveGuidance } from "../../activities/store/guidance.ts";
 import { sessions, toolOutputs } from "../../activities/store/schema/index.ts";
 import { createSessionMemory } from "../../activities/store/transcript-search.ts";
 import {
@@ -156,7 +156,7 @@ it("a session's file stays while its message is on its way, whatever happens to 
     if (holder === "queue") await saveBlobFor(db, holder, one);
     for (const id of ["deleted", "purged"]) parts.push(await saveBlobFor(db, id, one));
   }
-  await parkGuidance(db, "purged", [{ id: "p", parts, queuedAt: "2026-01-01T00:00:00Z" }]);
+  await receiveGuidance(db, "purged", [{ id: "p", parts, queuedAt: "2026-01-01T00:00:00Z" }]);
   const waiting = parts.filter((_, index) => files[Math.floor(index / 2)]?.holder === "batch");
   const start = { task: "Later.", config, parts: waiting };
   const item = { itemId: "i", ordinal: 1, digest: "", sessionId: "b-i", attempt: 1, start };
@@ -266,7 +266,7 @@ it("a session goes with its delegates and all their rows; others keep what they 
   await copyNewestFiles(db, "gone", "gone.s1c0");
   await appendEvents(db, "gone", 1, [{ type: "message:withdrawn", step: 1, data: { id: "m" } }]);
   await createSession(store, { id: "other", task: "Stay.", config, parts: [shared] });
-  await parkGuidance(db, "other", [{ id: "w", parts: [waiting], queuedAt: "2026-01-01T00:00:00Z" }]);
+  await receiveGuidance(db, "other", [{ id: "w", parts: [waiting], queuedAt: "2026-01-01T00:00:00Z" }]);
   expect(await copySessionLine(store, { from: "gone.s1c0", to: "fork", beforeStep: 1 })).toEqual({
     kind: "forked",
   });

@@ -5,8 +5,8 @@ import { expect, it, onTestFinished } from "vitest";
 import type { SessionRuns } from "../../activities/contract/session-runs.ts";
 import { createActivities } from "../../activities/index.ts";
 import { enterReading } from "../../activities/runtime/enter-session.ts";
-import { deliverGuidance } from "../../activities/step/deliver-guidance.ts";
-import { countParked } from "../../activities/store/guidance.ts";
+import { deliverGuidance } from "../../activities/step/guidance.ts";
+import { waitingGuidance } from "../../activities/store/guidance.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { runInCharge, takeOver } from "../../activities/store/runs.ts";
 import { type runs, sandboxes, toolCalls } from "../../activities/store/schema/index.ts";
@@ -24,24 +24,22 @@ const database = useDatabase(8);
 
 const start = (script = scriptedModel().says("Done.")) => openDirectAgent(database, script);
 
-it("a run that another has taken over from neither delivers nor parks what was said", async () => {
+it("a run that another has taken over from neither delivers nor stores what was said", async () => {
   const agent = await start();
   const before = await findSession(database.store.db, agent.id);
   agent.runId = "run-2";
   await agent.perform("openSession", { chain: agent.runId });
   agent.runId = "run-1";
   const superseded = { type: "Superseded" };
-  await expect(agent.perform("parkGuidance", { items: [guidance("late")] })).rejects.toMatchObject(
-    superseded,
-  );
+  await expect(agent.say(guidance("late"))).rejects.toMatchObject(superseded);
   const delivery = deliverGuidance(
     agent.deps,
     { runId: "run-1" },
-    before ?? expect.fail("The session is there."),
-    { input: { step: 1, guidance: [guidance("late")] }, roomTokens: 1_000 },
+    { ...(before ?? expect.fail("The session is there.")), hasWaiting: true },
+    { step: 1, roomTokens: 1_000 },
   );
   await expect(delivery).rejects.toMatchObject(superseded);
-  expect(await countParked(database.store.db, agent.id)).toBe(0);
+  expect(await waitingGuidance(database.store.db, agent.id, 1)).toEqual([]);
   expect((await transcriptOf(database.store, agent.id)).map((row) => row.kind)).toEqual(["task"]);
 });
 
@@ -120,11 +118,12 @@ it("a second attempt to close the sandbox opens none, so that none seems lost", 
 
 it("calls that an interrupt kept from beginning have their results before the next step asks", async () => {
   const agent = await start(scriptedModel().calls("bash", { command: "true" }).says("Done."));
-  await agent.perform("modelStep", { step: 1, guidance: [] });
+  await agent.perform("modelStep", { step: 1 });
   // Asked again, as after a crash, the step leaves its calls to be run.
-  await agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: 2 });
+  await agent.perform("modelStep", { step: 1 }, { attempt: 2 });
   expect((await callRows(database.store, agent.id)).map((row) => row.status)).toEqual(["pending"]);
-  await agent.perform("modelStep", { step: 2, guidance: [guidance("something else")] });
+  await agent.say(guidance("something else"));
+  await agent.perform("modelStep", { step: 2 });
   expect((await callRows(database.store, agent.id)).map((row) => row.status)).toEqual(["interrupted"]);
   expect(await resultTexts(database.store, agent.id)).toEqual([
     "The run was stopped before this call was started.",
@@ -133,12 +132,12 @@ it("calls that an interrupt kept from beginning have their results before the ne
 
 it("a step that is answered takes no message that comes to wait: the next one does", async () => {
   const agent = await start(scriptedModel().calls("bash", { command: "true" }).says("Heard."));
-  await agent.perform("modelStep", { step: 1, guidance: [] });
-  await agent.perform("parkGuidance", { items: [guidance("mark-late")] });
-  const again = await agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: 2 });
-  expect(again).toMatchObject({ kind: "answered", parked: 1 });
+  await agent.perform("modelStep", { step: 1 });
+  await agent.say(guidance("mark-late", "late"));
+  const again = await agent.perform("modelStep", { step: 1 }, { attempt: 2 });
+  expect(again).toMatchObject({ kind: "answered", left: [{ id: "late" }] });
   await agent.perform("runTool", { step: 1, index: 0 });
-  await agent.perform("modelStep", { step: 2, guidance: [] });
+  await agent.perform("modelStep", { step: 2 });
   const said = (await transcriptOf(database.store, agent.id)).filter((row) => row.kind === "guidance");
   expect(said.map((row) => row.step)).toEqual([2]);
 });
@@ -171,7 +170,7 @@ it("who opens a sandbox locks the session before its sandbox, as who saves one d
 it("a run that goes back to a call under way begins an epoch, and the call is repeated", async () => {
   const { db } = database.store;
   const agent = await start(scriptedModel().calls("bash", { command: "true" }));
-  await agent.perform("modelStep", { step: 1, guidance: [] });
+  await agent.perform("modelStep", { step: 1 });
   await db.update(toolCalls).set({ status: "running" }).where(eq(toolCalls.sessionId, agent.id));
   agent.runId = "run-2";
   await agent.perform("runTool", { step: 1, index: 0 });

@@ -17,7 +17,7 @@ describe("a cancel ends", () => {
       await agent.step(1);
       await close(agent, 1);
       const step = await resume(agent, "run-2");
-      await agent.perform("modelStep", { step, guidance: [] });
+      await agent.perform("modelStep", { step });
       const reached = Promise.withResolvers<void>();
       engine[wait] = (signal) => {
         reached.resolve();
@@ -51,7 +51,7 @@ describe("a cancel ends", () => {
     };
     await agent.step(1);
     await reached.promise;
-    await agent.perform("modelStep", { step: 2, guidance: [] });
+    await agent.perform("modelStep", { step: 2 });
     const environments = [agent.environment(), agent.environment()] as const;
     const running = agent.perform("runTool", { step: 2, index: 0 }, { environment: environments[0] });
     await eventually(
@@ -77,7 +77,7 @@ describe("a cancel ends", () => {
       engine,
     );
     await agent.perform("openSandbox", { step: 1 });
-    await agent.perform("modelStep", { step: 1, guidance: [] });
+    await agent.perform("modelStep", { step: 1 });
     const asked = Promise.withResolvers<void>();
     engine.beforeFile = () => {
       asked.resolve();

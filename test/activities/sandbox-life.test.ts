@@ -59,7 +59,7 @@ describe("the last save of a run", () => {
     await untilSaved(agent, 2);
     // Reset to before step 2, and ended before a tool was called.
     agent.runId = "run-2";
-    await agent.perform("modelStep", { step: 2, guidance: [] });
+    await agent.perform("modelStep", { step: 2 });
     await close(agent, 1);
     expect(await saved(agent)).toEqual({ "n.txt": "1\n" });
     expect(engine.fake(agent.id)).toBeUndefined();
@@ -144,7 +144,7 @@ describe("a worker with an open sandbox", () => {
     const elsewhere = otherWorker(agent, { sandboxHost: second.host });
     await agent.step(1);
     await untilSaved(agent);
-    await agent.perform("modelStep", { step: 2, guidance: [] });
+    await agent.perform("modelStep", { step: 2 });
     await elsewhere.perform("runTool", { step: 2, index: 0 });
     await untilSaved(agent, 2);
     await agent.step(3);

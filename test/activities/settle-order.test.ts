@@ -22,7 +22,7 @@ it(
       delegate("Look again.", "read"),
     );
     const agent = await startDirectAgent(database, script, { config: delegating() as Partial<RunConfig> });
-    await agent.perform("modelStep", { step: 1, guidance: [] });
+    await agent.perform("modelStep", { step: 1 });
     const children: string[] = [];
     for (const index of [0, 1, 2, 3]) {
       const opened = await agent.perform("openDelegate", { step: 1, index });

@@ -103,9 +103,9 @@ test("ARCHITECTURE's order of the loop is that of the code", () => {
   const body = (file: string, name: string) =>
     new RegExp(`function ${name}\\b[^]*?\\n}\\n`).exec(textOf(file))?.[0] ?? "";
   inOrder(architecture, [
-    "drain guidance, then prune or compaction if due",
-    "W->>M: step, drained guidance",
-    "guidance as one message, then the view",
+    "all messages stored, then prune or compaction if due",
+    "W->>M: step\n",
+    "what waits in the queue as one message, then the view",
     "is this step's answer stored?",
     "request, streamed",
     "answer, ledger rows, usage, events: one transaction",
@@ -148,21 +148,15 @@ test("ARCHITECTURE's order of the loop is that of the code", () => {
 /** What each line of ARCHITECTURE's diagram of a step says, and the words of the code that does it, in this order there. */
 const DIAGRAM: readonly (readonly [line: string, file: string, ...code: readonly string[]])[] = [
   [
-    "drain guidance, then prune or compaction if due",
+    "all messages stored, then prune or compaction if due",
     "workflows/make-room.ts",
     "prune(run)",
     "compact(run",
-    "drain(",
+    "storeArrived(run)",
   ],
+  ["step", "activities/contract/activities.ts", "interface ModelStepInput", "step:"],
   [
-    "step, drained guidance",
-    "activities/contract/activities.ts",
-    "interface ModelStepInput",
-    "step:",
-    "guidance:",
-  ],
-  [
-    "guidance as one message, then the view",
+    "what waits in the queue as one message, then the view",
     "activities/step/model-step.ts",
     "await deliverGuidance(",
     "takeStep(",

@@ -2,7 +2,7 @@
 import { pino } from "pino";
 import { expect, it } from "vitest";
 import { findSession } from "../../activities/store/sessions.ts";
-import { parkGuidance, parkedGuidance } from "../../activities/store/guidance.ts";
+import { receiveGuidance, waitingGuidance } from "../../activities/store/guidance.ts";
 import { listedAsRunning } from "../../temporal/runs.ts";
 import { createReaper } from "../../worker/reaper.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
@@ -54,14 +54,14 @@ const HEARD = "I have heard it all.";
 
 async function park({ id }: RunningSession): Promise<void> {
   const parts = [{ type: "text" as const, text: "use tabs" }];
-  await parkGuidance(store().db, id, [{ id: "parked", parts, queuedAt: new Date().toISOString() }]);
+  await receiveGuidance(store().db, id, [{ id: "parked", parts, queuedAt: new Date().toISOString() }]);
 }
 
 /** The terminated run is cleaned up, and the run that resumes the session gets the waiting messages, once and in order. */
 async function expectCleanedAndTakenUp(session: RunningSession, status = "cancelled"): Promise<void> {
   expect(await hasBox(session)).toBe(false);
   expect(await findSession(store().db, session.id)).toMatchObject({ status });
-  expect((await parkedGuidance(store().db, session.id, 10)).map(({ id }) => id)).toEqual(["parked"]);
+  expect((await waitingGuidance(store().db, session.id, 10)).map(({ id }) => id)).toEqual(["parked"]);
   await say(agent, session.id, { id: "resume", text: "go on" });
   expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({
     status: "completed",

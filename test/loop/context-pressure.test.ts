@@ -44,8 +44,7 @@ describe("a burst of messages", () => {
       const items = Array.from({ length: COUNT }, (_, place) =>
         guidance(`Remark ${place} about the quay.`, `burst-${place}`),
       );
-      for (let from = 0; from < COUNT; from += 1_000)
-        await agent.perform("parkGuidance", { items: items.slice(from, from + 1_000) });
+      for (let from = 0; from < COUNT; from += 1_000) await agent.say(...items.slice(from, from + 1_000));
       const last = guidance("And this came last of all.", "burst-last");
 
       const end = await playLoop(agent, { guidanceAt: (step) => (step === 1 ? [last] : []) });
@@ -67,15 +66,16 @@ describe("a burst of messages", () => {
   it("brings no more to a step that is taken again than the first attempt did", async () => {
     const agent = await startDirectAgent(database, answers(says("Read.")));
     const items = Array.from({ length: 400 }, (_, place) => guidance(mixedText(place, 3), `again-${place}`));
-    await agent.perform("parkGuidance", { items });
-    const input = { step: 1, guidance: [], parked: true };
-    const first = await agent.perform("modelStep", input);
-    expect(first.parked).toBeGreaterThan(0);
-    expect(await agent.perform("modelStep", input, { attempt: 2 })).toMatchObject({ parked: first.parked });
-    // Not even one that was never parked: it is younger than those that wait.
-    const late = { ...input, parked: false, guidance: [guidance("And this.", "again-late")] };
-    const again = await agent.perform("modelStep", late, { attempt: 3 });
-    expect(again.parked).toBe((first.parked ?? 0) + 1);
+    await agent.say(...items);
+    const first = await agent.perform("modelStep", { step: 1 });
+    expect(first.left?.length).toBeGreaterThan(0);
+    const second = await agent.perform("modelStep", { step: 1 }, { attempt: 2 });
+    expect(second).toMatchObject({ left: first.left });
+    expect(second.taken).toBeUndefined();
+    // Not even one that came since: it is younger than those that wait.
+    await agent.say(guidance("And this.", "again-late"));
+    const again = await agent.perform("modelStep", { step: 1 }, { attempt: 3 });
+    expect([again.taken, again.left]).toEqual([undefined, first.left]);
     expect(agent.model.log).toHaveLength(1);
   });
 
@@ -191,12 +191,12 @@ describe("another model in mid-run", () => {
   it("brings its figures to a run on its way, and its predecessor's bill no longer counts", async () => {
     const served = { "gpt-4o": { window: 32_000 }, small: { window: 16_000, maxOutput: 1_000 } };
     const agent = await startDirectAgent(database, answers(says("One."), says("Two.")), { served });
-    const first = await agent.perform("modelStep", { step: 1, guidance: [], model: "openai/gpt-4o" });
+    const first = await agent.perform("modelStep", { step: 1, model: "openai/gpt-4o" });
     expect(first.policy).toBeUndefined();
     const small = { ...directConfig(), model: "openai/small", contextWindow: 16_000, maxOutput: 1_000 };
     await switchModel(database.store, agent.id, small);
-    const say = [guidance("Go on.")];
-    const second = await agent.perform("modelStep", { step: 2, guidance: say, model: "openai/gpt-4o" });
+    await agent.say(guidance("Go on."));
+    const second = await agent.perform("modelStep", { step: 2, model: "openai/gpt-4o" });
     expect(second).toMatchObject({
       kind: "answered",
       policy: { model: "openai/small", budget: { contextWindow: 16_000 } },

@@ -12,7 +12,7 @@ const written = '```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```'
 async function firstStep(script: ModelScript, config: Partial<RunConfig> = {}) {
   const agent = await startDirectAgent(database, script, { config });
   await agent.perform("openSession", { chain: agent.runId });
-  return { agent, facts: await agent.perform("modelStep", { step: 1, guidance: [] }) };
+  return { agent, facts: await agent.perform("modelStep", { step: 1 }) };
 }
 
 it.each(["\n\n", "<think>\nI look at it.\n</think>\n", "<think>I look", "I look at it.\n</think>"])(

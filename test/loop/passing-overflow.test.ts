@@ -15,7 +15,7 @@ async function attempts(agent: DirectAgent, step: number, most = 12) {
   const failures: string[] = [];
   for (let attempt = 1; attempt <= most; attempt += 1) {
     try {
-      const outcome = await agent.perform("modelStep", { step, guidance: [] }, { attempt });
+      const outcome = await agent.perform("modelStep", { step }, { attempt });
       return { failures, outcome };
     } catch (error) {
       expect(error).toMatchObject({ type: "ModelUnavailable", nonRetryable: false });

@@ -104,7 +104,7 @@ describe("a request without a bill", () => {
       config: { price, limits: { ...directConfig().limits, maxCostUsd: 5 } },
     });
     await agent.perform("openSession", { chain: agent.runId });
-    const step = { step: 1, guidance: [] };
+    const step = { step: 1 };
     await expect(agent.perform("modelStep", step)).rejects.toThrow();
     await expect(agent.perform("modelStep", step, { attempt: 2 })).rejects.toThrow();
     const facts = await agent.perform("modelStep", step, { attempt: 3 });

@@ -21,7 +21,7 @@ const project = fileURLToPath(new URL("../..", import.meta.url));
 /** Each way a run may go, and what its history has that no other way leaves. [A11] */
 const SHAPES: Readonly<Record<string, RegExp>> = {
   "budget-question": /askBudget.*markWaiting.*signalName\W+answer.*settleBudget.*modelStep/,
-  "cancel-mid-stream": /modelStep.*parkGuidance.*EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED/,
+  "cancel-mid-stream": /modelStep.*storeGuidance.*EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED/,
   "cancel-mid-tool": /runTool.*ACTIVITY_TASK_CANCEL_REQUESTED.*EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED/,
   compaction: /trigger\W+threshold.*kind\W+compacted/,
   "continue-as-new-first": /EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW/,
@@ -38,7 +38,7 @@ const SHAPES: Readonly<Record<string, RegExp>> = {
   plain: /runTool.*EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED/,
   reset: /EVENT_TYPE_WORKFLOW_TASK_FAILED.*EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED/,
   retry: /longhaul retry --from-step 3.*EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW/,
-  stuck: /nudge.*type\W+Stuck/,
+  stuck: /warning.*type\W+Stuck/,
   "undo-compaction": /kind\W+compacted.*signalName\W+undoCompaction.*kind\W+undone.*kind\W+nothing/,
 };
 const MAX_FIXTURE_BYTES = 150_000;

@@ -68,6 +68,8 @@ export interface DirectAgent {
     input: Parameters<AgentActivities[Name]>[0],
     options?: { readonly attempt?: number; readonly environment?: MockActivityEnvironment },
   ): ReturnType<AgentActivities[Name]>;
+  /** What people say, as a run stores it when it arrives. */
+  say(...items: readonly Guidance[]): Promise<void>;
   /** A step with all its calls. */
   step(number: number, guidance?: readonly Guidance[]): Promise<ModelStepFacts>;
   compact(
@@ -146,8 +148,12 @@ export async function createDirectAgent(
     runId: "run-1",
     environment: (attempt) => attemptOf(id, agent.runId, attempt),
     perform: performer(activities, (attempt) => agent.environment(attempt)),
+    async say(...items) {
+      if (items.length > 0) await agent.perform("storeGuidance", { step: 0, items });
+    },
     async step(number, guidance = []) {
-      const facts = await agent.perform("modelStep", { step: number, guidance });
+      await agent.say(...guidance);
+      const facts = await agent.perform("modelStep", { step: number });
       if (facts.kind === "answered")
         await Promise.all(facts.calls.map((_, index) => agent.perform("runTool", { step: number, index })));
       return facts;

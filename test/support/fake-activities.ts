@@ -8,7 +8,7 @@ import type {
 } from "../../activities/contract/activities.ts";
 import type { Publication } from "../../activities/contract/delivery.ts";
 import { budgetFor } from "../../activities/config/budget.ts";
-import type { Guidance } from "../../activities/contract/guidance.ts";
+import type { GuidanceDelivery, Guidance } from "../../activities/contract/guidance.ts";
 import type { RunPolicy } from "../../activities/contract/run-policy.ts";
 import { eventually } from "./eventually.ts";
 
@@ -52,12 +52,14 @@ export interface FakeActivities {
   steps(): number[];
   /** Of each of those, whether it was to be the last. */
   wrapUps(): boolean[];
-  /** Ids of the messages that steps brought. */
+  /** Ids of the messages that each step brought. */
+  readonly heardBy: string[][];
+  /** The same in one list. */
   heard(): string[];
-  /** Ids of those that were parked. */
-  parked(): string[];
-  /** Messages of both kinds, in the order in which they were taken. */
+  /** The messages that were stored, in that order. */
   taken(): Guidance[];
+  /** Their ids. */
+  stored(): string[];
   untilAsked(steps: number): Promise<void>;
 }
 
@@ -82,6 +84,8 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
   let steps = 0;
   let rounds = 0;
   let calls = 0;
+  const heardBy: string[][] = [];
+  const queue = createQueue();
   const { asked, activities } = noting({
     openSession: async (input) => ({
       policy: {
@@ -101,18 +105,24 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       step: input.continuedStep ?? options.step ?? 0,
       context: CONTEXT,
       round: 0,
+      waiting: queue.named(),
     }),
     openSandbox: async () => ({ container: "fake-box" }),
     fetchRepository: async () => ({ commit: "c0ffee", bytes: 1 }),
     setUpSandbox: async () => {},
     publish: async () => options.publications?.shift() ?? { outcome: "nothing", branch: "longhaul/fake" },
-    parkGuidance: async () => {},
-    announceQueued: async () => {},
+    async storeGuidance({ items }) {
+      const ids = items.map(({ id }) => id);
+      queue.add(ids);
+      return {};
+    },
     async modelStep() {
       const answer = options.steps[Math.min(steps, options.steps.length - 1)];
       steps += 1;
+      const delivery = queue.deliver();
+      heardBy.push([...(delivery.taken ?? [])]);
       if (answer === undefined) throw new Error("The test has no answer.");
-      return typeof answer === "function" ? answer() : answer;
+      return { ...(typeof answer === "function" ? await answer() : answer), ...delivery };
     },
     async runTool() {
       calls += 1;
@@ -137,7 +147,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
     async summarize(input) {
       const facts = options.rounds?.[rounds] ?? compactedTo(input.round);
       rounds += 1;
-      return facts;
+      return { ...facts, ...queue.deliver() };
     },
     undoCompaction: async () => ({
       kind: "undone",
@@ -156,7 +166,27 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       usage: { ...USAGE, calls: steps },
     }),
   });
-  return { activities, asked, ...seenIn(asked) };
+  return { activities, asked, heardBy, ...seenIn(asked, heardBy) };
+}
+
+/** The messages that wait for each session, delivered once. */
+function createQueue() {
+  const waiting = new Map<string, string[]>();
+  const known = new Set<string>();
+  return {
+    add(ids: readonly string[]): void {
+      const fresh = ids.filter((id) => !known.has(`${sessionHere()} ${id}`));
+      for (const id of fresh) known.add(`${sessionHere()} ${id}`);
+      waiting.set(sessionHere(), [...(waiting.get(sessionHere()) ?? []), ...fresh]);
+    },
+    /** Those that wait, not delivered yet. */
+    named: () => (waiting.get(sessionHere()) ?? []).map((id) => ({ id, tokens: 1 })),
+    deliver(): GuidanceDelivery {
+      const taken = waiting.get(sessionHere()) ?? [];
+      waiting.delete(sessionHere());
+      return taken.length === 0 ? {} : { taken };
+    },
+  };
 }
 
 /** The same activities, each of which notes what it is asked before it answers. */
@@ -172,20 +202,19 @@ function noting(answers: AgentActivities): Pick<FakeActivities, "activities" | "
   return { asked, activities: Object.fromEntries(noted) as AgentActivities };
 }
 
-function seenIn(asked: readonly Asked[]): Omit<FakeActivities, "activities" | "asked"> {
+function seenIn(
+  asked: readonly Asked[],
+  heardBy: readonly (readonly string[])[],
+): Omit<FakeActivities, "activities" | "asked" | "heardBy"> {
   const inputsOf: FakeActivities["inputsOf"] = (name) =>
     asked.filter((call) => call.name === name).map((call) => call.input) as never;
   return {
     inputsOf,
     steps: () => inputsOf("modelStep").map(({ step }) => step),
     wrapUps: () => inputsOf("modelStep").map(({ wrapUp }) => wrapUp ?? false),
-    heard: () => inputsOf("modelStep").flatMap(({ guidance }) => guidance.map(({ id }) => id)),
-    parked: () => inputsOf("parkGuidance").flatMap(({ items }) => items.map(({ id }) => id)),
-    taken: () =>
-      asked.flatMap(({ name, input }) => {
-        if (name === "modelStep") return (input as { guidance: readonly Guidance[] }).guidance;
-        return name === "parkGuidance" ? (input as { items: readonly Guidance[] }).items : [];
-      }),
+    heard: () => heardBy.flat(),
+    taken: () => inputsOf("storeGuidance").flatMap(({ items }) => items),
+    stored: () => inputsOf("storeGuidance").flatMap(({ items }) => items.map(({ id }) => id)),
     async untilAsked(steps) {
       await eventually(`model step ${steps}`, () => inputsOf("modelStep").length >= steps);
     },

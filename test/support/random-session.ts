@@ -153,10 +153,8 @@ export async function happen(life: Life, what: Happening): Promise<void> {
         ),
       ];
       const step = life.step + 1;
-      const facts = await agent.perform("modelStep", {
-        step,
-        guidance: said.map((message) => guidance(message)),
-      });
+      await agent.say(...said.map((message) => guidance(message)));
+      const facts = await agent.perform("modelStep", { step });
       remember(life, step, said);
       if (facts.kind !== "answered") return;
       life.step = step;
@@ -172,9 +170,7 @@ export async function happen(life: Life, what: Happening): Promise<void> {
       const step = life.step + 1;
       const asked = agent.model.log.length;
       let over = false;
-      const running = agent
-        .perform("modelStep", { step, guidance: [] }, { environment })
-        .finally(() => (over = true));
+      const running = agent.perform("modelStep", { step }, { environment }).finally(() => (over = true));
       // If the request is too large to be sent, there is nothing to cancel.
       await eventually("the request or its end", () => over || agent.model.log[asked]?.request !== undefined);
       environment.cancel("CANCELLED", new ActivityCancellationDetails({ cancelRequested: true }));

@@ -60,7 +60,7 @@ describe("a message that meets the end of a run", () => {
     async () => {
       const { accepted, fake } = await race(answered([], { finish: "content-filter" }), REPEATS.failed);
       expect(accepted.length).toBeGreaterThan(0);
-      const kept = new Set(fake.taken().map(({ id }) => id));
+      const kept = new Set(fake.stored());
       expect(accepted.filter((id) => !kept.has(id))).toEqual([]);
     },
   );
@@ -73,7 +73,7 @@ describe("a message that meets the end of a run", () => {
         steps: [answered([], { finish: "content-filter" })],
         whileClosing: (handle) => handle.signal("guidance", { id: "late", text: "late" }),
       });
-      expect(fake.parked()).toEqual(["late"]);
+      expect(fake.stored()).toEqual(["late"]);
     },
   );
 
@@ -85,18 +85,19 @@ describe("a message that meets the end of a run", () => {
     for (const end of ends) {
       const sending = Promise.withResolvers<void>();
       const sent = Promise.withResolvers<void>();
-      const parking = Promise.withResolvers<void>();
-      const [parked, accepted]: [string[], string[]] = [[], []];
-      const parkGuidance: AgentActivities["parkGuidance"] = async ({ items }) => {
-        parked.push(...items.map(({ id }) => id));
-        parking.resolve();
+      const storing = Promise.withResolvers<void>();
+      const [stored, accepted]: [string[], string[]] = [[], []];
+      const storeGuidance: AgentActivities["storeGuidance"] = async ({ items }) => {
+        stored.push(...items.map(({ id }) => id));
+        storing.resolve();
+        return {};
       };
       const notify = async () => {
         sending.resolve();
         await sent.promise;
       };
       await play(
-        { ...end, policy: { notifies: true }, activities: { notify, parkGuidance } },
+        { ...end, policy: { notifies: true }, activities: { notify, storeGuidance } },
         async (handle) => {
           const say = async (id: string) => {
             await handle.signal("guidance", { id, text: id });
@@ -106,13 +107,13 @@ describe("a message that meets the end of a run", () => {
           await say("first");
           await say("second");
           sent.resolve();
-          await parking.promise;
+          await storing.promise;
           // The run may have ended by now: then its sender is told.
           await say("third").catch(() => undefined);
         },
       );
       expect(accepted.length).toBeGreaterThanOrEqual(2);
-      expect(parked).toEqual(accepted);
+      expect(stored).toEqual(accepted);
     }
   });
 });

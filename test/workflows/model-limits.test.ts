@@ -38,7 +38,7 @@ it("asks at once after a message", async () => {
     await session.signal("guidance", "The limit is over.");
   });
   expect(value?.status).toBe("completed");
-  expect(fake.inputsOf("modelStep")[1]?.guidance).toHaveLength(1);
+  expect(fake.heardBy[1]).toHaveLength(1);
 });
 
 it("asks at once after an interrupt, and ends at once when it is cancelled", async () => {

@@ -18,8 +18,7 @@ const unreachable = (): never => {
   throw ApplicationFailure.create({ type: "ModelUnavailable", message: "down", nextRetryDelay: 600_000 });
 };
 
-const heard = (fake: FakeActivities) =>
-  fake.inputsOf("modelStep").map((input) => input.guidance.map((item) => item.id));
+const heard = (fake: FakeActivities) => fake.heardBy;
 /** A step that an interrupt ends, and the next one. */
 const steps = [untilStopped(interrupted), answered()];
 const interrupt = (handle: Handle, id: string) => handle.signal("interrupt", { id, text: id });
@@ -196,7 +195,7 @@ describe("a cancel", () => {
     expect(failure?.cause?.name).toBe("CancelledFailure");
     expect((await handle.describe()).status.name).toBe("CANCELLED");
     expect(fake.inputsOf("openSession")).toHaveLength(1);
-    expect(fake.parked()).toEqual(["more"]);
+    expect(fake.stored()).toEqual(["more"]);
   });
 
   it("keeps what was said and not read, for the session's next run", async () => {
@@ -205,7 +204,7 @@ describe("a cancel", () => {
       await handle.signal("guidance", { id: "late", text: "late" });
       await handle.cancel();
     });
-    expect(fake.parked()).toEqual(["late"]);
+    expect(fake.stored()).toEqual(["late"]);
   });
 });
 
@@ -223,7 +222,7 @@ it("a message while a failed run closes is kept, and its sender hears that it wa
   });
   expect(failure?.cause?.type).toBe("ModelCredentials");
   expect(reply).toEqual({ queued: true, position: 1, waitsForNextRun: true });
-  expect(fake.parked()).toEqual(["late"]);
+  expect(fake.stored()).toEqual(["late"]);
 });
 
 it("a run that could not open its session says so to the activities that close it", async () => {

@@ -39,6 +39,8 @@ CREATE TABLE "guidance" (
 	"ordinal" bigserial NOT NULL,
 	"parts" json NOT NULL,
 	"queued_at" text NOT NULL,
+	"received" boolean DEFAULT false NOT NULL,
+	"due_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"author" text,
 	"delivered_sequence" bigint,
 	"dropped" boolean DEFAULT false NOT NULL,
@@ -442,7 +444,7 @@ ALTER TABLE "runs" ADD CONSTRAINT "runs_session_id_sessions_id_fk" FOREIGN KEY (
 ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "public"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "blob_uses_blob_idx" ON "blob_uses" USING btree ("sha256");--> statement-breakpoint
 CREATE INDEX "checkpoints_parent_idx" ON "checkpoints" USING btree ("parent_id") WHERE parent_id is not null;--> statement-breakpoint
-CREATE INDEX "guidance_waiting_idx" ON "guidance" USING btree ("session_id","ordinal") WHERE delivered_sequence is null and not dropped;--> statement-breakpoint
+CREATE INDEX "guidance_waiting_idx" ON "guidance" USING btree ("session_id","due_at","ordinal") WHERE delivered_sequence is null and not dropped;--> statement-breakpoint
 CREATE INDEX "model_calls_session_idx" ON "model_calls" USING btree ("session_id","step");--> statement-breakpoint
 CREATE INDEX "sessions_created_at_idx" ON "sessions" USING btree ("created_at");--> statement-breakpoint
 CREATE INDEX "sessions_parent_idx" ON "sessions" USING btree ("parent_id") WHERE parent_id is not null;--> statement-breakpoint

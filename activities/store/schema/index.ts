@@ -231,7 +231,7 @@ export const blobUses = pgTable(
   ],
 );
 
-/** People's messages: those that wait for a run, and all delivered ones, so that a reset can deliver them again. */
+/** The queue of people's messages: those that wait, and all delivered ones, so that a reset can deliver them again. */
 export const guidance = pgTable(
   "guidance",
   {
@@ -240,6 +240,10 @@ export const guidance = pgTable(
     ordinal: bigserial({ mode: "number" }).notNull(),
     parts: json().notNull(),
     queuedAt: text("queued_at").notNull(),
+    /** A worker has it from Temporal, and cleaned it. Before that it is as its sender stored it. */
+    received: boolean().notNull().default(false),
+    /** Its place in the queue, and from when on it is delivered: a run that receives it sets it to that moment. */
+    dueAt: at("due_at").notNull().defaultNow(),
     /** Who wrote it, if the client reported it. */
     author: text(),
     /** The message that carries it, once delivered. */
@@ -251,7 +255,7 @@ export const guidance = pgTable(
     primaryKey({ columns: [t.sessionId, t.id] }),
     // Used by each step to check whether any are waiting.
     index("guidance_waiting_idx")
-      .on(t.sessionId, t.ordinal)
+      .on(t.sessionId, t.dueAt, t.ordinal)
       .where(sql`delivered_sequence is null and not dropped`),
   ],
 );

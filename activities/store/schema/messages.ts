@@ -28,7 +28,7 @@ export const storedMessages = pgTable(
     position: doublePrecision().notNull(),
     epoch: integer().notNull(),
     step: integer().notNull(),
-    /** Which message of the step: `system`, `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
+    /** Which message of the step: `system`, `user`, `assistant`, `tool:0` …, `summary:3`, `warning`. */
     slot: text().notNull(),
     role: text().notNull(),
     kind: text().notNull(),

@@ -34,6 +34,8 @@ export const parked = (id: string, deliveredSequence: number | null) => ({
   queuedAt: "",
   deliveredSequence,
   dropped: false,
+  received: true,
+  dueAt: new Date(0),
   author: null,
 });
 export const container = { kind: "container", name: "longhaul-sound" } as const;

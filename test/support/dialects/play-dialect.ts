@@ -142,9 +142,10 @@ async function ask(
   step: number,
   { said = [], failures = 0 }: Asking,
 ): Promise<ModelStepFacts> {
+  await agent.say(...said);
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const facts = await agent.perform("modelStep", { step, guidance: said }, { attempt });
+      const facts = await agent.perform("modelStep", { step }, { attempt });
       if (attempt <= failures) throw new Error("a broken answer was taken for a whole one");
       return facts;
     } catch (error) {
@@ -155,7 +156,7 @@ async function ask(
 
 async function interrupted({ agent }: Game, step: number): Promise<void> {
   const environment = agent.environment();
-  const running = agent.perform("modelStep", { step, guidance: [] }, { environment });
+  const running = agent.perform("modelStep", { step }, { environment });
   const saysSomething = async () => (await agent.events()).includes("llm:chunk");
   await Promise.race([running, eventually("its first words", saysSomething)]);
   environment.cancel("CANCELLED", new ActivityCancellationDetails({ cancelRequested: true }));

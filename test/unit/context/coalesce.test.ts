@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { coalesce } from "../../../activities/transcript/coalesce.ts";
+import { coalesce } from "../../../activities/step/guidance.ts";
 import { MAX_GUIDANCE_CHARS, partsRefusal } from "../../../activities/contract/guidance.ts";
 import type { UserPart } from "../../../activities/contract/message.ts";
 

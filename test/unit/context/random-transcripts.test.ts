@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { strategyNames } from "../../../activities/config/strategies.ts";
 import { compact } from "../../../activities/compaction/compact.ts";
 import { budgetFor } from "../../../activities/config/budget.ts";
-import { coalesce } from "../../../activities/transcript/coalesce.ts";
+import { coalesce } from "../../../activities/step/guidance.ts";
 import type {
   AssistantPart,
   Message,

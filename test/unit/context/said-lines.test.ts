@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { coalesce } from "../../../activities/transcript/coalesce.ts";
+import { coalesce } from "../../../activities/step/guidance.ts";
 import type { Message, StoredMessage, UserPart } from "../../../activities/contract/message.ts";
 import { parseSaid, SAID_HEADER, saidLines } from "../../../activities/compaction/session-facts.ts";
 import { lostFrom } from "../../../activities/compaction/summary-check.ts";

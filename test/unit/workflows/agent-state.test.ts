@@ -5,11 +5,7 @@ import { createInbox } from "../../../workflows/inbox.ts";
 /** A run's state, each field unlike its initial value. */
 const STATE: AgentState = {
   phase: "thinking",
-  inbox: createInbox(
-    [{ id: "a", parts: [{ type: "text", text: "hello" }], queuedAt: "2026-11-22T10:00:00Z" }],
-    2,
-    ["a"],
-  ),
+  inbox: createInbox([], ["a"]),
   step: 7,
   results: 2,
   steps: 5,

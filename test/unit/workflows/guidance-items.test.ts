@@ -7,7 +7,7 @@ import {
   MAX_ITEM_BYTES,
   partsOf,
 } from "../../../activities/contract/guidance.ts";
-import { createInbox, oldestGuidance, latestIds } from "../../../workflows/inbox.ts";
+import { createInbox, nextToStore, latestIds } from "../../../workflows/inbox.ts";
 
 const AT = "2026-11-21T12:00:00.000Z";
 const words = (items: ReturnType<typeof toGuidanceItems>) =>
@@ -151,15 +151,14 @@ describe("items taken from the inbox", () => {
     }));
 
   it.each(["x".repeat(200), "汉".repeat(5_000)])(
-    "is small enough for a query and for the next run",
+    "are few enough for an activity, and their ids for the next run",
     (text) => {
       const queue = many(text);
       const inbox = createInbox(
         queue,
-        0,
         queue.map((item) => item.id),
       );
-      const shown = oldestGuidance(inbox);
+      const shown = nextToStore(inbox);
       expect(shown).toEqual(queue.slice(0, shown.length));
       expect(shown.length).toBeGreaterThan(0);
       expect(Buffer.byteLength(JSON.stringify(shown))).toBeLessThan(32_000);

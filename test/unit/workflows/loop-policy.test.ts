@@ -4,6 +4,7 @@ import { estimatedNextInput } from "../../../activities/contract/request-size.ts
 import type { CompactionFacts } from "../../../activities/contract/activities.ts";
 import type { RunPolicy } from "../../../activities/contract/run-policy.ts";
 import { applyCompaction, applyStep, createState, type AgentState } from "../../../workflows/agent-state.ts";
+import { accept } from "../../../workflows/inbox.ts";
 import {
   afterAnswer,
   afterOverflow,
@@ -72,7 +73,7 @@ describe("old results", () => {
   it("need no summary after that if the request and waiting messages are under the trigger", () => {
     const state = filled(small.triggerTokens - 1);
     expect(fitsNow(state, smallPolicy)).toBe(true);
-    state.inbox.queue.push(item("a", "One more thing."));
+    accept(state.inbox, item("a", "One more thing."));
     expect(fitsNow(state, smallPolicy)).toBe(false);
   });
 });
@@ -129,7 +130,7 @@ describe("a compaction", () => {
   it("counts the messages that wait", () => {
     const state = using(budget.triggerTokens - 100);
     expect(compactionDue(state, policy)).toBeUndefined();
-    state.inbox.queue.push(item("a", "the quick brown fox jumps over the lazy dog. ".repeat(20)));
+    accept(state.inbox, item("a", "the quick brown fox jumps over the lazy dog. ".repeat(20)));
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
@@ -235,7 +236,7 @@ describe("an answer", () => {
 
   it("is not the last while a message waits", { tags: ["case-22", "case-32"] }, () => {
     const state = createState({});
-    state.inbox.queue.push({ id: "a", parts: [{ type: "text", text: "one more" }], queuedAt: "" });
+    accept(state.inbox, { id: "a", parts: [{ type: "text", text: "one more" }], queuedAt: "" });
     expect(afterAnswer(state, answer("stop"), {}).kind).toBe("again");
   });
 });

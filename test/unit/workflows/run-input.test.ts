@@ -31,7 +31,7 @@ it.each([
   ["deliver", { deliver: 1 }],
   ["deliver", { deliver: { order, outcome: { status: "odd" } } }],
   ["deliver", { deliver: { outcome } }],
-  ["inbox", { carried: { inbox: { queue: [null] } } }],
+  ["inbox", { carried: { inbox: { seen: [null] } } }],
   ["inbox", { carried: { inbox: { seen: 7 } } }],
   ["waitingCalls", { carried: { waitingCalls: [null] } }],
   ["repetition", { carried: { repetition: { calls: 7 } } }],
