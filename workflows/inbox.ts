@@ -148,12 +148,18 @@ export function latestIds({ seen }: Inbox): string[] {
     .toReversed();
 }
 
-/** Takes the stored messages out, for an activity that delivers them. */
+/** Takes the oldest stored messages out, for an activity that delivers them: as many as its input may name. */
 export function drain(inbox: Inbox): readonly Queued[] {
-  const drained = inbox.stored;
-  inbox.stored = [];
+  let bytes = 0;
+  const end = inbox.stored.findIndex(({ id }) => (bytes += jsonBytes(id) + 3) > MAX_CARRIED_ID_BYTES);
+  const drained = end === -1 ? inbox.stored : inbox.stored.slice(0, end);
+  inbox.stored = inbox.stored.slice(drained.length);
   return drained;
 }
+
+/** For the activity's input: messages that arrive later wait for the next step, also if this one is tried again. */
+export const toIds = (drained: readonly Queued[]): readonly string[] | undefined =>
+  drained.length === 0 ? undefined : drained.map(({ id }) => id);
 
 /** Puts messages back that may not have been delivered. The next delivery tells. */
 export function putBack(inbox: Inbox, drained: readonly Queued[]): void {

@@ -12,7 +12,7 @@ import {
   pruneComesFirst,
   type CompactionPlan,
 } from "./loop-policy.ts";
-import { drain, putBack, applyDelivery } from "./inbox.ts";
+import { drain, putBack, applyDelivery, toIds } from "./inbox.ts";
 import { perform } from "./proxies.ts";
 
 /**
@@ -37,14 +37,14 @@ export async function makeRoom(run: Run, policy: RunPolicy): Promise<number | un
  */
 async function delivering<Facts extends GuidanceDelivery>(
   run: Run,
-  body: () => Promise<Facts | undefined>,
+  body: (guidance: readonly string[] | undefined) => Promise<Facts | undefined>,
 ): Promise<Facts | undefined> {
   const { state } = run;
   await storeArrived(run);
   const drained = drain(state.inbox);
   let facts: Facts | undefined;
   try {
-    facts = await body();
+    facts = await body(toIds(drained));
     return facts;
   } finally {
     if (facts === undefined) putBack(state.inbox, drained);
@@ -70,8 +70,8 @@ async function compact(run: Run, plan: CompactionPlan): Promise<number | undefin
     waitsForLimits: hasFallback ? undefined : (true as const),
   };
   const summary = `compaction round ${round} · ${plan.trigger}`;
-  const facts = await delivering(run, () =>
-    interruptible(run, () => perform("summarize", optionsOf(run), summary, input)),
+  const facts = await delivering(run, (guidance) =>
+    interruptible(run, () => perform("summarize", optionsOf(run), summary, { ...input, guidance })),
   );
   state.interrupting = false;
   if (facts?.kind === "limited") {
@@ -113,8 +113,8 @@ const PRUNE_SUMMARY = "prune old tool results";
 async function prune(run: Run): Promise<void> {
   const { state } = run;
   enterPhase(run, "pruning");
-  const facts = await delivering(run, () =>
-    perform("prune", optionsOf(run), PRUNE_SUMMARY, { step: state.step, delivers: true }),
+  const facts = await delivering(run, (guidance) =>
+    perform("prune", optionsOf(run), PRUNE_SUMMARY, { step: state.step, delivers: true, guidance }),
   );
   if (facts) applyPrune(state, facts);
 }

@@ -4,7 +4,7 @@ import type { ModelStepFacts } from "../activities/contract/activities.ts";
 import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { applyStep, beginAnew } from "./agent-state.ts";
-import { drain, putBack, applyDelivery } from "./inbox.ts";
+import { drain, putBack, applyDelivery, toIds } from "./inbox.ts";
 import { askedModel, WRAP_UP_TEXT } from "./loop-policy.ts";
 import { perform } from "./proxies.ts";
 import { enterPhase, interruptible, optionsOf, showDetails, storeArrived, type Run } from "./run.ts";
@@ -60,6 +60,7 @@ async function askModel(run: Run, limit: Limit | undefined): Promise<ModelStepFa
     step,
     round: state.compaction.round,
     results: state.results || undefined,
+    guidance: toIds(drained),
     note,
     wrapUp: limit && true,
     again: state.answers.empty + state.answers.overflows > 0 ? (true as const) : undefined,

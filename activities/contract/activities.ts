@@ -86,6 +86,8 @@ export interface ModelStepInput {
   readonly takeTools?: true;
   /** How many calls of the step before have their results. */
   readonly results?: number;
+  /** Ids of the messages that the run knew when it asked: later ones wait for the next step. */
+  readonly guidance?: readonly string[] | undefined;
   /** Our own note to the model before this step. */
   readonly note?: {
     readonly kind: Extract<MessageKind, "warning" | "wrap-up" | "notice">;
@@ -297,6 +299,8 @@ export interface SummarizeInput {
   readonly deterministic?: boolean;
   /** The run itself waits for a limit's end, so that is returned as an outcome. */
   readonly waitsForLimits?: true;
+  /** As in `ModelStepInput`. */
+  readonly guidance?: readonly string[] | undefined;
 }
 
 /** Waiting messages are delivered before a compaction, so that they are in the view. */
@@ -334,6 +338,8 @@ export interface PruneInput {
   readonly step: number;
   /** Before the next step: the waiting messages are delivered first. */
   readonly delivers?: true;
+  /** As in `ModelStepInput`. */
+  readonly guidance?: readonly string[] | undefined;
 }
 
 export interface PruneFacts extends GuidanceDelivery {

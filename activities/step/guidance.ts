@@ -42,7 +42,7 @@ import {
 import { lockRun, lockSession } from "../store/session-locks.ts";
 import { detectImageType, isPdf } from "../store/media.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { lockUnlessSuperseded } from "../store/runs.ts";
+import { claimTime, lockUnlessSuperseded } from "../store/runs.ts";
 
 /**
  * Puts messages that a run received into the queue: cleaned, in order, and announced to watchers unless their sender did. A run that never
@@ -84,6 +84,8 @@ const MAX_MESSAGES = 500;
 interface DeliveryRequest {
   readonly step: number;
   readonly note?: ModelStepInput["note"] | undefined;
+  /** Ids of messages that the run knows. */
+  readonly guidance?: readonly string[] | undefined;
   /** The most tokens of messages that one step takes; the rest waits, in order, for the next step. */
   readonly roomTokens: number;
 }
@@ -98,15 +100,16 @@ export async function deliverGuidance(
   deps: { readonly store: Store; readonly sanitizer: Sanitizer },
   scope: Pick<ActivityScope, "runId">,
   session: Pick<Session, "id" | "epoch" | "sandboxNotice" | "hasWaiting" | "config">,
-  { step, note, roomTokens }: DeliveryRequest,
+  { step, note, guidance = [], roomTokens }: DeliveryRequest,
 ): Promise<GuidanceDelivery> {
   if (!session.hasWaiting && !note && !session.sandboxNotice) return {};
   const { id: sessionId, epoch, config: viewer } = session;
   const place: StepPlace = { sessionId, epoch, step, viewer };
+  const request = { named: guidance, runId: scope.runId, roomTokens };
   return deps.store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, scope.runId))) throw superseded("its messages wait for that one");
     if (session.sandboxNotice) await addSandboxNotice(tx, deps.sanitizer, place);
-    const delivery = session.hasWaiting ? await addGuidance(tx, deps.sanitizer, place, roomTokens) : {};
+    const delivery = session.hasWaiting ? await addGuidance(tx, deps.sanitizer, place, request) : {};
     if (note) await addNote(tx, place, note);
     return delivery;
   });
@@ -132,10 +135,10 @@ async function addGuidance(
   tx: Queryable,
   sanitizer: Sanitizer,
   place: StepPlace,
-  roomTokens: number,
+  request: Wanted,
 ): Promise<GuidanceDelivery> {
   const { sessionId, epoch, step } = place;
-  const { items, texts, left, slot } = await takeWaiting(tx, sanitizer, place, roomTokens);
+  const { items, texts, left, slot } = await takeWaiting(tx, sanitizer, place, request);
   const rest = left.length > 0 ? { left: namedWaiting(left) } : {};
   const merged = coalesce(texts);
   if (!merged) return rest;
@@ -172,6 +175,13 @@ async function addNote(
   await addMessage(tx, place, { slot: () => kind, kind, content: [{ type: "text", text }] });
 }
 
+/** Which messages a step takes. */
+interface Wanted {
+  readonly named: readonly string[];
+  readonly runId: string;
+  readonly roomTokens: number;
+}
+
 interface Taken {
   readonly items: readonly QueuedGuidance[];
   /** The same with long texts read from their blobs. */
@@ -186,10 +196,14 @@ async function takeWaiting(
   tx: Queryable,
   sanitizer: Sanitizer,
   { sessionId, epoch, step }: StepPlace,
-  roomTokens: number,
+  { named, runId, roomTokens }: Wanted,
 ): Promise<Taken> {
   // Locked first: another attempt that delivers some at this moment is waited for.
-  const rows = await waitingGuidance(tx, sessionId, MAX_MESSAGES + MAX_NAMED, "lock");
+  const all = await waitingGuidance(tx, sessionId, MAX_MESSAGES + MAX_NAMED, "lock");
+  // What this run has received and does not name came after it had asked: a second attempt of a step takes no more than the first.
+  const known = new Set(named.map(sanitizer.clean));
+  const since = (await claimTime(tx, sessionId, runId)) ?? new Date();
+  const rows = all.filter(({ id, received, dueAt }) => known.has(id) || !received || dueAt < since);
   // What a run received is clean. What only its sender has cleaned may hold secrets of the worker.
   const waiting = rows.map((row) =>
     row.received ? row : (cleanDeep(row, sanitizer.clean) as QueuedGuidance),

@@ -76,10 +76,11 @@ async function modelStep(
   const prefix = buildPrefix(session, deps.tools);
   const budget = calculateBudget(session.config, prefix.tokens);
   // One step takes as much of a person's messages as compaction keeps verbatim.
-  const { step, note } = input;
+  const { step, note, guidance } = input;
   const delivery = await deliverGuidance(deps, scope, session, {
     step,
     note,
+    guidance,
     roomTokens: budget.userTokens,
   });
   const outcome = await takeStep({ deps, scope, session, input }, { prefix, budget, batch });

@@ -29,7 +29,11 @@ async function prune(deps: AgentDeps, scope: ActivityScope, input: PruneInput): 
   const prefix = buildPrefix(session, deps.tools);
   const budget = calculateBudget(session.config, prefix.tokens);
   const delivered = input.delivers
-    ? await deliverGuidance(deps, scope, session, { step: step + 1, roomTokens: budget.userTokens })
+    ? await deliverGuidance(deps, scope, session, {
+        step: step + 1,
+        guidance: input.guidance,
+        roomTokens: budget.userTokens,
+      })
     : {};
   const rows = await loadView(db, session.id);
   const { sequences, savedTokens } = planPrune(rows, budget);

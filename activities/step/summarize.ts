@@ -224,6 +224,7 @@ async function summarize(
   const budget = calculateBudget(config, prefix.tokens);
   const delivered = await deliverGuidance(deps, scope, session, {
     step: input.step,
+    guidance: input.guidance,
     roomTokens: budget.userTokens,
   });
   const rows = delivered.taken ? await loadView(db, scope.sessionId) : early;

@@ -267,6 +267,7 @@ async function beginningsOf(
 export interface QueuedGuidance extends Guidance {
   /** It is cleaned. */
   readonly received: boolean;
+  readonly dueAt: Date;
 }
 
 /**
@@ -288,11 +289,12 @@ export async function waitingGuidance(
   return (await (lock ? query.for("update") : query)).map(asGuidance);
 }
 
-const asGuidance = ({ id, parts, queuedAt, author, received }: typeof guidance.$inferSelect) => ({
+const asGuidance = ({ id, parts, queuedAt, author, received, dueAt }: typeof guidance.$inferSelect) => ({
   id,
   parts: parts as UserPart[],
   queuedAt,
   received,
+  dueAt,
   ...(author === null ? {} : { by: author }),
 });
 

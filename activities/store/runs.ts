@@ -212,6 +212,15 @@ export async function lockUnlessSuperseded(
   return (await lockRun(tx, sessionId, runId)) || !(await wasInCharge(tx, { sessionId, runId }));
 }
 
+/** When the run claimed the session. */
+export async function claimTime(db: Queryable, sessionId: string, runId: string): Promise<Date | undefined> {
+  const [run] = await db
+    .select({ at: runs.startedAt })
+    .from(runs)
+    .where(and(eq(runs.sessionId, sessionId), eq(runs.runId, runId)));
+  return run?.at;
+}
+
 /** Whether the run ever had the session. */
 async function wasInCharge(db: Queryable, { sessionId, runId }: Takeover): Promise<boolean> {
   const found = await db

@@ -139,6 +139,7 @@ export async function createDirectAgent(
     ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
   });
   const activities = createActivities(deps);
+  const saidIds: string[] = [];
   const stored = sessionEvents(database.store, id);
   const agent: DirectAgent = {
     id,
@@ -147,9 +148,17 @@ export async function createDirectAgent(
     deps,
     runId: "run-1",
     environment: (attempt) => attemptOf(id, agent.runId, attempt),
-    perform: performer(activities, (attempt) => agent.environment(attempt)),
+    // A run names the messages that it knows.
+    perform: (name, input, options) =>
+      performer(activities, (attempt) => agent.environment(attempt))(
+        name,
+        name === "modelStep" || name === "summarize" ? { guidance: [...saidIds], ...input } : input,
+        options,
+      ),
     async say(...items) {
-      if (items.length > 0) await agent.perform("storeGuidance", { step: 0, items });
+      if (items.length === 0) return;
+      await agent.perform("storeGuidance", { step: 0, items });
+      saidIds.push(...items.map((item) => item.id));
     },
     async step(number, guidance = []) {
       await agent.say(...guidance);
