@@ -166,7 +166,7 @@ export function putBack(inbox: Inbox, drained: readonly Queued[]): void {
   inbox.stored.unshift(...drained);
 }
 
-/** What an activity delivered, and what it left waiting: what was drained and is in neither list waits no more. */
+/** What an activity delivered, and the oldest of what it left waiting. */
 export function applyDelivery(
   inbox: Inbox,
   drained: readonly Queued[],
@@ -177,6 +177,8 @@ export function applyDelivery(
   const stays = ({ id }: { readonly id: string }) => !gone.has(id);
   const known = new Set(left.map(({ id }) => id));
   inbox.arrived = inbox.arrived.filter(stays);
-  inbox.stored = [...drained.filter(({ id }) => known.has(id)), ...inbox.stored.filter(stays)];
+  // If messages are left, the result may not name all of them. If none is, what is not named waits no more.
+  const kept = drained.filter((item) => known.has(item.id) || (left.length > 0 && stays(item)));
+  inbox.stored = [...kept, ...inbox.stored.filter(stays)];
   addOlder(inbox, left);
 }

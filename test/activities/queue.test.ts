@@ -204,6 +204,7 @@ describe("a message that its sender stored before it was sent", () => {
       guidance("but this", "kept"),
     ];
     expect(await agent.perform("storeGuidance", { step: 0, items })).toEqual({ over: ["sent", "typed"] });
+    await agent.say(...items);
     await agent.perform("modelStep", { step: 1 });
     expect(await delivered(agent)).toEqual(["kept"]);
     expect(await dropGuidance(db, agent.id, "kept")).toBe(false);
