@@ -86,7 +86,8 @@ it("is withdrawn by the deadline, which ends the run, and by a cancel", async ()
   };
   const over = await play({
     ...options,
-    policy: { asks: { atLimit: true }, deadline: { afterMs: 2_000, wrapUpMs: 60_000 } },
+    // Long enough for two steps and the question on a busy machine.
+    policy: { asks: { atLimit: true }, deadline: { afterMs: 8_000, wrapUpMs: 60_000 } },
     activities: { askBudget: asked, settleBudget },
   });
   expect(settlements).toEqual([{ how: "withdrawn", why: "stopped" }]);
