@@ -144,7 +144,7 @@ async function addGuidance(
   if (!merged) return rest;
   const { ids, firstQueuedAt, lastQueuedAt, parts } = merged;
   const by = merged.by === undefined ? {} : { by: [...merged.by] };
-  const meta = { ids, firstQueuedAt, lastQueuedAt, ...by, ...(left.length > 0 ? { leftSome: true } : {}) };
+  const meta = { ids, firstQueuedAt, lastQueuedAt, ...by, leftSome: left.length > 0 ? true : undefined };
   const message = { slot: () => slot, kind: "guidance", content: parts, meta } as const;
   const { sequence, isNew } = await addMessage(tx, place, message);
   // Another attempt, which was thought dead, has delivered others meanwhile: these wait for the next step.
@@ -265,7 +265,7 @@ async function addMessage(
     kind,
     message,
     tokens: estimateMessage(message, viewer),
-    ...(meta === undefined ? {} : { meta }),
+    meta,
   });
   return { sequence, isNew };
 }
@@ -336,7 +336,7 @@ export function coalesce(queue: readonly Guidance[]): Coalesced | undefined {
     firstQueuedAt: first.queuedAt,
     lastQueuedAt: last.queuedAt,
     coalesced: queue.length > 1,
-    ...(by.length === 0 ? {} : { by }),
+    by: by.length === 0 ? undefined : by,
   };
 }
 

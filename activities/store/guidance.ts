@@ -88,7 +88,7 @@ const messageOf = ({ id, by }: Guidance, position: number, text: string): Queued
   id,
   position,
   excerpt: toExcerpt([{ type: "text", text }]),
-  ...(by === undefined ? {} : { by }),
+  by,
 });
 
 /** Beyond this many, messages are not announced one by one: a person may queue no more. */
@@ -295,7 +295,7 @@ const asGuidance = ({ id, parts, queuedAt, author, received, dueAt }: typeof gui
   queuedAt,
   received,
   dueAt,
-  ...(author === null ? {} : { by: author }),
+  by: author ?? undefined,
 });
 
 /**

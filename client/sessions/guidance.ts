@@ -90,7 +90,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: M
     position,
     acknowledged: reply !== undefined,
     resumed: row.endedAt !== null && !waitsForNextRun,
-    ...(waitsForNextRun ? { waitsForNextRun } : {}),
+    waitsForNextRun: waitsForNextRun || undefined,
   };
 }
 
