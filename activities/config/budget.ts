@@ -5,7 +5,7 @@ import type { ModelTarget } from "./model-target.ts";
 import { strategies, type StrategyTrigger } from "./strategies.ts";
 
 /** The requirement's own numbers. Source: requirement 4.3, OpenCode. */
-export const ASKED_PRUNE: PruneFigures = { pruneProtectTokens: 40_000, pruneMinimumTokens: 20_000 };
+const ASKED_PRUNE: PruneFigures = { pruneProtectTokens: 40_000, pruneMinimumTokens: 20_000 };
 
 /** From this size on, windows use the requirements' absolute numbers; smaller windows scale them down in proportion. */
 const FULL_WINDOW_TOKENS = 128_000;
@@ -75,7 +75,7 @@ export function budgetFor(contextWindow: number, options: BudgetOptions): Budget
 }
 
 /** The figures of prune within a window, so that it can act before a summary in a small one too. */
-export function scaledPrune(contextWindow: number): PruneFigures {
+function scaledPrune(contextWindow: number): PruneFigures {
   if (contextWindow >= FULL_WINDOW_TOKENS) return ASKED_PRUNE;
   const scaled = (share: number, full: number) => Math.floor(Math.min(full, share * contextWindow));
   return {

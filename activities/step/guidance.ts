@@ -377,7 +377,7 @@ const LABEL_TOKENS = 6;
  * How many of the waiting messages one step takes, oldest first: as many as `roomTokens` holds, so that a burst cannot
  * overflow a request; the rest waits. If nothing was taken before, one is taken however large it is.
  */
-export function takenBy(
+function takenBy(
   queue: readonly Guidance[],
   roomTokens: number,
   taken: "nothing yet" | "some",

@@ -2,7 +2,7 @@
 import { lexer, type MarkedToken, type Token } from "marked";
 
 /** The content of a quote or an item, which a view may draw with less room. */
-export type MarkdownBody<Drawn> = (drawing: MarkdownDrawing<Drawn>) => Drawn;
+type MarkdownBody<Drawn> = (drawing: MarkdownDrawing<Drawn>) => Drawn;
 
 export interface MarkdownItem<Drawn> {
   /** `☑ ` or `☐ ` for a task, else empty. */
