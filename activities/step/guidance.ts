@@ -1,6 +1,6 @@
 /** People's messages enter the queue here, and the transcript: at a step boundary, as one user message. */
 import { type ActivityScope, inScope } from "../runtime/activity-scope.ts";
-import { cleanDeep } from "../text/clean.ts";
+import { cleanDeep, cleanText } from "../text/clean.ts";
 import { cutChars } from "../text/cut.ts";
 import type { Viewer } from "../text/tokens.ts";
 import { estimateMessage } from "../contract/request-size.ts";
@@ -60,9 +60,9 @@ export function createStoreGuidance(deps: AgentDeps) {
         if (!(await lockUnlessSuperseded(tx, sessionId, runId)))
           throw superseded("the messages wait for that one");
         const cleaned = cleanDeep(items, sanitizer.clean) as Guidance[];
-        // An id that holds a secret of the worker: the sender's row of it would be another message.
-        for (const { id } of items.filter((item, place) => item.id !== cleaned[place]?.id))
-          await dropGuidance(tx, sessionId, id);
+        // An id that holds a secret of the worker: the sender's row of it would be another message. Other odd ids have no such row.
+        for (const [place, { id }] of items.entries())
+          if (id !== cleaned[place]?.id && id === cleanText(id)) await dropGuidance(tx, sessionId, id);
         const received = await receiveGuidance(tx, sessionId, cleaned);
         if (session !== undefined)
           await announceReceived(tx, { sessionId, epoch: session.epoch, step }, received, sanitizer.clean);
@@ -377,11 +377,7 @@ const LABEL_TOKENS = 6;
  * How many of the waiting messages one step takes, oldest first: as many as `roomTokens` holds, so that a burst cannot
  * overflow a request; the rest waits. If nothing was taken before, one is taken however large it is.
  */
-function takenBy(
-  queue: readonly Guidance[],
-  roomTokens: number,
-  taken: "nothing yet" | "some",
-): number {
+function takenBy(queue: readonly Guidance[], roomTokens: number, taken: "nothing yet" | "some"): number {
   let room = roomTokens;
   let count = 0;
   for (const { parts } of queue) {

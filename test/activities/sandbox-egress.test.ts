@@ -163,7 +163,7 @@ async def check():
         connected.append(address)
     socket.getaddrinfo = getaddrinfo
     asyncio.open_connection = open_connection
-    order = dict(domains=["good.test"], named=[], protected=[], allowed=[], special=["10.0.0.0/8"], id="s", token="t")
+    order = dict(domains=["good.test"], named=[], protected=[], allowed=[], registries=[], special=["10.0.0.0/8"], id="s", token="t")
     for _ in range(2):
         try:
             await Proxy().connect(Session(order), "good.test", 443)

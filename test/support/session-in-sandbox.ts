@@ -1,6 +1,6 @@
 /** Saves of a session whose sandbox a test opened itself. */
 import { randomUUID } from "node:crypto";
-import type { AgentDeps } from "../../activities/runtime/deps.ts";
+import { expect } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { recordSandbox } from "../../activities/store/sandboxes.ts";
 import { createSession, findSession, type Session } from "../../activities/store/sessions.ts";
@@ -8,6 +8,7 @@ import type { Store } from "../../activities/store/db.ts";
 import { saveSandbox } from "../../activities/workspace/save-files.ts";
 import type { SessionSandboxes } from "../../activities/workspace/session-sandbox.ts";
 import { runConfig } from "./agent-harness.ts";
+import { loneDeps } from "./lone-deps.ts";
 
 export async function newSessionIn(sandbox: Sandbox, store: Store): Promise<Session> {
   const id = randomUUID();
@@ -23,7 +24,7 @@ export function saveOf(
   sandbox: Sandbox,
   store: Store,
 ): (session: Session, step: number) => ReturnType<typeof saveSandbox> {
-  const deps = { store } as unknown as AgentDeps;
+  const deps = loneDeps(store, { model: { ask: () => expect.fail("No model is asked.") } });
   const open: SessionSandboxes = {
     open: async () => ({ sandbox, workspace: "adopted" }),
     find: async () => sandbox,
