@@ -48,14 +48,15 @@ interface EventPlace {
  * Stores a message that a client is about to send, and announces it. Idempotent by its id.
  * @param items the message as the run will receive it
  * @param text its beginning is shown to people
- * @returns its place in the queue, from 1, and whether it entered only now; undefined if it was delivered or withdrawn
+ * @returns its place in the queue, from 1, and whether it entered only now, or a run has received it; undefined if it was delivered or
+ * withdrawn
  */
 export async function enterGuidance(
   tx: Queryable,
   at: EventPlace,
   items: readonly Guidance[],
   text: string,
-): Promise<{ readonly position: number; readonly isNew: boolean } | undefined> {
+): Promise<{ readonly position: number; readonly entry: "new" | "sent again" | "received" } | undefined> {
   const [first] = items;
   if (first === undefined) return undefined;
   const added = await tx
@@ -63,22 +64,26 @@ export async function enterGuidance(
     .values(items.map((item) => ({ ...rowOf(at.sessionId, item), dueAt: inSeconds(SIGNAL_SECONDS) })))
     .onConflictDoNothing()
     .returning({ id: guidance.id });
-  const position = (await readIds(tx, at.sessionId)).indexOf(first.id) + 1;
-  if (position === 0) return undefined;
-  const isNew = added.some(({ id }) => id === first.id);
-  if (isNew) await announce(tx, at, [messageOf(first, position, text)]);
-  return { position, isNew };
+  const waiting = await readPlaces(tx, at.sessionId);
+  const place = waiting.findIndex(({ id }) => id === first.id);
+  const found = waiting[place];
+  if (found === undefined) return undefined;
+  const position = place + 1;
+  if (!added.some(({ id }) => id === first.id))
+    return { position, entry: found.received ? "received" : "sent again" };
+  await announce(tx, at, [messageOf(first, position, text)]);
+  return { position, entry: "new" };
 }
 
-/** Of the messages that wait, in order. */
-async function readIds(db: Queryable, sessionId: string, most = Number.MAX_SAFE_INTEGER): Promise<string[]> {
+/** The messages that wait, in order. */
+async function readPlaces(db: Queryable, sessionId: string, most = Number.MAX_SAFE_INTEGER) {
   const rows = await db
-    .select({ id: guidance.id })
+    .select({ id: guidance.id, received: guidance.received })
     .from(guidance)
     .where(isWaiting(sessionId))
     .orderBy(...IN_ORDER)
     .limit(most);
-  return rows.map(({ id }) => id).filter((id) => !isPiece(id));
+  return rows.filter(({ id }) => !isPiece(id));
 }
 
 /** The further items of a message that is too long for one. */
@@ -214,8 +219,8 @@ async function announceEntered(
   texts: ReadonlyMap<string, string>,
 ): Promise<void> {
   if (!entered.some(isWhole)) return;
-  const ids = await readIds(tx, at.sessionId, 10 * MAX_ANNOUNCED);
-  const places = new Map(ids.map((id, place) => [id, place + 1]));
+  const waiting = await readPlaces(tx, at.sessionId, 10 * MAX_ANNOUNCED);
+  const places = new Map(waiting.map(({ id }, place) => [id, place + 1]));
   const placeOf = (id: string) => places.get(id) ?? MAX_ANNOUNCED + 1;
   const all = entered.filter(isWhole);
   await announce(

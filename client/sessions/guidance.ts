@@ -80,9 +80,11 @@ export async function sendGuidance(services: Services, row: SessionRow, given: M
     ...senderOf({ by: services.user }),
   };
   const entered = await enterMessage(services, row, guidance, message.text);
-  if (entered === undefined) return { queued: false, position: 0, acknowledged: true, resumed: false };
+  // The same id counts once. What no run has received may not have been sent.
+  if (entered === undefined || entered.entry === "received")
+    return { queued: false, position: entered?.position ?? 0, acknowledged: true, resumed: false };
   const reply = await send(services, row, guidance, entered);
-  const queued = entered.isNew || (reply?.queued ?? true);
+  const queued = entered.entry === "new" || (reply?.queued ?? true);
   const position = queued ? (reply?.position ?? entered.position) : entered.position;
   const waitsForNextRun = reply?.waitsForNextRun === true;
   return {
@@ -192,8 +194,7 @@ function cleaned({ id, text, attachments }: MessageDraft): MessageDraft {
 interface Entered {
   /** From 1. */
   readonly position: number;
-  /** It was not there before. */
-  readonly isNew: boolean;
+  readonly entry: "new" | "sent again" | "received";
   /** Of its rows: a long message has several. */
   readonly ids: readonly string[];
 }
@@ -242,8 +243,8 @@ export async function withdrawMessage(services: Services, row: SessionRow, id: s
 }
 
 /** For a message that no run has accepted: its sender is told so. */
-export async function takeBack(services: Services, row: SessionRow, { ids, isNew }: Entered): Promise<void> {
-  if (!isNew) return;
+export async function takeBack(services: Services, row: SessionRow, { ids, entry }: Entered): Promise<void> {
+  if (entry !== "new") return;
   for (const id of ids) await dropGuidance(services.store.db, row.id, id);
   const [first] = ids;
   if (first !== undefined) await recordWithdrawn(services, row, first);
