@@ -119,11 +119,11 @@ describe("the proxy to Temporal", () => {
     expect(temporalConnection("temporal.corp:7233")).toMatchObject({
       connection: { channelArgs: { "grpc.enable_http_proxy": 1 } },
       native: { proxy: { type: "http-connect", targetHost: "proxy:3128" } },
-      place: undefined,
+      listenAddress: undefined,
     });
     expect(temporalConnection("127.0.0.1:7233")).toMatchObject({
       connection: { channelArgs: { "grpc.enable_http_proxy": 0 } },
-      place: { host: "127.0.0.1", port: 7233 },
+      listenAddress: { host: "127.0.0.1", port: 7233 },
     });
     expect(temporalConnection("127.0.0.1:7233").native).not.toHaveProperty("proxy");
   });

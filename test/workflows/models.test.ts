@@ -39,9 +39,9 @@ describe("a model whose provider fails", () => {
     expect(stays.fake.inputsOf("summarize")).toMatchObject([{ fallback: 1 }]);
   });
 
-  it("has no other behind it in old runs", async () => {
+  it("is named alone if there is no other behind it", async () => {
     const { fake } = await play({ steps: [answered()] });
-    expect(Object.keys(fake.inputsOf("modelStep")[0] ?? {})).toEqual(["step", "round", "guidance", "model"]);
+    expect(Object.keys(fake.inputsOf("modelStep")[0] ?? {})).toEqual(["step", "round", "model"]);
   });
 });
 
