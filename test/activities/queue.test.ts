@@ -156,15 +156,16 @@ describe("a message that its sender stored before it was sent", () => {
       guidance("one", "early"),
       guidance("two", "late"),
     ];
-    expect(await enter(agent, early)).toEqual({ position: 1, isNew: true });
-    expect(await enter(agent, late)).toEqual({ position: 2, isNew: true });
-    expect(await enter(agent, early)).toEqual({ position: 1, isNew: false });
+    expect(await enter(agent, early)).toEqual({ position: 1, entry: "new" });
+    expect(await enter(agent, late)).toEqual({ position: 2, entry: "new" });
+    expect(await enter(agent, early)).toEqual({ position: 1, entry: "sent again" });
     expect((await readWaiting(database.store.db, agent.id)).map(({ text: shown }) => shown)).toEqual([
       "one",
       "two",
     ]);
     await agent.say(bare, early, late);
     await agent.say(late);
+    expect(await enter(agent, late)).toEqual({ position: 3, entry: "received" });
     await agent.perform("modelStep", { step: 1 });
     expect(await delivered(agent)).toEqual(["bare", "early", "late"]);
     expect((await agent.dataOf("message:queued")).map(({ id, position }) => [id, position])).toEqual([
