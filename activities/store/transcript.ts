@@ -180,24 +180,24 @@ export async function insertPartialAnswer(db: Queryable, sessionId: string, row:
   await dropChunks(db, sessionId, row.step);
 }
 
+interface LinePlace {
+  readonly sessionId: string;
+  readonly epoch: number;
+}
+
+const ofStep = ({ sessionId, epoch }: LinePlace, step: number) =>
+  and(
+    eq(storedMessages.sessionId, sessionId),
+    eq(storedMessages.epoch, epoch),
+    eq(storedMessages.step, step),
+  );
+
 /** Whether a message is stored: then no sequence must be reserved for it, as that would leave a gap. */
-export async function hasMessage(
-  db: Queryable,
-  { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
-  step: number,
-  slot: string,
-): Promise<boolean> {
+export async function hasMessage(db: Queryable, at: LinePlace, step: number, slot: string): Promise<boolean> {
   const rows = await db
     .select({ id: storedMessages.id })
     .from(storedMessages)
-    .where(
-      and(
-        eq(storedMessages.sessionId, sessionId),
-        eq(storedMessages.epoch, epoch),
-        eq(storedMessages.step, step),
-        eq(storedMessages.slot, slot),
-      ),
-    );
+    .where(and(ofStep(at, step), eq(storedMessages.slot, slot)));
   return rows.length > 0;
 }
 
@@ -218,22 +218,11 @@ export interface StepSoFar {
 }
 
 /** The people's messages that a repeated step already has. */
-export async function stepSoFar(
-  db: Queryable,
-  { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
-  step: number,
-): Promise<StepSoFar> {
+export async function stepSoFar(db: Queryable, at: LinePlace, step: number): Promise<StepSoFar> {
   const rows = await db
     .select({ kind: storedMessages.kind, tokens: storedMessages.tokenCount, meta: storedMessages.meta })
     .from(storedMessages)
-    .where(
-      and(
-        eq(storedMessages.sessionId, sessionId),
-        eq(storedMessages.epoch, epoch),
-        eq(storedMessages.step, step),
-        inArray(storedMessages.kind, ["guidance", "answer"]),
-      ),
-    );
+    .where(and(ofStep(at, step), inArray(storedMessages.kind, ["guidance", "answer"])));
   const said = rows.filter(({ kind }) => kind === "guidance");
   return {
     slot: said.length === 0 ? "user" : `user:${said.length}`,
