@@ -112,6 +112,8 @@ async function noteOf(client: Client, sessionId: string, payload: Payload): Prom
 const WORKFLOW = "the workflow";
 /** The newest end of a workflow task is among them, whatever else was sent since. */
 const NEWEST_EVENTS = 200;
+/** temporal.api.enums.v1.WorkflowTaskFailedCause: a message or an update came while the run ended, it was closed or reset. */
+const NO_TROUBLE = new Set([1, 17, 20, 31]);
 
 /** An activity that fails repeatedly, or else the workflow itself, in words. */
 export async function troubleOf(
@@ -136,31 +138,48 @@ function activityTrouble({ raw }: DescribedRun): string | undefined {
   return `${name}, attempt ${failing.attempt}: ${failureText(failing.lastFailure)}`;
 }
 
-/** Such as a worker that lacks the key of the run's data, or whose code does not fit the run's history. */
 async function workflowTrouble(
   { workflowService, options: { namespace } }: Client,
   workflowId: string,
   { raw, runId }: DescribedRun,
 ): Promise<string | undefined> {
-  const attempt = raw.pendingWorkflowTask?.attempt ?? 1;
-  if (attempt < 2) return undefined;
+  if (!raw.pendingWorkflowTask) return undefined;
   const { history } = await workflowService.getWorkflowExecutionHistoryReverse({
     namespace,
     execution: { workflowId, runId },
     maximumPageSize: NEWEST_EVENTS,
   });
-  const newest = history?.events?.find(
+  return troubleOfTasks(raw.pendingWorkflowTask.attempt ?? 1, history?.events ?? []);
+}
+
+/**
+ * What workers fail at, such as one that lacks the key of the run's data, or whose code does not fit the run's history.
+ * @param attempt of the task that waits: 1 also after many failures, since a message begins Temporal's count again
+ * @param newestFirst events; only the first of several failures in a row is among them
+ */
+export function troubleOfTasks(attempt: number, newestFirst: readonly TaskEvent[]): string | undefined {
+  const newest = newestFirst.find(
     (event) =>
       event.workflowTaskFailedEventAttributes ??
       event.workflowTaskTimedOutEventAttributes ??
       event.workflowTaskCompletedEventAttributes,
   );
-  // Only the first of several failures in a row is in the history.
-  const failure = newest?.workflowTaskFailedEventAttributes?.failure;
-  return failure ? `${WORKFLOW}, attempt ${attempt}: ${failureText(failure)}` : undefined;
+  const { cause, failure } = newest?.workflowTaskFailedEventAttributes ?? {};
+  if (!failure || NO_TROUBLE.has(cause ?? 0)) return undefined;
+  return `${WORKFLOW}, attempt ${attempt}: ${failureText(failure)}`;
 }
 
 type Failure = NonNullable<NonNullable<DescribedRun["raw"]["pendingActivities"]>[number]["lastFailure"]>;
+
+/** What an event of a history says of a workflow task's end. */
+interface TaskEvent {
+  readonly workflowTaskFailedEventAttributes?: {
+    readonly cause?: number | null;
+    readonly failure?: Failure | null;
+  } | null;
+  readonly workflowTaskTimedOutEventAttributes?: object | null;
+  readonly workflowTaskCompletedEventAttributes?: object | null;
+}
 
 /** The message of an encrypted failure says only that it is one. */
 function failureText({ message, applicationFailureInfo, encodedAttributes }: Failure): string {
