@@ -66,13 +66,11 @@ const NO_ROOT = "You are not root, and there is no sudo.";
 /** For another person's container. */
 const OWN_CONTAINER =
   "The container is the user's own. It stays when you are done, but the processes that you started are ended then. Check what is installed before you rely on it.";
-/** What client/setup/sandbox-image installs, by image; a test verifies each. A session keeps its image. */
+/** What client/setup/sandbox-image installs, by image; a test verifies each. */
 const DEFAULT_TOOLS =
   "Installed are Node 24 with npm, pnpm and yarn, Python 3 with pip, venv and uv, gcc, g++, make, cmake, pkg-config, git, git-lfs, curl, wget, jq, ripgrep, fd, sqlite3, file, tree, zip, unzip, xz, nano, ip, ss, nc and ssh";
 const HOME_INSTALLS = "`npm install -g`, `pip install` and `uv tool install` go to ~/.local.";
 const TOOLS: Readonly<Record<string, string>> = {
-  "longhaul-sandbox:3":
-    "Installed are Node 24 with npm, Python 3 with pip and venv, gcc, g++, make, cmake, git, curl, wget, jq, ripgrep, sqlite3, zip, unzip and ssh; `npm install -g` and `pip install` go to ~/.local.",
   [DEFAULT_IMAGE]: `${DEFAULT_TOOLS}; ${HOME_INSTALLS}`,
   [FULL_IMAGE]: `${DEFAULT_TOOLS}, and Go, Rust with cargo, and a JDK with Maven; ${HOME_INSTALLS} So do \`cargo install\` and \`go install\`.`,
 };

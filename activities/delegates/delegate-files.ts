@@ -70,16 +70,16 @@ function stateOf(
   path: string,
   bytes: Uint8Array | undefined,
 ): FileVersion {
-  if (bytes === undefined) return undefined;
-  const hash = createHash("sha256").update(bytes).digest("hex");
-  return { hash, mode: entries.find((entry) => entry.path === path)?.mode };
+  const entry = entries.find((other) => other.path === path);
+  if (entry === undefined || bytes === undefined) return undefined;
+  return { hash: createHash("sha256").update(bytes).digest("hex"), mode: entry.mode };
 }
 
 const differs = ({ base, child }: ChangedFile): boolean =>
   base?.hash !== child?.hash || base?.mode !== child?.mode;
 
 /** A file at one moment, by its content and permission bits; undefined if there was none. */
-export type FileVersion = { readonly hash: string; readonly mode: number | undefined } | undefined;
+export type FileVersion = { readonly hash: string; readonly mode: number } | undefined;
 
 export type MergeVerdict =
   /** The parent has the same file already, perhaps by an attempt whose answer was lost. */
@@ -94,10 +94,9 @@ export function mergeFile(base: FileVersion, child: FileVersion, parent: FileVer
   return { kind: "leave", reason: "it was changed here meanwhile" };
 }
 
-/** Bits that are not known count as equal. */
 function isSame(one: FileVersion, other: FileVersion): boolean {
   if (one === undefined || other === undefined) return one === other;
-  return one.hash === other.hash && (one.mode ?? other.mode) === (other.mode ?? one.mode);
+  return one.hash === other.hash && one.mode === other.mode;
 }
 
 export interface Candidates {

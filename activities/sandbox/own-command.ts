@@ -4,10 +4,7 @@ import { pythonArguments } from "./agent/sources.ts";
 import { outputBytes } from "./command-output.ts";
 import type { CommandState, OutputStream, Sandbox, SandboxCommand } from "./sandbox.ts";
 
-/**
- * Size of one piece of input: encoding it in base64 and JSON takes about 25 ms of the worker's thread. The supervisor of an
- * earlier version accepts only the first piece.
- */
+/** Size of one piece of input: encoding it in base64 and JSON takes about 25 ms of the worker's thread. */
 const PIECE_BYTES = 8 * 1024 * 1024;
 const MAX_TEXT_BYTES = 1024 * 1024;
 const MAX_WORDS_BYTES = 8_000;

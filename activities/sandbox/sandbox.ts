@@ -102,7 +102,7 @@ export interface SandboxCommand {
   readonly argv: readonly string[];
   /**
    * The variable in `env` that has the Python program which `argv` runs: the supervisor runs it in a child, without starting an
-   * interpreter. A supervisor of an earlier version runs `argv`.
+   * interpreter.
    */
   readonly program?: string;
   /** Inside /workspace; default /workspace. */
@@ -116,10 +116,7 @@ export interface SandboxCommand {
   readonly timeoutMs?: number;
   /** Standard error goes into `out`, in order. */
   readonly mergeOutput?: boolean;
-  /**
-   * With `mergeOutput`: `turns` says which bytes of `out` are standard error, and the order is that of arrival. A supervisor of an
-   * earlier version only merges.
-   */
+  /** With `mergeOutput`: `turns` says which bytes of `out` are standard error, and the order is that of arrival. */
   readonly tellApart?: boolean;
   /** How much of each stream is kept: its beginning up to this, then the last 1 MiB. Default 64 MiB. */
   readonly maxOutputBytes?: number;
@@ -200,8 +197,8 @@ interface FileContent {
   readonly bytes: Uint8Array;
   readonly size: number;
   readonly hash: string;
-  /** Permission bits; a sandbox of an earlier version does not report them. */
-  readonly mode?: number;
+  /** Permission bits. */
+  readonly mode: number;
 }
 
 export interface FileEntry {

@@ -210,7 +210,7 @@ it("an image's environment directs neither the supervisor nor the worker's conne
     Env: [
       `LONGHAUL_ATTACHED=${JSON.stringify(attached)}`,
       "LONGHAUL_HOME=/tmp/h",
-      "LONGHAUL_EGRESS=other token",
+      "LONGHAUL_EGRESS=token",
       "LONGHAUL_SOCKET=/tmp/h/control.sock",
       "LONGHAUL_CONNECT_SECONDS=soon",
     ],

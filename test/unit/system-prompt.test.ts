@@ -17,12 +17,6 @@ it("lists the installed programs for the default image only, and no root for any
     expect(promptOf(undefined, image)).toContain("You are not root");
 });
 
-it("describes an earlier image to its sessions, so that the prompt's prefix stays the same", () => {
-  const prompt = promptOf(undefined, "longhaul-sandbox:3");
-  expect(prompt).toContain("Python 3 with pip and venv, gcc");
-  expect(prompt).not.toContain("uv");
-});
-
 it("quotes a workspace's AGENTS.md as data subordinate to the user's", () => {
   const prompt = promptOf("Run `make test`.");
   const [before = "", quoted = ""] = prompt.split('<workspace_notes file="AGENTS.md">');

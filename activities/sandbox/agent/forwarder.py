@@ -32,8 +32,8 @@ def egress_listener():
     return socket.create_server(("127.0.0.1", EGRESS_PORT), backlog=128)
 
 
-def start_forwarder(listener: socket.socket, credentials: str):
-    """@returns the process id"""
+def start_forwarder(listener: socket.socket, token: str):
+    """@param token the name of the sandbox's socket @returns the process id"""
     pid = os.fork()
     if pid:
         return pid
@@ -45,32 +45,19 @@ def start_forwarder(listener: socket.socket, credentials: str):
         os.setgroups([])
         os.setgid(FORWARDER_UID)
         os.setuid(FORWARDER_UID)
-        forward_all(listener, credentials)
+        forward_all(listener, token)
     finally:
         os._exit(1)
 
 
-async def open_upstream(credentials: str):
-    """@param credentials the sandbox's name and its token, of which its socket has the name"""
-    import asyncio
-
-    try:
-        return await asyncio.open_unix_connection(f"{EGRESS_FOLDER}/{credentials.split()[1]}.sock")
-    except FileNotFoundError:
-        # A proxy that an earlier version started has one socket for all, where each connection says whose it is.
-        upstream = await asyncio.open_unix_connection(f"{EGRESS_FOLDER}/egress.sock")
-        upstream[1].write(f"longhaul {credentials}\n".encode())
-        return upstream
-
-
-def forward_all(listener: socket.socket, credentials: str):
+def forward_all(listener: socket.socket, token: str):
     """Runs until the process is ended."""
     import asyncio
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         upstream = None
         try:
-            upstream = await open_upstream(credentials)
+            upstream = await asyncio.open_unix_connection(f"{EGRESS_FOLDER}/{token}.sock")
             await splice((reader, writer), upstream)
         except OSError:
             if upstream is None:

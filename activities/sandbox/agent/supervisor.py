@@ -52,8 +52,8 @@ class Supervisor:
     def __init__(self):
         self.loop = Loop()
         # Removed from the environment so that tools do not get it.
-        credentials = os.environ.pop("LONGHAUL_EGRESS", None)
-        self.egress = (egress_listener(), credentials) if credentials else None
+        token = os.environ.pop("LONGHAUL_EGRESS", None)
+        self.egress = (egress_listener(), token) if token else None
         self.forwarder: int | None = None
         # Identifies this start of the sandbox: if it differs, a worker knows that all earlier processes are gone.
         self.boot = os.urandom(8).hex()

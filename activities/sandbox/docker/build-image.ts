@@ -200,7 +200,7 @@ async function shortcomingOf(docker: Dockerode, image: string): Promise<string |
 
 const proxies = (): Record<string, string> =>
   Object.fromEntries(
-    egressEnvironment("")
+    egressEnvironment()
       .filter((entry) => PROXIES.test(entry))
       .map((entry) => [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)]),
   );

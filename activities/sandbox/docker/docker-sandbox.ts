@@ -62,7 +62,11 @@ function createSandboxFiles(link: SupervisorLink): SandboxFiles {
     (await link.request("file", { do: action, path, ...fields })) as FileAnswer<T>;
   return {
     async read(path, options = {}) {
-      const answer = await ask<{ data: string; size: number; hash: string }>("read", path, options);
+      const answer = await ask<{ data: string; size: number; hash: string; mode: number }>(
+        "read",
+        path,
+        options,
+      );
       if (!answer.ok) return answer;
       const { data, ...facts } = answer;
       return { ...facts, bytes: toBytes(data) };

@@ -77,10 +77,7 @@ function wantedProgram(
   spec: SandboxSpec,
   { imageEnvironment, madeFrom }: Surroundings,
 ): Wanted {
-  const added =
-    spec.network === "listed"
-      ? egressEnvironment(sandboxName(spec.sessionId), found.Config.Labels[EGRESS_TOKEN_LABEL])
-      : [];
+  const added = spec.network === "listed" ? egressEnvironment(found.Config.Labels[EGRESS_TOKEN_LABEL]) : [];
   return {
     session: [found.Config.Labels[SESSION_LABEL], spec.sessionId],
     protocol: [found.Config.Labels[PROTOCOL_LABEL], String(PROTOCOL)],

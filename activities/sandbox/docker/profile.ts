@@ -27,11 +27,11 @@ export interface EgressPlace {
 }
 
 /**
- * How a sandbox with `network: listed` finds the egress proxy, and how the proxy identifies it.
+ * How a sandbox with `network: listed` finds the egress proxy.
  * Upper-case and lower-case variables, since programs differ in which they read; Node's own fetch and Java use others.
- * @param name the sandbox's
+ * @param token the name of its socket there
  */
-export function egressEnvironment(name: string, token = ""): string[] {
+export function egressEnvironment(token = ""): string[] {
   const at = `http://127.0.0.1:${EGRESS_PORT}`;
   const java = ["http", "https"].map(
     (scheme) => `-D${scheme}.proxyHost=127.0.0.1 -D${scheme}.proxyPort=${EGRESS_PORT}`,
@@ -41,7 +41,7 @@ export function egressEnvironment(name: string, token = ""): string[] {
     `${variable.toLowerCase()}=${value}`,
   ];
   return [
-    `LONGHAUL_EGRESS=${name} ${token}`,
+    `LONGHAUL_EGRESS=${token}`,
     ...["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((variable) => both(variable, at)),
     ...both("NO_PROXY", "localhost,127.0.0.1,::1"),
     "NODE_USE_ENV_PROXY=1",
@@ -97,7 +97,7 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
     ...options,
     Env: [
       `${SOURCE_VARIABLE}=${ownSupervisorSource({ hasEgress: egress !== undefined })}`,
-      ...(egress === undefined ? [] : egressEnvironment(sandboxName(spec.sessionId), egress.token)),
+      ...(egress === undefined ? [] : egressEnvironment(egress.token)),
     ],
     Labels: { ...options.Labels, [PROFILE_LABEL]: PROFILE },
   };

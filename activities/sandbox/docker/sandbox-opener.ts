@@ -101,7 +101,7 @@ export class SandboxOpener {
     const identity = { host: name, volume, container: found.Id.slice(0, SHORT_ID), boot, image };
     const gaps = [
       ...(network.reach === "everything" ? [network.why ?? ""] : []),
-      ...(isolation === undefined ? [] : isolationGaps(isolation, spec.runtime)),
+      ...isolationGaps(isolation, spec.runtime),
     ];
     for (const gap of gaps) say(`sandbox: ${container} is not isolated as required: ${gap}`);
     if (gaps.length > 0 && spec.guard !== "best-effort") await this.#refuse(running, gaps);

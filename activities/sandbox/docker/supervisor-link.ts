@@ -36,10 +36,10 @@ export interface Handshake {
   readonly empty: boolean;
   /** Id of this start of the sandbox's processes. */
   readonly boot: string;
-  /** Addresses of `probe` that can be reached from inside. A supervisor of an earlier version does not report them. */
+  /** Addresses of `probe` that can be reached from inside. */
   readonly reachable: readonly string[];
-  /** The supervisor's confinement as the kernel reports it; undefined from a supervisor of an earlier version. */
-  readonly isolation: KernelStatus | undefined;
+  /** The supervisor's confinement as the kernel reports it; empty from the egress proxy. */
+  readonly isolation: KernelStatus;
 }
 
 interface Connection {
@@ -168,15 +168,15 @@ export class SupervisorLink {
   }
 
   /** @throws SandboxLost if the sandbox was restarted since the first one; Error for another protocol */
-  #handshake({ protocol, boot, empty, reachable, isolation }: SupervisorAnswer): Handshake {
+  #handshake({ protocol, boot, empty, reachable, isolation = {} }: SupervisorAnswer): Handshake {
     if (protocol !== PROTOCOL) throw new Error(`the sandbox speaks protocol ${String(protocol)}`);
     this.#boot ??= String(boot);
     if (String(boot) !== this.#boot) throw new SandboxLost("the sandbox was restarted");
     return {
       empty: empty === true,
       boot: this.#boot,
-      reachable: Array.isArray(reachable) ? (reachable as readonly string[]) : this.#options.probe,
-      isolation: isolation as KernelStatus | undefined,
+      reachable: reachable as readonly string[],
+      isolation: isolation as KernelStatus,
     };
   }
 }

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 
-from .proxy import Proxy, Session, listening
+from .proxy import Proxy, Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 # Equal to EGRESS_FOLDER in forwarder.py.
 SOCKETS = "/run/longhaul"
-# Of all sandboxes that an earlier version made, which know no other.
-PUBLIC = f"{SOCKETS}/egress.sock"
 # Sessions with a socket; workers tell of those that have a command several times a minute.
 MAX_SESSIONS = 1024
 CONTROL = "/var/lib/longhaul/control.sock"
@@ -88,7 +86,7 @@ async def main():
     # A session's rules may be long.
     control = await asyncio.start_unix_server(Control(proxy).accept, CONTROL, limit=1 << 22)
     os.chmod(CONTROL, 0o600)
-    await asyncio.gather(proxy.serve(listening(PUBLIC)), control.serve_forever())
+    await control.serve_forever()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import hmac
 import os
 import socket
 import time
@@ -33,9 +32,6 @@ BACKLOG = 1024
 # Look-ups of names at a time, in all (each is a thread, of the container's 64) and per session.
 MAX_LOOKUPS = 48
 OWN_LOOKUPS = 4
-# Connections to the socket of all that have not said whose they are; a further one ends the oldest. A sandbox says it at once.
-MAX_UNKNOWN = 128
-FIRST_SECONDS = 2
 ACCEPT_PAUSE_SECONDS = 0.05
 HEAD_SECONDS = 60
 CONNECT_SECONDS = 15
@@ -117,16 +113,13 @@ class Proxy:
     def __init__(self):
         self.boot = os.urandom(8).hex()
         self.sessions: dict[str, Session] = {}
-        # Of known sessions.
         self.connections = 0
-        # In the order in which they came: the values mean nothing.
-        self.unknown: dict[asyncio.StreamWriter, bool] = {}
         self.handling: set[asyncio.Task[None]] = set()
         self.resolver = concurrent.futures.ThreadPoolExecutor(MAX_LOOKUPS)
 
-    async def serve(self, listener: socket.socket, session: Session | None = None):
-        """Takes the connections to a socket, one at a time: between two of them every other socket has its turn, so a crowd
-        waits in the queue of its own. @param session whose socket it is; None: connections say it"""
+    async def serve(self, listener: socket.socket, session: Session):
+        """Takes the connections to a session's socket, one at a time: between two of them every other socket has its turn, so a
+        crowd waits in the queue of its own."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -140,32 +133,11 @@ class Proxy:
             self.handling.add(handled)
             handled.add_done_callback(self.handling.discard)
 
-    async def owner(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
-        """@returns the session that a connection's first line names with its secret token; None if there is none"""
-        self.unknown[writer] = True
-        if len(self.unknown) > MAX_UNKNOWN:
-            oldest = next(iter(self.unknown))
-            del self.unknown[oldest]
-            oldest.transport.abort()
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: Session):
+        """Handles one connection of a sandbox. @param session whose socket it came to"""
+        self.connections += 1
+        session.connections += 1
         try:
-            async with asyncio.timeout(FIRST_SECONDS):
-                _, name, token = (await reader.readuntil(b"\n")).decode("ascii").split()
-        finally:
-            self.unknown.pop(writer, None)
-        session = self.sessions.get(name)
-        return session if session and hmac.compare_digest(session.token, token) else None
-
-    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Session | None = None):
-        """Handles one connection of a sandbox. @param own the session whose socket it came to, which it counts for from now on;
-        None: its first line has the sandbox's name and secret token"""
-        session = None
-        try:
-            owner = own or await self.owner(reader, writer)
-            if owner is None:
-                return await answer(writer, 403, "unknown-session", "The proxy does not know this sandbox.")
-            session = owner
-            self.connections += 1
-            session.connections += 1
             async with asyncio.timeout(HEAD_SECONDS):
                 is_many = self.connections > MAX_ALL_CONNECTIONS and session.connections > OWN_CONNECTIONS
                 if session.connections > MAX_CONNECTIONS or is_many:
@@ -178,9 +150,8 @@ class Proxy:
             # One side disconnected, or was silent for too long.
             pass
         finally:
-            if session:
-                self.connections -= 1
-                session.connections -= 1
+            self.connections -= 1
+            session.connections -= 1
             writer.close()
 
     async def exchange(self, session: Session, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):

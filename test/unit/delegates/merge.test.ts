@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { changedPaths, mergeFile, type FileVersion } from "../../../activities/delegates/delegate-files.ts";
 import type { ManifestEntry } from "../../../activities/store/workspace-manifest.ts";
 
-const state = (hash: string, mode: number | undefined = 0o644): FileVersion => ({ hash, mode });
+const state = (hash: string, mode = 0o644): FileVersion => ({ hash, mode });
 
 it.each<[string, FileVersion, FileVersion, FileVersion, string]>([
   ["is applied if the parent has it unchanged", state("a"), state("b"), state("a"), "take"],
@@ -32,13 +32,6 @@ it.each<[string, FileVersion, FileVersion, FileVersion, string]>([
     state("b"),
     state("a", 0o755),
     "it was changed here meanwhile",
-  ],
-  [
-    "is compared by content if no mode is known",
-    state("a"),
-    state("b"),
-    { hash: "a", mode: undefined },
-    "take",
   ],
 ])("a file that a delegate changed %s", (_, base, child, parent, expected) => {
   const verdict = mergeFile(base, child, parent);

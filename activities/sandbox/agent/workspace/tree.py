@@ -136,7 +136,7 @@ def read_member(data, most):
 
 
 def written_listing(entries, missing):
-    """The listing in its stored form, in pieces. What is missing follows as a second gzip member, which earlier programs skip."""
+    """The listing in its stored form, in pieces. What is missing follows as a second gzip member."""
     yield from written_member(entries)
     if missing:
         yield from written_member({path: b"x 0 0 \0" + reason.encode() for path, reason in missing.items()})
