@@ -2,7 +2,7 @@
 import { workflowInfo, CancellationScope, CancelledFailure, continueAsNew } from "@temporalio/workflow";
 import type { ClosedSession, NeverOpened } from "../activities/contract/activities.ts";
 import { deliver, fetchRepository } from "./delivery.ts";
-import { waiting } from "./inbox.ts";
+import { markStored, nextToStore, waiting } from "./inbox.ts";
 import { notifyEnd } from "./questions.ts";
 import { messageOf, type Outcome } from "./outcome.ts";
 import { perform, openSession } from "./proxies.ts";
@@ -19,6 +19,8 @@ import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
 /** @returns the run's policy, or its outcome if there is nothing to do for the loop */
 export async function openRun(run: Run, input: CodingAgentInput): Promise<RunPolicy | Outcome> {
   const { task, schedule, carried, deliver } = input;
+  // With a task, they wait: both may be as large as an activity's input may be.
+  const arrived = task === undefined ? nextToStore(run.state.inbox) : [];
   const { firstExecutionRunId: chain, continuedFromExecutionRunId: continuedFrom, priority } = workflowInfo();
   const session = await openSession({
     task,
@@ -28,8 +30,10 @@ export async function openRun(run: Run, input: CodingAgentInput): Promise<RunPol
     continuedRound: carried?.compaction?.round,
     keepsCalls: carried?.waitingCalls && (true as const),
     continuedFrom,
+    arrived: arrived.length === 0 ? undefined : arrived,
     precedence: givenPrecedence(priority),
   });
+  markStored(run.state.inbox, arrived, session.over);
   const { policy } = session;
   applyOpened(run.state, session);
   run.opened = true;

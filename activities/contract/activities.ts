@@ -5,7 +5,13 @@
  */
 import type { ContextSize } from "./request-size.ts";
 import type { DeliveryState, FetchedRepository, Publication, PublishInput } from "./delivery.ts";
-import type { GuidanceDelivery, StoredGuidance, StoreGuidanceInput, WaitingMessage } from "./guidance.ts";
+import type {
+  Guidance,
+  GuidanceDelivery,
+  StoredGuidance,
+  StoreGuidanceInput,
+  WaitingMessage,
+} from "./guidance.ts";
 import type { Limit, AskBudgetInput, OpenBudget } from "./limits.ts";
 import type {
   OpenDelegateInput,
@@ -43,6 +49,8 @@ export interface OpenSessionInput {
   readonly continuedRound?: number;
   /** Id of the run that this one continues. */
   readonly continuedFrom?: string;
+  /** Messages that arrived before the session was opened, in order; the rest is stored afterwards. */
+  readonly arrived?: readonly Guidance[];
   /** This run continues with the calls of the last step that have no results yet, and with their questions. */
   readonly keepsCalls?: true;
   /** The run's precedence in Temporal, whatever the session's settings say. */
@@ -68,6 +76,8 @@ export interface OpenedSession {
   readonly isSpent?: true;
   /** A delegate that has given its last answer already, and to which nobody has written since. */
   readonly isDone?: true;
+  /** Of `arrived`, the ids of those that were delivered or withdrawn before. */
+  readonly over?: readonly string[];
   /** The oldest messages that wait in Postgres. */
   readonly waiting?: readonly WaitingMessage[];
   /** The sandbox of an earlier run, if it is on a host with its own queue. */

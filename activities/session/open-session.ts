@@ -2,7 +2,7 @@
  * Opens a session, resumes it after it ended, or after its run was reset.
  *
  * Idempotency key: the session's id and the run's. Side effects: the session's row if no client prepared it, its run,
- * an event. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
+ * the messages that arrived before, events. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { toContextSize, toMeasure } from "../context/context-size.ts";
@@ -22,6 +22,7 @@ import type { RunPolicy } from "../contract/run-policy.ts";
 import { toBranchName } from "../config/git-settings.ts";
 import { toRunPolicy } from "../config/run-policy.ts";
 import { isSpent } from "../step/budget.ts";
+import { storeMessages } from "../step/guidance.ts";
 import { takeOwnTools } from "../step/catalogues.ts";
 import { toolsToTake } from "../step/catalogues.ts";
 import { lastRound } from "../store/compactions.ts";
@@ -73,16 +74,17 @@ async function openSession(
   if (session.catalogues !== undefined && !isContinued) await retryFailed(db, session.id);
   const prefix = buildPrefix(session, deps.tools);
   const policy = await policyOf(deps, scope, session, { prefix, isContinued });
-  const [isExpired, rows, round, waiting, costUsd] = await Promise.all([
+  const [isExpired, rows, round, costUsd] = await Promise.all([
     policy.budget.returnTokens !== undefined &&
       at.phase === "resume" &&
       isCacheExpired(db, session.id, cacheSeconds(session.config)),
     loadView(db, session.id),
     lastRound(db, session.id),
-    waitingGuidance(db, session.id, MAX_NAMED),
     policy.maxCostUsd === undefined ? undefined : spentUsd(db, session.id),
   ]);
   if (!isContinued) await announceStart(deps, scope, session, { step, model: policy.model });
+  const { over } = await storeMessages(deps, scope, { step, items: input.arrived ?? [] });
+  const waiting = await waitingGuidance(db, session.id, MAX_NAMED);
   if (input.continuedFrom !== undefined)
     reportContinued({ deps, scope, session }, input.continuedFrom, { model: policy.model, steps: step });
   // A run that was continued as new or reset still makes its last step at the limit.
@@ -99,6 +101,7 @@ async function openSession(
     otherModel: isOtherModels(rows, policy.model) ? true : undefined,
     costUsd: costUsd === undefined || policy.asks.atLimit !== true ? undefined : costUsd,
     isSpent: costUsd !== undefined && isFresh && isSpent(deps.policy, policy, costUsd) ? true : undefined,
+    over,
     waiting: waiting.length > 0 ? namedWaiting(waiting) : undefined,
     isDone: isDone || undefined,
     ...sandboxOf(session),

@@ -52,30 +52,40 @@ import { claimTime, lockUnlessSuperseded } from "../store/runs.ts";
  * Idempotency key: (session, message id). Side effects: rows, events. Retry class: Postgres. Cancel: none needed, it is short.
  */
 export function createStoreGuidance(deps: AgentDeps) {
-  const { store, sanitizer } = deps;
-  return ({ step, items }: StoreGuidanceInput): Promise<StoredGuidance> =>
-    inScope(deps, async ({ sessionId, runId }) => {
-      const over = await store.db.transaction(async (tx) => {
-        const session = await lockSession(tx, sessionId);
-        if (!(await lockUnlessSuperseded(tx, sessionId, runId)))
-          throw superseded("the messages wait for that one");
-        const cleaned = cleanDeep(items, sanitizer.clean) as Guidance[];
-        // An id that holds a secret of the worker: the sender's row of it would be another message. Other odd ids have no such row.
-        for (const [place, { id }] of items.entries())
-          if (id !== cleaned[place]?.id && id === cleanText(id)) await dropGuidance(tx, sessionId, id);
-        const received = await receiveGuidance(tx, sessionId, cleaned);
-        if (session !== undefined)
-          await announceReceived(tx, { sessionId, epoch: session.epoch, step }, received, sanitizer.clean);
-        const known = await knownGuidance(
-          tx,
-          sessionId,
-          cleaned.map(({ id }) => id),
-        );
-        // By place: the run knows them under the ids that it gave.
-        return items.filter((_, place) => known.get(cleaned[place]?.id ?? "") === false).map(({ id }) => id);
-      });
-      return over.length === 0 ? {} : { over };
-    });
+  return (input: StoreGuidanceInput): Promise<StoredGuidance> =>
+    inScope(deps, (scope) => storeMessages(deps, scope, input));
+}
+
+/**
+ * Idempotent by the messages' ids.
+ * @throws Superseded (fatal), with nothing stored, if a newer run has the session
+ */
+export async function storeMessages(
+  { store, sanitizer }: Pick<AgentDeps, "store" | "sanitizer">,
+  { sessionId, runId }: ActivityScope,
+  { step, items }: StoreGuidanceInput,
+): Promise<StoredGuidance> {
+  if (items.length === 0) return {};
+  const over = await store.db.transaction(async (tx) => {
+    const session = await lockSession(tx, sessionId);
+    if (!(await lockUnlessSuperseded(tx, sessionId, runId)))
+      throw superseded("the messages wait for that one");
+    const cleaned = cleanDeep(items, sanitizer.clean) as Guidance[];
+    // An id that holds a secret of the worker: the sender's row of it would be another message. Other odd ids have no such row.
+    for (const [place, { id }] of items.entries())
+      if (id !== cleaned[place]?.id && id === cleanText(id)) await dropGuidance(tx, sessionId, id);
+    const received = await receiveGuidance(tx, sessionId, cleaned);
+    if (session !== undefined)
+      await announceReceived(tx, { sessionId, epoch: session.epoch, step }, received, sanitizer.clean);
+    const known = await knownGuidance(
+      tx,
+      sessionId,
+      cleaned.map(({ id }) => id),
+    );
+    // By place: the run knows them under the ids that it gave.
+    return items.filter((_, place) => known.get(cleaned[place]?.id ?? "") === false).map(({ id }) => id);
+  });
+  return over.length === 0 ? {} : { over };
 }
 
 /** How many messages one step takes: even of the shortest, no more fit. */

@@ -2,7 +2,7 @@
  * The queue of people's messages: a row per message, from the moment it enters, announced to watchers with its row. Its order is that in
  * which runs received them. Delivered ones stay, so that they wait again after a reset.
  */
-import { and, asc, eq, gt, isNull, lte, or, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, isNull, lte, or, sql } from "drizzle-orm";
 import type { UserPart } from "../contract/message.ts";
 import {
   type Guidance,
@@ -361,6 +361,11 @@ export interface ShownMessage {
   readonly id: string;
   readonly text: string;
   readonly queuedAt: string;
+}
+
+export async function countWaiting(db: Database, sessionId: string): Promise<number> {
+  const [row] = await db.select({ waiting: count() }).from(guidance).where(isWaiting(sessionId));
+  return row?.waiting ?? 0;
 }
 
 /** The messages that wait, oldest first. */

@@ -5,7 +5,7 @@ import { toGuidanceItems, LONG_TEXT_NAME, senderOf } from "../../activities/cont
 import type { UserPart } from "../../activities/contract/message.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
-import { dropGuidance, enterGuidance, knownGuidance, readWaiting } from "../../activities/store/guidance.ts";
+import { countWaiting, dropGuidance, enterGuidance, knownGuidance } from "../../activities/store/guidance.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import {
   guidanceSignal,
@@ -69,9 +69,9 @@ export async function sendGuidance(services: Services, row: SessionRow, given: M
   requireTextRoom(given.text, given.attachments);
   const message = cleaned(given);
   const { db } = services.store;
-  const [waiting] = await Promise.all([readWaiting(db, row.id), requireKey(services.temporal, row.id)]);
+  const [waiting] = await Promise.all([countWaiting(db, row.id), requireKey(services.temporal, row.id)]);
   // An ended session is resumed by this message, and then delivers waiting ones.
-  if (row.endedAt === null && waiting.length >= MAX_WAITING) throw queueFull(row.id);
+  if (row.endedAt === null && waiting >= MAX_WAITING) throw queueFull(row.id);
   // Temporal that is away is met before anything is stored.
   await services.temporal.client();
   const guidance: GuidanceMessage & { readonly id: string; readonly parts: readonly UserPart[] } = {

@@ -5,10 +5,12 @@ import type {
   CallFacts,
   CompactionFacts,
   ModelStepFacts,
+  OpenedSession,
+  OpenSessionInput,
 } from "../../activities/contract/activities.ts";
 import type { Publication } from "../../activities/contract/delivery.ts";
 import { budgetFor } from "../../activities/config/budget.ts";
-import type { GuidanceDelivery, Guidance } from "../../activities/contract/guidance.ts";
+import type { GuidanceDelivery, Guidance, StoreGuidanceInput } from "../../activities/contract/guidance.ts";
 import type { RunPolicy } from "../../activities/contract/run-policy.ts";
 import { eventually } from "./eventually.ts";
 
@@ -87,26 +89,10 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
   const heardBy: string[][] = [];
   const queue = createQueue();
   const { asked, activities } = noting({
-    openSession: async (input) => ({
-      policy: {
-        model: "fake/model",
-        maxSteps: options.maxSteps ?? 50,
-        budget: budgetFor(128_000, { triggerRatio: 0.8 }),
-        maxHistoryEvents: options.maxHistoryEvents ?? 3_000,
-        timeouts: { modelMs: 10_000, toolMs: 10_000 },
-        asks: {},
-        prune: "auto",
-        maxFutileRounds: 3,
-        searchAttributes: false,
-        taskQueues: {},
-        ...options.policy,
-      },
-      epoch: 1,
-      step: input.continuedStep ?? options.step ?? 0,
-      context: CONTEXT,
-      round: 0,
-      waiting: queue.named(),
-    }),
+    openSession: async (input) => {
+      queue.add((input.arrived ?? []).map(({ id }) => id));
+      return opened(options, input, queue.named());
+    },
     openSandbox: async () => ({ container: "fake-box" }),
     fetchRepository: async () => ({ commit: "c0ffee", bytes: 1 }),
     setUpSandbox: async () => {},
@@ -202,6 +188,40 @@ function noting(answers: AgentActivities): Pick<FakeActivities, "activities" | "
   return { asked, activities: Object.fromEntries(noted) as AgentActivities };
 }
 
+function opened(
+  options: FakeOptions,
+  input: OpenSessionInput,
+  waiting: OpenedSession["waiting"],
+): OpenedSession {
+  return {
+    policy: {
+      model: "fake/model",
+      maxSteps: options.maxSteps ?? 50,
+      budget: budgetFor(128_000, { triggerRatio: 0.8 }),
+      maxHistoryEvents: options.maxHistoryEvents ?? 3_000,
+      timeouts: { modelMs: 10_000, toolMs: 10_000 },
+      asks: {},
+      prune: "auto",
+      maxFutileRounds: 3,
+      searchAttributes: false,
+      taskQueues: {},
+      ...options.policy,
+    },
+    epoch: 1,
+    step: input.continuedStep ?? options.step ?? 0,
+    context: CONTEXT,
+    round: 0,
+    waiting,
+  };
+}
+
+/** The messages that runs gave to their activities to store. */
+const storedItems = (asked: readonly Asked[]): Guidance[] =>
+  asked.flatMap((call) => {
+    if (call.name === "openSession") return [...((call.input as OpenSessionInput).arrived ?? [])];
+    return call.name === "storeGuidance" ? [...(call.input as StoreGuidanceInput).items] : [];
+  });
+
 function seenIn(
   asked: readonly Asked[],
   heardBy: readonly (readonly string[])[],
@@ -213,8 +233,8 @@ function seenIn(
     steps: () => inputsOf("modelStep").map(({ step }) => step),
     wrapUps: () => inputsOf("modelStep").map(({ wrapUp }) => wrapUp ?? false),
     heard: () => heardBy.flat(),
-    taken: () => inputsOf("storeGuidance").flatMap(({ items }) => items),
-    stored: () => inputsOf("storeGuidance").flatMap(({ items }) => items.map(({ id }) => id)),
+    taken: () => storedItems(asked),
+    stored: () => storedItems(asked).map(({ id }) => id),
     async untilAsked(steps) {
       await eventually(`model step ${steps}`, () => inputsOf("modelStep").length >= steps);
     },
