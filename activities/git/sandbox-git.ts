@@ -185,7 +185,7 @@ async function textOf(sandbox: CommandSandbox, what: string, state: CommandState
   if ("out" in end) return end.out;
   throw retryable(
     "SandboxUnavailable",
-    `Git in the sandbox could not ${what} (${end.how}): ${gitReason(end.words)}. Nothing is lost; it is tried again.`,
+    `Git in the sandbox could not ${what} (${end.how}): ${gitReason(end.message)}. Nothing is lost; it is tried again.`,
   );
 }
 

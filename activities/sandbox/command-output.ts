@@ -34,25 +34,30 @@ export async function commandOutput(
   state: CommandState,
   maxChars: number,
 ): Promise<CommandOutput> {
-  const { id, outKept: kept } = state;
+  const { id, outKept: keptBytes } = state;
   const turns = await turnsOf(sandbox, state);
-  const loss = state.outBytes > kept ? [ours(`\n${lossNote(state)}`)] : [];
+  const loss = state.outBytes > keptBytes ? [note(`\n${lossNote(state)}`)] : [];
   // A character takes at most 4 bytes of UTF-8 for 2 UTF-16 units and 3 for 1.
   const endBytes = Math.min(READ_BYTES, maxChars * 3 + 4_096);
-  if (kept <= endBytes * 2) {
-    const bytes = await readBytes(sandbox, { id, from: 0, length: kept });
+  if (keptBytes <= endBytes * 2) {
+    const bytes = await readBytes(sandbox, { id, from: 0, length: keptBytes });
     return inRuns([...runsOf(bytes, 0, turns), ...loss]);
   }
   const head = await readBytes(sandbox, { id, from: 0, length: endBytes });
-  const tail = fromWholeCharacter(await readBytes(sandbox, { id, from: kept - endBytes, length: endBytes }));
-  const ends = [runsOf(head, 0, turns, { isCut: true }), runsOf(tail, kept - tail.length, turns)] as const;
+  const tail = fromWholeCharacter(
+    await readBytes(sandbox, { id, from: keptBytes - endBytes, length: endBytes }),
+  );
+  const ends = [
+    runsOf(head, 0, turns, { isCut: true }),
+    runsOf(tail, keptBytes - tail.length, turns),
+  ] as const;
   return {
-    ...inRuns([...ends[0], ours(SEAM), ...ends[1], ...loss]),
-    whole: { chars: kept, pieces: () => outputPieces(sandbox, id, kept) },
+    ...inRuns([...ends[0], note(SEAM), ...ends[1], ...loss]),
+    whole: { chars: keptBytes, pieces: () => outputPieces(sandbox, id, keptBytes) },
   };
 }
 
-const ours = (text: string): TextRun => ({ by: "us", text });
+const note = (text: string): TextRun => ({ by: "us", text });
 
 function inRuns(runs: readonly TextRun[]): CommandOutput {
   const text = joinRuns(runs);
@@ -143,6 +148,6 @@ function fromWholeCharacter(bytes: Uint8Array): Uint8Array {
 }
 
 function lossNote(state: CommandState): string {
-  const lost = state.outBytes - state.outKept;
-  return `[${lost.toLocaleString("en-US")} bytes from the middle of the output were not kept: send long output to a file]`;
+  const lostBytes = state.outBytes - state.outKept;
+  return `[${lostBytes.toLocaleString("en-US")} bytes from the middle of the output were not kept: send long output to a file]`;
 }

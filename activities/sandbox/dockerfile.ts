@@ -24,9 +24,11 @@ interface Instruction {
 export function readDockerfile(text: string, args: Readonly<Record<string, string>>): DockerfileReading {
   const readings = waysFor(text).map((way) => readOne(instructionsOf(text, way), args));
   const refused = [...readings.map((reading) => reading.refused), fetchedByAnyLine(text)]
-    .filter((found) => found !== undefined)
+    .filter((refusal) => refusal !== undefined)
     .toSorted((a, b) => a.line - b.line)[0];
-  const images = new Map(readings.flatMap((reading) => reading.images).map((found) => [found.image, found]));
+  const images = new Map(
+    readings.flatMap((reading) => reading.images).map((reference) => [reference.image, reference]),
+  );
   return { refused, images: [...images.values()] };
 }
 
@@ -82,32 +84,33 @@ const linesOf = (text: string): string[] =>
 /** Whatever the line before it says: a line that reads as ADD with an address. */
 function fetchedByAnyLine(text: string): DockerfileReading["refused"] {
   for (const [at, line] of linesOf(text).entries()) {
-    const found = instructionIn(line, at + 1, at + 1);
-    const remote = found?.name === "ADD" && found.rest.split(/[\s"',[\]]+/).find((word) => REMOTE.test(word));
+    const instruction = instructionIn(line, at + 1, at + 1);
+    const remote =
+      instruction?.name === "ADD" && instruction.rest.split(/[\s"',[\]]+/).find((word) => REMOTE.test(word));
     if (remote) return { line: at + 1, why: fetched(remote) };
   }
   return undefined;
 }
 
 function instructionsOf(text: string, { escape, doubledEnds, blank }: Way): Instruction[] {
-  const found: Instruction[] = [];
-  let whole = "";
-  let begun = 0;
+  const instructions: Instruction[] = [];
+  let joined = "";
+  let firstLine = 0;
   const end = (at: number) => {
-    const instruction = instructionIn(whole, begun, at);
-    if (instruction !== undefined) found.push(instruction);
-    whole = "";
+    const instruction = instructionIn(joined, firstLine, at);
+    if (instruction !== undefined) instructions.push(instruction);
+    joined = "";
   };
   for (const [at, raw] of linesOf(text).entries()) {
     const line = raw.replace(blank, "");
-    if (/^\s*#/.test(line) || (whole !== "" && line.trim() === "")) continue;
-    if (whole === "") begun = at + 1;
+    if (/^\s*#/.test(line) || (joined !== "" && line.trim() === "")) continue;
+    if (joined === "") firstLine = at + 1;
     const goesOn = line.endsWith(escape) && !(doubledEnds && line.endsWith(escape + escape));
-    whole += goesOn ? line.slice(0, -1) : line;
+    joined += goesOn ? line.slice(0, -1) : line;
     if (!goesOn) end(at + 1);
   }
   end(linesOf(text).length);
-  return found;
+  return instructions;
 }
 
 const INSTRUCTION = /^\s*((?:ONBUILD\s+)*)(ADD|COPY|FROM|ARG|ENV)(?=\s|$)\s*((?:--\S+\s*)*)(.*)$/is;
@@ -126,7 +129,7 @@ function instructionIn(text: string, line: number, lastLine: number): Instructio
 
 function readOne(all: readonly Instruction[], args: Readonly<Record<string, string>>): DockerfileReading {
   const stages = new Set<string>();
-  const known = new Map<string, string>();
+  const variables = new Map<string, string>();
   const images: { line: number; image: string }[] = [];
   let isBeforeFrom = true;
   for (const { line, name, flags, rest } of all) {
@@ -135,13 +138,13 @@ function readOne(all: readonly Instruction[], args: Readonly<Record<string, stri
       if (why !== undefined) return { refused: { line, why }, images };
     }
     // Before the first FROM, ARGs are for FROM.
-    if (name === "ARG" && isBeforeFrom) for (const word of rest.split(/\s+/)) learn(known, word, args);
+    if (name === "ARG" && isBeforeFrom) for (const word of rest.split(/\s+/)) learn(variables, word, args);
     if (name === "FROM") {
       isBeforeFrom = false;
-      const [asked = "", as, alias] = rest.split(/\s+/);
-      const image = substituted(asked, known);
+      const [base = "", as, alias] = rest.split(/\s+/);
+      const image = substituted(base, variables);
       if (image === undefined)
-        return { refused: { line, why: `the image of FROM ${asked} cannot be told for sure` }, images };
+        return { refused: { line, why: `the image of FROM ${base} cannot be told for sure` }, images };
       if (image !== "scratch" && !stages.has(image.toLowerCase())) images.push({ line, image });
       if (/^as$/i.test(as ?? "") && alias !== undefined) stages.add(alias.toLowerCase());
     }
@@ -157,23 +160,23 @@ function readOne(all: readonly Instruction[], args: Readonly<Record<string, stri
   return { images };
 }
 
-function learn(known: Map<string, string>, word: string, args: Readonly<Record<string, string>>): void {
+function learn(variables: Map<string, string>, word: string, args: Readonly<Record<string, string>>): void {
   const [name = "", ...value] = word.split("=");
-  const given = Object.hasOwn(args, name) ? args[name] : undefined;
-  const text = given ?? (value.length === 0 ? undefined : unquoted(value.join("=")));
-  if (text === undefined) known.delete(name);
-  else known.set(name, text);
+  const argument = Object.hasOwn(args, name) ? args[name] : undefined;
+  const text = argument ?? (value.length === 0 ? undefined : unquoted(value.join("=")));
+  if (text === undefined) variables.delete(name);
+  else variables.set(name, text);
 }
 
 const unquoted = (text: string): string => text.replace(/^(["'])(.*)\1$/s, "$2");
 
 /** @returns undefined for what is not plain text and `$NAME`, `${NAME}`, `${NAME:-text}` of known arguments */
-function substituted(text: string, known: ReadonlyMap<string, string>): string | undefined {
+function substituted(text: string, variables: ReadonlyMap<string, string>): string | undefined {
   let isKnown = true;
   const plain = text.replace(
     /\$(?:(\w+)|\{(\w+)(?::-([^{}$]*))?\})/g,
     (_whole, bare?: string, braced?: string, otherwise?: string) => {
-      const value = known.get(bare ?? braced ?? "") || otherwise;
+      const value = variables.get(bare ?? braced ?? "") || otherwise;
       if (value === undefined) isKnown = false;
       return value ?? "";
     },
@@ -201,10 +204,10 @@ const fetched = (source: string) =>
 
 /** Why the sources of ADD may be elsewhere than in the context; undefined if they are files of it. */
 function sourceTrouble(rest: string): string | undefined {
-  const words = rest.startsWith("[") ? jsonWords(rest) : rest.split(/\s+/).filter(Boolean);
-  if (words === undefined) return "ADD's list of files cannot be read for sure";
+  const operands = rest.startsWith("[") ? jsonWords(rest) : rest.split(/\s+/).filter(Boolean);
+  if (operands === undefined) return "ADD's list of files cannot be read for sure";
   // All but the last, which is a place in the image; with one word that one.
-  const sources = words.length > 1 ? words.slice(0, -1) : words;
+  const sources = operands.length > 1 ? operands.slice(0, -1) : operands;
   for (const source of sources) {
     if (/["'\\`]/.test(source) || /<</.test(source)) return `ADD ${source} cannot be read for sure`;
     if (REMOTE.test(source)) return fetched(source);

@@ -78,12 +78,12 @@ export async function* wholeOutput(
   state: CommandState,
   stream: OutputStream = "out",
 ): AsyncGenerator<Uint8Array> {
-  let left = stream === "out" ? state.outKept : state.errKept;
-  for await (const piece of outputBytes(sandbox, { id: state.id, stream, from: 0, length: left })) {
-    left -= piece.byteLength;
+  let bytesLeft = stream === "out" ? state.outKept : state.errKept;
+  for await (const piece of outputBytes(sandbox, { id: state.id, stream, from: 0, length: bytesLeft })) {
+    bytesLeft -= piece.byteLength;
     yield piece;
   }
-  if (left > 0)
+  if (bytesLeft > 0)
     throw retryable(
       "SandboxUnavailable",
       "The output of a command could not be read from the sandbox. It will be retried.",
@@ -95,7 +95,7 @@ type End =
   | {
       readonly how: string;
       /** The end of its standard error. */
-      readonly words: string;
+      readonly message: string;
     };
 
 /** What a successful command wrote, at most 1 MiB, or how it failed. Discards the command's output. */
@@ -108,12 +108,12 @@ export async function readEnd(sandbox: CommandSandbox, state: CommandState): Pro
     if (state.kind === "exited" && state.exitCode === 0)
       return { out: await text("out", Math.min(state.outKept, MAX_TEXT_BYTES), MAX_TEXT_BYTES) };
     const how = state.kind === "exited" ? `exit code ${state.exitCode}` : state.kind;
-    if (state.kind === "refused") return { how, words: state.reason };
-    return { how, words: await text("err", state.errKept, MAX_WORDS_BYTES) };
+    if (state.kind === "refused") return { how, message: state.reason };
+    return { how, message: await text("err", state.errKept, MAX_WORDS_BYTES) };
   } finally {
     await sandbox.discard(state.id);
   }
 }
 
 /** The last line of a program's standard error. */
-export const lastLine = (words: string): string => words.trim().split("\n").at(-1) ?? "";
+export const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";

@@ -38,14 +38,14 @@ export interface SandboxHost {
 /** Images cached on a host: results of projects' set-ups, and images built from Dockerfiles. */
 export interface KeptSetUps {
   /** Recreates the session's sandbox on its files, with the kept set-up; undefined, with nothing changed, if there is none. */
-  take(spec: SandboxSpec, key: string, order?: TakeOrder): Promise<Sandbox | undefined>;
+  take(spec: SandboxSpec, key: string, request?: TakeOrder): Promise<Sandbox | undefined>;
   /** Keeps what the session's sandbox has outside its workspace. @param commit what the workspace had when it was made */
   keep(spec: SandboxSpec, key: string, commit?: string): Promise<void>;
   /**
    * Builds an image from a Dockerfile, which `take` then finds by the key. The session's sandbox must exist: the build uses its
    * network. Aborting ends the build.
    */
-  build(spec: SandboxSpec, key: string, order: BuildOrder, signal: AbortSignal): Promise<BuildResult>;
+  build(spec: SandboxSpec, key: string, request: BuildOrder, signal: AbortSignal): Promise<BuildResult>;
   /** The sessions that made what is kept here. */
   makers(): Promise<readonly string[]>;
   /** Removes what a session made, unless a sandbox uses it. @returns a line for each */
@@ -137,8 +137,8 @@ export function sandboxSpec(
 ): SandboxSpec {
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
   const { env, files, hosts } = registrySettings(sandbox);
-  const { certificates, cache: asked } = sandbox.inherited ?? {};
-  const cache = asked === undefined ? undefined : ofOwner(asked, owner);
+  const { certificates, cache: cacheName } = sandbox.inherited ?? {};
+  const cache = cacheName === undefined ? undefined : ofOwner(cacheName, owner);
   return {
     sessionId,
     image,

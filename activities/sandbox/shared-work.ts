@@ -56,11 +56,11 @@ const turns = new Map<string, Promise<unknown>>();
 
 /** Runs work of the same name one at a time, within this process. */
 export async function inTurn<T>(name: string, run: () => Promise<T>): Promise<T> {
-  const mine = (turns.get(name) ?? Promise.resolve()).then(run, run);
-  const settled = mine.catch(() => undefined);
+  const turn = (turns.get(name) ?? Promise.resolve()).then(run, run);
+  const settled = turn.catch(() => undefined);
   turns.set(name, settled);
   try {
-    return await mine;
+    return await turn;
   } finally {
     if (turns.get(name) === settled) turns.delete(name);
   }
@@ -71,11 +71,11 @@ export function cachedFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T
   let cached: { readonly answer: Promise<T>; readonly atMs: number } | undefined;
   return () => {
     if (cached !== undefined && performance.now() - cached.atMs <= ms) return cached.answer;
-    const asked = { answer: ask(), atMs: performance.now() };
-    cached = asked;
-    asked.answer.catch(() => {
-      if (cached === asked) cached = undefined;
+    const request = { answer: ask(), atMs: performance.now() };
+    cached = request;
+    request.answer.catch(() => {
+      if (cached === request) cached = undefined;
     });
-    return asked.answer;
+    return request.answer;
   };
 }

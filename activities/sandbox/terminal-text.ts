@@ -48,13 +48,13 @@ export function terminalText(printed: string): string {
     else newLine(screen);
   }
   write(screen, text.slice(at));
-  return [...screen.done, ...screen.rows.map((row) => shown(row))].join("\n");
+  return [...screen.done, ...screen.rows.map((row) => toLine(row))].join("\n");
 }
 
 /** Erased to the right of text, nothing remains; blanks that were printed do. */
 const ERASED = "";
 
-const shown = (row: readonly string[]): string => {
+const toLine = (row: readonly string[]): string => {
   const last = row.findLastIndex((char) => char !== ERASED);
   return row
     .slice(0, last + 1)
@@ -82,8 +82,8 @@ function newLine(screen: Screen): void {
   screen.column = 0;
   rowOf(screen);
   if (screen.rows.length <= MAX_ROWS * 2) return;
-  const gone = screen.rows.splice(0, MAX_ROWS);
-  screen.done.push(...gone.map((row) => shown(row)));
+  const overflow = screen.rows.splice(0, MAX_ROWS);
+  screen.done.push(...overflow.map((row) => toLine(row)));
   screen.row = Math.max(0, screen.row - MAX_ROWS);
   if (screen.page !== undefined) screen.page = Math.max(0, screen.page - MAX_ROWS);
 }

@@ -15,7 +15,7 @@ import type { Session } from "../store/sessions.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 
 /** How soon `longhaul allow` takes effect for a running command, and how soon a refusal is reported. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** Hosts that one result names to the model. */
 const MAX_NAMED = 5;
 
@@ -37,9 +37,9 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store">, session: Session
     reason === BY_LIST && closedAddress(host, session.config.sandbox.allow) === undefined;
   let watched: Sandbox | undefined;
   let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> = Promise.resolve();
+  let polling: Promise<void> = Promise.resolve();
 
-  async function look(sandbox: Sandbox): Promise<void> {
+  async function pollProxy(sandbox: Sandbox): Promise<void> {
     try {
       await allowListed(db, session, sandbox);
       const refused = await sandbox.egress?.refused();
@@ -66,15 +66,15 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store">, session: Session
       timer = setInterval(() => {
         if (busy) return;
         busy = true;
-        looking = look(sandbox).finally(() => (busy = false));
-      }, LOOK_MS);
+        polling = pollProxy(sandbox).finally(() => (busy = false));
+      }, POLL_MS);
     },
     /** Checks once more. @returns what was refused, for the model; undefined if nothing was */
     async end(): Promise<string | undefined> {
       if (watched === undefined) return undefined;
       clearInterval(timer);
-      await looking;
-      await look(watched);
+      await polling;
+      await pollProxy(watched);
       return seen.length === 0 ? undefined : noteFor(session.id, seen, seen.some(canBeAllowed));
     },
     /** Whether a person could have allowed what was refused. */
@@ -100,8 +100,8 @@ function denied(
 const BY_LIST = "blocked-by-allowlist";
 
 function noteFor(sessionId: string, seen: readonly RefusedRequests[], canBeAllowed: boolean): string {
-  const named = [...new Set(seen.map(({ host, port, reason }) => `${host}:${port} (${reason})`))];
-  const { shown, more } = takeFirst(named, MAX_NAMED);
+  const hosts = [...new Set(seen.map(({ host, port, reason }) => `${host}:${port} (${reason})`))];
+  const { shown, more } = takeFirst(hosts, MAX_NAMED);
   const fix = canBeAllowed ? ` Only a person can allow a name: longhaul allow ${sessionId} NAME.` : "";
   return `[The sandbox's network refused ${shown.join(", ")}${andMore(more)}.${fix}]`;
 }

@@ -55,11 +55,11 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
   let commit: string | undefined;
   let unable: string | undefined;
 
-  async function takeBy(kept: KeptPlace, signal: AbortSignal): Promise<Sandbox | undefined> {
-    const made = await openKept(deps, session, kept, signal);
-    if (made === undefined) return undefined;
-    const { unpacked } = await ask(made, "unpack");
-    return unpacked === true ? made : undefined;
+  async function takeBy(entry: KeptPlace, signal: AbortSignal): Promise<Sandbox | undefined> {
+    const candidate = await openKept(deps, session, entry, signal);
+    if (candidate === undefined) return undefined;
+    const { unpacked } = await ask(candidate, "unpack");
+    return unpacked === true ? candidate : undefined;
   }
 
   return {
@@ -69,18 +69,18 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
       if (locks.hash !== undefined) {
         keys.packages = toSetUpKey(session.config, owner, ["packages", locks.hash, ...on]);
         ({ commit } = locks);
-        const contains = async (made: string) =>
-          (await ask(sandbox, "contains", { commit: made })).contains === true;
-        const accepts = async (made: string) =>
+        const contains = async (keptCommit: string) =>
+          (await ask(sandbox, "contains", { commit: keptCommit })).contains === true;
+        const accepts = async (keptCommit: string) =>
           isOnForge(repository?.url) ||
-          (made === "" || commit === undefined ? made === (commit ?? "") : contains(made));
-        const taken = await takeBy({ key: keys.packages, accepts }, signal);
-        if (taken !== undefined) return taken;
+          (keptCommit === "" || commit === undefined ? keptCommit === (commit ?? "") : contains(keptCommit));
+        const reused = await takeBy({ key: keys.packages, accepts }, signal);
+        if (reused !== undefined) return reused;
       }
-      const begun = await ask(sandbox, "begin");
-      unable = locks.unable ?? begun.unable;
-      if (begun.hash === undefined) return undefined;
-      keys.files = toSetUpKey(session.config, owner, ["files", begun.hash, ...on]);
+      const answer = await ask(sandbox, "begin");
+      unable = locks.unable ?? answer.unable;
+      if (answer.hash === undefined) return undefined;
+      keys.files = toSetUpKey(session.config, owner, ["files", answer.hash, ...on]);
       return takeBy({ key: keys.files }, signal);
     },
     /**
@@ -131,23 +131,26 @@ interface ProgramAnswer {
   readonly unpacked?: boolean;
 }
 
-async function askProgram(sandbox: Sandbox, order: object): Promise<ProgramAnswer> {
-  const end = await readEnd(sandbox, await runSetUpProgram(sandbox, ["LONGHAUL_SETUP", setupSource], order));
+async function askProgram(sandbox: Sandbox, request: object): Promise<ProgramAnswer> {
+  const end = await readEnd(
+    sandbox,
+    await runSetUpProgram(sandbox, ["LONGHAUL_SETUP", setupSource], request),
+  );
   if ("out" in end) return JSON.parse(end.out) as ProgramAnswer;
-  return { unable: `the program that keeps it ended early: ${lastLine(end.words)}` };
+  return { unable: `the program that keeps it ended early: ${lastLine(end.message)}` };
 }
 
 /** @returns its state once it has ended: its output must be read and discarded */
 export function runSetUpProgram(
   sandbox: Sandbox,
   [variable, source]: readonly [variable: string, source: string],
-  order: object,
+  request: object,
   maxOutputBytes?: number,
 ): Promise<CommandState> {
   return runOwn(sandbox, {
     id: `setup-${randomUUID()}`,
     ...program(variable, source),
-    stdin: Buffer.from(JSON.stringify(order)),
+    stdin: Buffer.from(JSON.stringify(request)),
     timeoutMs: PROGRAM_TIMEOUT_MS,
     maxOutputBytes,
   });
@@ -160,15 +163,15 @@ export function runSetUpProgram(
 export async function openKept(
   deps: WorkspaceDeps,
   session: Session,
-  kept: KeptPlace,
+  entry: KeptPlace,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   return withSandboxLock(deps.store, session.id, async (tx) => {
     await inCharge(tx, session);
     const sandbox = await deps.sandboxHost.setUps?.take(
       sandboxSpec(session.id, session.config, session.owner),
-      kept.key,
-      { signal, accepts: kept.accepts },
+      entry.key,
+      { signal, accepts: entry.accepts },
     );
     if (sandbox === undefined) return undefined;
     await allowListed(tx, session, sandbox);
@@ -232,11 +235,11 @@ export function failureText({ command = "", how = "", output }: Ended): string {
 const lastOf = (output: string): string => cutTail(output, MAX_FAILURE_OUTPUT_CHARS);
 
 /** For the model, at the next step. @param again another sandbox of the session was set up before */
-export function readyNotice(ended: Ended, commands: readonly string[], again: boolean): string {
+export function readyNotice(result: Ended, commands: readonly string[], again: boolean): string {
   const which = again ? "this new sandbox" : "this sandbox";
-  if (ended.status === "done")
+  if (result.status === "done")
     return `[The project's set-up has run in ${which}: ${commands.map((command) => `\`${shorten(command, 200)}\``).join(", ")}.]`;
   const printed =
-    ended.output === "" ? "" : ` It last printed:\n${cutTail(ended.output, MAX_NOTICE_OUTPUT_CHARS)}`;
-  return `[The project's set-up failed in ${which} at \`${ended.command}\` (${ended.how}). Look into it if the task needs it.${printed}]`;
+    result.output === "" ? "" : ` It last printed:\n${cutTail(result.output, MAX_NOTICE_OUTPUT_CHARS)}`;
+  return `[The project's set-up failed in ${which} at \`${result.command}\` (${result.how}). Look into it if the task needs it.${printed}]`;
 }

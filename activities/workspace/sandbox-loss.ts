@@ -101,10 +101,10 @@ function recreated(change: SandboxChange, where: string, savedStep: number, isUn
 /** Paths with their sizes, the first ones. */
 export function describeFiles(files: readonly { readonly path: string; readonly bytes: number }[]): string {
   const { shown, more } = takeFirst(files, MAX_NAMED);
-  const named = shown.map(
+  const entries = shown.map(
     ({ path, bytes }) => `${JSON.stringify(path)}${bytes > 0 ? ` (${sizeOf(bytes)})` : ""}`,
   );
-  return `${named.join(", ")}${andMore(more)}`;
+  return `${entries.join(", ")}${andMore(more)}`;
 }
 
 function sizeOf(bytes: number): string {

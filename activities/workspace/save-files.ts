@@ -66,10 +66,10 @@ export async function saveFiles(
   const { db } = deps.store;
   const at = { sessionId: session.id, epoch: session.epoch, step };
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const found = await checkpointBase(db, at);
-    const { latest } = found;
+    const checkpoints = await checkpointBase(db, at);
+    const { latest } = checkpoints;
     if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
-    const room = await roomFor(db, session, found);
+    const room = await roomFor(db, session, checkpoints);
     const { base } = room;
     const facts = await deps.countedSaves.run(session.id, () =>
       keepWorkspace(sandbox, latest, base, async (save) => {
@@ -98,8 +98,8 @@ interface Save {
   readonly save: WorkspaceSave;
 }
 
-async function keep(tx: Queryable, given: Save): Promise<WorkspaceFacts | "changed meanwhile"> {
-  const { sessionId, epoch, step, sandbox, latest, room, save } = given;
+async function keep(tx: Queryable, input: Save): Promise<WorkspaceFacts | "changed meanwhile"> {
+  const { sessionId, epoch, step, sandbox, latest, room, save } = input;
   // From here on saves are serialised, and no reset or other sandbox can intervene.
   const live = await lockSession(tx, sessionId);
   const row = await findSandbox(tx, sessionId);
@@ -129,10 +129,10 @@ async function reportSkipped(
 ): Promise<NewEvent[]> {
   const { skipped, skippedCount } = save;
   const reported = new Set(row.leftOut.map(({ path }) => path));
-  const left = skipped.slice(0, MAX_LEFT_OUT).map((file) => ({ ...file, path: file.path.toWellFormed() }));
-  const news = left.filter(({ path }) => !reported.has(path));
-  if (news.length === 0 && left.length === reported.size) return [];
-  await keepLeftOut(tx, sessionId, left);
+  const leftOut = skipped.slice(0, MAX_LEFT_OUT).map((file) => ({ ...file, path: file.path.toWellFormed() }));
+  const news = leftOut.filter(({ path }) => !reported.has(path));
+  if (news.length === 0 && leftOut.length === reported.size) return [];
+  await keepLeftOut(tx, sessionId, leftOut);
   if (news.length === 0) return [];
   const count = news.length + skippedCount - skipped.length;
   await addNotice(tx, sessionId, skippedFilesNotice(news, count));
@@ -156,9 +156,9 @@ interface Room {
 async function roomFor(
   db: Queryable,
   { id, config }: Pick<Session, "id" | "config">,
-  found: { readonly latest: Checkpoint | undefined; readonly base: Checkpoint | undefined },
+  checkpoints: { readonly latest: Checkpoint | undefined; readonly base: Checkpoint | undefined },
 ): Promise<Room> {
-  const { latest, base } = found;
+  const { latest, base } = checkpoints;
   const maxBytes = parseBytes(config.limits.maxSaved);
   const room = { base, replaced: undefined, savedBytes: await savedBytes(db, id), maxBytes };
   // A step that is saved again replaces its own row anyway.

@@ -207,14 +207,14 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
     savedStep: isSame ? undefined : Math.max(0, step - 1),
   });
   for (const notice of notices) await addNotice(tx, id, notice);
-  const left = await reportNotRestored(tx, { id, step }, restored);
+  const notRestored = await reportNotRestored(tx, { id, step }, restored);
   await appendEvents(tx, id, session.epoch, [
     ...notices.map((notice): NewEvent => {
       const data = { container: sandbox.container, message: notice.slice(1, -1) };
       return { type: "sandbox:lost", step, data };
     }),
     openedEvent(sandbox, { step, allow: session.config.sandbox.allow }, isSame ? undefined : workspace),
-    ...left,
+    ...notRestored,
   ]);
   return { sandbox, workspace };
 }
@@ -251,8 +251,8 @@ async function lossNotices(
       ? unsavedAtReset({ before, step, lastChangingStep: await lastChangingStep(tx, id) })
       : undefined;
   if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
-  const lost = loss !== undefined && "notice" in loss ? loss.notice : undefined;
-  return [lost, !isOurs && isReset ? NOT_SET_BACK : unsaved].filter((notice) => notice !== undefined);
+  const lossNotice = loss !== undefined && "notice" in loss ? loss.notice : undefined;
+  return [lossNotice, !isOurs && isReset ? NOT_SET_BACK : unsaved].filter((notice) => notice !== undefined);
 }
 
 /** @param workspace what its files are; undefined if the sandbox is the one that the session had */

@@ -50,7 +50,7 @@ export type SetUps = ReturnType<typeof createSetUps>;
 
 export function createSetUps(deps: SetUpDeps) {
   /** By session: its newest container that is set up or being set up. */
-  const known = new Map<string, { readonly container: string; readonly work: SharedWork<Sandbox> }>();
+  const bySession = new Map<string, { readonly container: string; readonly work: SharedWork<Sandbox> }>();
   return {
     /**
      * Returns the sandbox when it is set up, or the one that replaces it with the kept result of an earlier set-up. Idempotent;
@@ -61,18 +61,18 @@ export function createSetUps(deps: SetUpDeps) {
       const setup = setupOf(session.config.sandbox);
       if (setup === undefined) return sandbox;
       const { container } = sandbox.identity;
-      const before = known.get(session.id);
+      const before = bySession.get(session.id);
       if (before?.container === container && before.work.canJoin) return before.work.join(signal);
       const work = shareWork((stop) => setUp(deps, { session, sandbox, setup, step }, stop));
       const entry = { container, work };
-      known.set(session.id, entry);
+      bySession.set(session.id, entry);
       try {
         const ready = await work.join(signal);
-        if (known.get(session.id) === entry)
-          known.set(session.id, { container: ready.identity.container, work });
+        if (bySession.get(session.id) === entry)
+          bySession.set(session.id, { container: ready.identity.container, work });
         return ready;
       } catch (error) {
-        if (known.get(session.id) === entry) known.delete(session.id);
+        if (bySession.get(session.id) === entry) bySession.delete(session.id);
         throw error;
       }
     },
@@ -90,7 +90,7 @@ export function withSetUp(sandboxes: SessionSandboxes, setUps: SetUps): SessionS
   };
 }
 
-interface Order {
+interface SetUpJob {
   readonly session: Session;
   readonly sandbox: Sandbox;
   readonly setup: Setup;
@@ -99,8 +99,8 @@ interface Order {
 
 type Ended = EventData["setup:ended"];
 
-async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promise<Sandbox> {
-  const { session, sandbox, setup, step } = order;
+async function setUp(deps: SetUpDeps, job: SetUpJob, signal: AbortSignal): Promise<Sandbox> {
+  const { session, sandbox, setup, step } = job;
   const { db } = deps.store;
   const { container } = sandbox.identity;
   const before = await findSetUp(db, session.id, container);
@@ -117,64 +117,74 @@ async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promis
       { type: "setup:started", step, data: { container, commands } },
     ]);
   }
-  const { ended, ready } = await takeOrRun(deps, order, before, signal);
+  const { result, ready } = await takeOrRun(deps, job, before, signal);
   await db.transaction(async (tx) => {
     if (!(await lockRun(tx, session.id, session.runId ?? "")))
       throw superseded("the set-up of its sandbox was left as it is");
     // An earlier attempt that was thought dead may have finished too.
-    if ((await findSetUp(tx, session.id, ended.container)).ended !== undefined) return;
-    await appendEvents(tx, session.id, session.epoch, [{ type: "setup:ended", step, data: ended }]);
-    if (ended.status === "done" || setup.optional)
-      await addNotice(tx, session.id, readyNotice(ended, commands, before.again));
+    if ((await findSetUp(tx, session.id, result.container)).ended !== undefined) return;
+    await appendEvents(tx, session.id, session.epoch, [{ type: "setup:ended", step, data: result }]);
+    if (result.status === "done" || setup.optional)
+      await addNotice(tx, session.id, readyNotice(result, commands, before.again));
   });
-  unlessFailed(ended, setup);
+  unlessFailed(result, setup);
   return ready;
 }
 
 async function takeOrRun(
   deps: SetUpDeps,
-  given: Order,
+  job: SetUpJob,
   { again, built, image: before }: KnownSetUp,
   signal: AbortSignal,
-): Promise<{ readonly ended: Ended; readonly ready: Sandbox }> {
-  const { session, setup, step } = given;
+): Promise<{ readonly result: Ended; readonly ready: Sandbox }> {
+  const { session, setup, step } = job;
   const build = buildOf(session.config.sandbox);
-  const begun = performance.now();
-  const durationMs = () => Math.round(performance.now() - begun);
-  let { sandbox } = given;
+  const startMs = performance.now();
+  const durationMs = () => Math.round(performance.now() - startMs);
+  let { sandbox } = job;
   let image = build === undefined ? undefined : before;
   if (build !== undefined && !built) {
-    const made = await openBuilt(deps, build, { ...given, before }, signal);
-    if ("failed" in made) return { ended: { ...made.failed, durationMs: durationMs() }, ready: sandbox };
-    ({ ready: sandbox, image } = made);
+    const opened = await openBuilt(deps, build, { ...job, before }, signal);
+    if ("failed" in opened) return { result: { ...opened.failed, durationMs: durationMs() }, ready: sandbox };
+    ({ ready: sandbox, image } = opened);
   }
-  const order = { ...given, sandbox };
-  const kept = keptSetUp(deps, { session, sandbox, setup, image });
-  const taken = await kept?.take(signal);
-  if (taken !== undefined) {
-    const { container } = taken.identity;
-    const ended = { container, status: "done", output: "", kept: "taken", durationMs: durationMs() } as const;
-    return { ended, ready: taken };
+  const current = { ...job, sandbox };
+  const cache = keptSetUp(deps, { session, sandbox, setup, image });
+  const reused = await cache?.take(signal);
+  if (reused !== undefined) {
+    const { container } = reused.identity;
+    const result = {
+      container,
+      status: "done",
+      output: "",
+      kept: "taken",
+      durationMs: durationMs(),
+    } as const;
+    return { result, ready: reused };
   }
-  const ran = await runCommands(deps, order, signal);
-  const ended = { ...ran, durationMs: durationMs() };
+  const ran = await runCommands(deps, current, signal);
+  const outcome = { ...ran, durationMs: durationMs() };
   // After the first step the agent may have changed files that the commands use.
-  if (ended.status === "failed" || kept === undefined || again || step > 1) return { ended, ready: sandbox };
-  const notKept = await kept.keep();
+  if (outcome.status === "failed" || cache === undefined || again || step > 1)
+    return { result: outcome, ready: sandbox };
+  const notKept = await cache.keep();
   return {
-    ended: { ...ended, ...(notKept === undefined ? { kept: "made" } : { notKept: shorten(notKept, 300) }) },
+    result: {
+      ...outcome,
+      ...(notKept === undefined ? { kept: "made" } : { notKept: shorten(notKept, 300) }),
+    },
     ready: sandbox,
   };
 }
 
 /** @throws SetupFailed (fatal) */
-function unlessFailed(ended: Ended, { optional }: Setup): void {
-  if (ended.status === "failed" && !optional) throw fatal("SetupFailed", failureText(ended));
+function unlessFailed(result: Ended, { optional }: Setup): void {
+  if (result.status === "failed" && !optional) throw fatal("SetupFailed", failureText(result));
 }
 
 async function runCommands(
   deps: SetUpDeps,
-  { session, sandbox, setup, step }: Order,
+  { session, sandbox, setup, step }: SetUpJob,
   signal: AbortSignal,
 ): Promise<Omit<Ended, "durationMs">> {
   const { container, boot } = sandbox.identity;
@@ -231,7 +241,7 @@ async function openBuilt(
   const { session, sandbox, step, before } = request;
   const { setUps } = deps.sandboxHost;
   if (setUps === undefined) throw new Error("This sandbox host builds no images.");
-  const begun = performance.now();
+  const startMs = performance.now();
   let output = "";
   const failed = (how: string) => ({
     failed: {
@@ -242,22 +252,22 @@ async function openBuilt(
       output,
     },
   });
-  const built = async (key: string, kept: "taken" | "made", ready: Sandbox) => {
+  const built = async (key: string, origin: "taken" | "made", ready: Sandbox) => {
     const { container } = ready.identity;
-    const durationMs = Math.round(performance.now() - begun);
+    const durationMs = Math.round(performance.now() - startMs);
     await appendEvents(deps.store.db, session.id, session.epoch, [
-      { type: "setup:built", step, data: { container, image: key, kept, durationMs, output } },
+      { type: "setup:built", step, data: { container, image: key, kept: origin, durationMs, output } },
     ]);
     return { ready, image: key };
   };
 
   const earlier = before === undefined ? undefined : await openKept(deps, session, { key: before }, signal);
   if (before !== undefined && earlier !== undefined) return built(before, "taken", earlier);
-  const asked = await contextFacts(sandbox, build);
-  if ("trouble" in asked) return failed(asked.trouble);
-  const key = imageKey(session, build, asked.hash);
-  const taken = await openKept(deps, session, { key }, signal);
-  if (taken !== undefined) return built(key, "taken", taken);
+  const facts = await contextFacts(sandbox, build);
+  if ("trouble" in facts) return failed(facts.trouble);
+  const key = imageKey(session, build, facts.hash);
+  const reused = await openKept(deps, session, { key }, signal);
+  if (reused !== undefined) return built(key, "taken", reused);
 
   const egress = watchEgress(deps, session, step);
   try {
@@ -265,7 +275,7 @@ async function openBuilt(
     const result = await buildFrom(
       setUps,
       request,
-      { ...asked, build, key, layers: layersKey(session, sandbox), refuseImage: imageRule(deps) },
+      { ...facts, build, key, layers: layersKey(session, sandbox), refuseImage: imageRule(deps) },
       signal,
     );
     output = cutTail(deps.sanitizer.clean(result.output).trimEnd(), MAX_OUTPUT_CHARS);
@@ -312,10 +322,10 @@ async function contextFacts(
   build: ImageBuild,
 ): Promise<ContextFacts | { readonly trouble: string }> {
   const end = await readEnd(sandbox, await runContext(sandbox, "hash", build));
-  return "out" in end ? (JSON.parse(end.out) as ContextFacts) : { trouble: troubleIn(end.words) };
+  return "out" in end ? (JSON.parse(end.out) as ContextFacts) : { trouble: troubleIn(end.message) };
 }
 
-const troubleIn = (words: string): string => lastLine(words) || "the context could not be packed";
+const troubleIn = (output: string): string => lastLine(output) || "the context could not be packed";
 
 async function buildFrom(
   setUps: KeptSetUps,
@@ -333,7 +343,7 @@ async function buildFrom(
   try {
     if (state.kind !== "exited" || state.exitCode !== 0) {
       const end = await readEnd(sandbox, state);
-      return { output: "", failed: troubleIn("words" in end ? end.words : "") };
+      return { output: "", failed: troubleIn("message" in end ? end.message : "") };
     }
     if (state.outBytes > MAX_CONTEXT_BYTES)
       return {
@@ -342,8 +352,8 @@ async function buildFrom(
       };
     const { args, target } = build;
     const context = wholeOutput(sandbox, state);
-    const order = { context, dockerfile, args, target, timeoutMs: setup.timeout, ...rules };
-    return await setUps.build(sandboxSpec(session.id, session.config, session.owner), key, order, signal);
+    const request = { context, dockerfile, args, target, timeoutMs: setup.timeout, ...rules };
+    return await setUps.build(sandboxSpec(session.id, session.config, session.owner), key, request, signal);
   } finally {
     await sandbox.discard(state.id);
   }
@@ -351,9 +361,9 @@ async function buildFrom(
 
 /** @throws SandboxLost */
 async function runContext(sandbox: Sandbox, what: "hash" | "tar", build: ImageBuild): Promise<CommandState> {
-  const order = { do: what, dockerfile: build.dockerfile, context: build.context };
+  const request = { do: what, dockerfile: build.dockerfile, context: build.context };
   const source = ["LONGHAUL_CONTEXT", contextSource] as const;
-  const state = await runSetUpProgram(sandbox, source, order, MAX_CONTEXT_BYTES);
+  const state = await runSetUpProgram(sandbox, source, request, MAX_CONTEXT_BYTES);
   if (state.kind === "lost") throw new SandboxLost("The sandbox was restarted during its set-up.");
   return state;
 }

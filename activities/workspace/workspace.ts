@@ -70,9 +70,9 @@ export async function keepWorkspace<T>(
   keep: (save: WorkspaceSave) => T | Promise<T>,
 ): Promise<T> {
   const hasBase = base !== latest;
-  const order = { do: "save", hasBase, whole: base === undefined || base.depth >= MAX_CHAIN } as const;
+  const request = { do: "save", hasBase, whole: base === undefined || base.depth >= MAX_CHAIN } as const;
   const manifests = [latest, ...(hasBase ? [base] : [])].map((state) => state?.manifest ?? NOTHING);
-  return runWorkspaceProgram(sandbox, order, manifests, ({ output, answer }) => {
+  return runWorkspaceProgram(sandbox, request, manifests, ({ output, answer }) => {
     const { unchanged, packBytes, skipped, skippedCount, ...facts } = answer as unknown as SaveAnswer;
     const saved =
       unchanged === true
@@ -162,9 +162,9 @@ const REASONS: Readonly<Record<Skipped["reason"], readonly [what: string, why: s
  * @param count of all, including those not in `files`
  */
 function notRestoredNotice(files: readonly { readonly path: string }[], count: number): string {
-  const named = files.map(({ path }) => ({ path, bytes: 0 }));
+  const entries = files.map(({ path }) => ({ path, bytes: 0 }));
   return (
-    `[Not in the saves, so not restored: ${describeFiles(named)}${count > files.length ? `, and more: ${count} in all` : ""}. ` +
+    `[Not in the saves, so not restored: ${describeFiles(entries)}${count > files.length ? `, and more: ${count} in all` : ""}. ` +
     "They were not deleted: do not commit or report it so. Git passes over the absence of those that it tracks; one that you make again is added with `git update-index --no-skip-worktree PATH`.]"
   );
 }
@@ -172,8 +172,8 @@ function notRestoredNotice(files: readonly { readonly path: string }[], count: n
 /** @param count of all skipped paths, including those not in `files` */
 export function skippedFilesNotice(files: readonly Skipped[], count: number): string {
   const lines = Object.entries(REASONS).flatMap(([reason, [what, why]]) => {
-    const named = files.filter((file) => file.reason === reason);
-    return named.length === 0 ? [] : [`${what}: ${describeFiles(named)}. ${why}`];
+    const matching = files.filter((file) => file.reason === reason);
+    return matching.length === 0 ? [] : [`${what}: ${describeFiles(matching)}. ${why}`];
   });
   const more = count - files.length;
   if (more > 0) lines.push(`There ${more === 1 ? "is" : "are"} ${more} more.`);
@@ -217,10 +217,10 @@ export const LIMITS = {
 export function endingWith(signal: AbortSignal, sandbox: CommandSandbox): CommandSandbox {
   return {
     start: (command) => abortable(sandbox.start(command), signal),
-    feed: (...given) => abortable(sandbox.feed(...given), signal),
+    feed: (...args) => abortable(sandbox.feed(...args), signal),
     run: (command, options) => abortable(sandbox.run(command, { ...options, signal }), signal),
     wait: (id, options) => abortable(sandbox.wait(id, { ...options, signal }), signal),
-    read: (...given) => abortable(sandbox.read(...given), signal),
+    read: (...args) => abortable(sandbox.read(...args), signal),
     discard: (id) => abortable(sandbox.discard(id), signal),
   };
 }
@@ -233,14 +233,14 @@ export interface ProgramRun {
 }
 
 /**
- * @param order the input of agent/workspace/restore.py and agent/workspace/save.py; its `limits` override `LIMITS`
+ * @param request the input of agent/workspace/restore.py and agent/workspace/save.py; its `limits` override `LIMITS`
  * @param parts follow the order; read one by one, only as far as the program reads its input
  * @param use gets the program's answer, and must not keep it
  * @throws SandboxUnavailable (retryable) when the program fails; SandboxLost
  */
 export async function runWorkspaceProgram<T>(
   sandbox: CommandSandbox,
-  order: { readonly do: "save" | "restore" } & object,
+  request: { readonly do: "save" | "restore" } & object,
   parts: Parts,
   use: (run: ProgramRun) => T | Promise<T>,
 ): Promise<T> {
@@ -253,17 +253,17 @@ export async function runWorkspaceProgram<T>(
       timeoutMs: PROGRAM_TIMEOUT_MS,
       maxOutputBytes: 2 * MAX_PACK_BYTES,
     },
-    inputOf({ limits: LIMITS, rebuilt: REBUILT_FOLDERS, ...order }, parts),
+    inputOf({ limits: LIMITS, rebuilt: REBUILT_FOLDERS, ...request }, parts),
   );
   const isWhole = state.outKept === state.outBytes && state.errKept === state.errBytes;
   const isDone = state.kind === "exited" && state.exitCode === 0 && isWhole;
   const answer = isDone ? answerIn((await readAll(sandbox, state, "err")).toString()) : undefined;
   if (answer === undefined) {
     const end = await readEnd(sandbox, state);
-    const [how, words] = "out" in end ? ["a cut output", ""] : [end.how, end.words];
+    const [how, message] = "out" in end ? ["a cut output", ""] : [end.how, end.message];
     throw retryable(
       "SandboxUnavailable",
-      `The workspace could not be ${order.do}d: the program in the sandbox ended with ${how}. ${lastLine(words)}` +
+      `The workspace could not be ${request.do}d: the program in the sandbox ended with ${how}. ${lastLine(message)}` +
         " Earlier checkpoints are kept. It will be retried.",
     );
   }
@@ -274,21 +274,21 @@ export async function runWorkspaceProgram<T>(
     return use({ output, answer: { ...answer } });
   };
   // A restore holds the session's lock, for which a save in its turn may wait; its output is only a listing.
-  return order.do === "save" && state.outKept > LARGE_BYTES ? inTurn("large save", finish) : finish();
+  return request.do === "save" && state.outKept > LARGE_BYTES ? inTurn("large save", finish) : finish();
 }
 
 /** Undefined for one that ends early: the sandbox was removed, or its disk is full. */
-function answerIn(said: string): object | undefined {
+function answerIn(output: string): object | undefined {
   try {
-    return JSON.parse(said) as object;
+    return JSON.parse(output) as object;
   } catch {
     return undefined;
   }
 }
 
 /** The order on a line, then each part after a line with its length. */
-async function* inputOf(order: object, parts: Parts): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(`${JSON.stringify(order)}\n`);
+async function* inputOf(request: object, parts: Parts): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(`${JSON.stringify(request)}\n`);
   for await (const part of parts) {
     yield Buffer.from(`${part.byteLength}\n`);
     yield* part instanceof Uint8Array ? [part] : part.pieces();

@@ -52,23 +52,25 @@ export const packed = (
 
 /** Packed when it is first needed: that takes milliseconds, and most processes need no large one. */
 function whenNeeded(make: () => string): () => string {
-  let made: string | undefined;
-  return () => (made ??= make());
+  let program: string | undefined;
+  return () => (program ??= make());
 }
 
 /** The supervisor in a container that someone else owns. */
 export const supervisorSource = whenNeeded(() => programOf("agent.supervisor"));
 
 const foreign = ["LONGHAUL_ATTACHED", "LONGHAUL_HOME"];
-const own = whenNeeded(() => programOf("agent.supervisor", [...foreign, "LONGHAUL_EGRESS"]));
-const ownWithEgress = whenNeeded(() => programOf("agent.supervisor", foreign));
+const supervisorWithoutEgress = whenNeeded(() =>
+  programOf("agent.supervisor", [...foreign, "LONGHAUL_EGRESS"]),
+);
+const supervisorWithEgress = whenNeeded(() => programOf("agent.supervisor", foreign));
 
 /**
  * The same in a container of our own, deaf to what the image's environment says of these variables: only a container that someone
  * else owns has them from us.
  */
 export const ownSupervisorSource = ({ hasEgress }: { readonly hasEgress: boolean }): string =>
-  hasEgress ? ownWithEgress() : own();
+  hasEgress ? supervisorWithEgress() : supervisorWithoutEgress();
 
 /** Saves and restores a workspace; runs as a command, with the tools' rights. Its input: agent/workspace/main.py. */
 export const workspaceSource = whenNeeded(() => programOf("agent.workspace.main"));
@@ -122,7 +124,7 @@ export function pythonArguments(variable: string): string[] {
   return ["python3", "-I", "-S", "-c", `import binascii,os,zlib;${load}`];
 }
 
-/** What a program of ours says, and nothing else, in a Python that is too old for it: agent/loader.py. */
+/** What a program of ours prints, and nothing else, in a Python that is too old for it: agent/loader.py. */
 export const TOO_OLD = /python3 is version \S+ here, and Longhaul needs \S+ or newer/;
 
 /** The protocol's version; a sandbox with another one is refused. Equal to PROTOCOL in supervisor.py. */

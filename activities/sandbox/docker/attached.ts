@@ -81,16 +81,16 @@ class AttachedContainers {
         container.name,
         "this worker does not allow work in other people's containers (LONGHAUL_ALLOW_CONTAINERS=1 allows it)",
       );
-    const found = await usableContainer(this.#docker, container);
-    if (found.id === undefined) throw containerUnavailable(container.name, found.why);
-    await this.#mark(sessionId, container.name, found.id);
-    const { link, empty, boot } = await abortable(this.#connect(spec, found.id), signal);
+    const target = await usableContainer(this.#docker, container);
+    if (target.id === undefined) throw containerUnavailable(container.name, target.why);
+    await this.#mark(sessionId, container.name, target.id);
+    const { link, empty, boot } = await abortable(this.#connect(spec, target.id), signal);
     const identity = {
       host: this.#hostName,
       volume: (await volumeIdentity(this.#docker, sessionId)) ?? "",
-      container: found.id.slice(0, SHORT_ID),
+      container: target.id.slice(0, SHORT_ID),
       boot,
-      image: found.image,
+      image: target.image,
     };
     const network = { reach: "everything", why: NOT_OURS } as const;
     return createDockerSandbox(
@@ -105,12 +105,12 @@ class AttachedContainers {
     if (id === undefined) return;
     this.#links.get(sessionId)?.close("the session has left the container");
     this.#links.delete(sessionId);
-    const found = await unless([404], () => this.#docker.getContainer(id).inspect());
+    const info = await unless([404], () => this.#docker.getContainer(id).inspect());
     // Our processes ended with the container; in one that is only stopped, our files stay.
-    if (found?.State.Running !== true || found.State.Paused) return;
+    if (info?.State.Running !== true || info.State.Paused) return;
     const allEnded = await removeSupervisor(this.#docker, sessionId, id);
     this.#say(
-      `sandbox: left ${found.Name.replace(/^\//, "")}${allEnded ? "" : ", not all processes of it ended"}`,
+      `sandbox: left ${info.Name.replace(/^\//, "")}${allEnded ? "" : ", not all processes of it ended"}`,
     );
   }
 
@@ -137,15 +137,15 @@ class AttachedContainers {
     // A command may have ended the supervisor, and a link belongs to one start of it.
     const wasRunning = await startSupervisor(this.#docker, { sessionId, name, id, folder });
     if (!wasRunning) this.#say(`sandbox: put the supervisor into ${name}`);
-    const known = this.#links.get(sessionId);
-    if (known !== undefined && wasRunning) {
+    const existing = this.#links.get(sessionId);
+    if (existing !== undefined && wasRunning) {
       try {
-        return { link: known, ...(await known.connect()) };
+        return { link: existing, ...(await existing.connect()) };
       } catch (error) {
         if (!(error instanceof SandboxLost)) throw error;
       }
     }
-    known?.close("the supervisor was started again");
+    existing?.close("the supervisor was started again");
     const link = new SupervisorLink(this.#docker, id, {
       probe: [],
       ready: Promise.resolve(),
@@ -167,32 +167,33 @@ export async function usableContainer(
   docker: Dockerode,
   { name, id }: { readonly name: string; readonly id?: string | undefined },
 ): Promise<FoundContainer> {
-  const found = await unless([404], () => docker.getContainer(name).inspect());
-  if (found === undefined)
+  const info = await unless([404], () => docker.getContainer(name).inspect());
+  if (info === undefined)
     return { id: undefined, why: "there is none of that name on the worker's Docker host" };
-  if (id !== undefined && found.Id !== id)
+  if (id !== undefined && info.Id !== id)
     return { id: undefined, why: "it is not the container of that name that was meant" };
-  if (found.Config.Labels[SESSION_LABEL] !== undefined)
+  if (info.Config.Labels[SESSION_LABEL] !== undefined)
     return { id: undefined, why: "it is a sandbox of Longhaul's own" };
-  if (!found.State.Running || found.State.Paused)
-    return { id: undefined, why: `it is not running (${found.State.Status})` };
-  return { id: found.Id, folder: found.Config.WorkingDir || "/", image: found.Image };
+  if (!info.State.Running || info.State.Paused)
+    return { id: undefined, why: `it is not running (${info.State.Status})` };
+  return { id: info.Id, folder: info.Config.WorkingDir || "/", image: info.Image };
 }
 
 /** Checks for python3, which the supervisor needs. @returns why it cannot be used; undefined if it can */
 export async function lacksPython(docker: Dockerode, id: string): Promise<string | undefined> {
   try {
-    const { answer, said } = await runInside(docker, id, {
+    const { answer, output } = await runInside(docker, id, {
       argv: pythonArguments("LONGHAUL_IMAGE"),
       env: [`LONGHAUL_IMAGE=${imageSource}`, "LONGHAUL_FOLDERS=[]"],
     });
-    return answer === undefined ? noPython(said) : undefined;
+    return answer === undefined ? noPython(output) : undefined;
   } catch (error) {
     return reasonOf(error);
   }
 }
 
-const noPython = (said: string): string => `python3, which the supervisor needs, does not run in it: ${said}`;
+const noPython = (output: string): string =>
+  `python3, which the supervisor needs, does not run in it: ${output}`;
 
 /** The supervisor has just been started, or a command has killed it: after some 20 tries a new one is started. */
 const CONNECT_SECONDS = 0.5;
@@ -215,14 +216,14 @@ interface AttachedPlace {
  * @returns whether it was running
  * @throws ContainerUnavailable (fatal), SandboxUnavailable (retryable)
  */
-async function startSupervisor(docker: Dockerode, place: AttachedPlace): Promise<boolean> {
-  const { sessionId, name, id, folder } = place;
+async function startSupervisor(docker: Dockerode, target: AttachedPlace): Promise<boolean> {
+  const { sessionId, name, id, folder } = target;
   const attached = attachedVariable(sessionId, folder);
-  const { answer, said } = await runInside(docker, id, {
+  const { answer, output } = await runInside(docker, id, {
     argv: pythonArguments("LONGHAUL_ATTACH"),
     env: [`LONGHAUL_ATTACH=${attachSource}`, attached],
   });
-  if (answer === undefined) throw containerUnavailable(name, noPython(said));
+  if (answer === undefined) throw containerUnavailable(name, noPython(output));
   if (typeof answer["unable"] === "string") throw containerUnavailable(name, answer["unable"]);
   if (answer["running"] === true) return true;
   const exec = await docker.getContainer(id).exec({

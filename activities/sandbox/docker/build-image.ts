@@ -26,24 +26,24 @@ const PROXIES = /^(https?|no|all)_proxy=/i;
 export async function buildImage(
   docker: Dockerode,
   spec: SandboxSpec,
-  { key, ...order }: BuildOrder & { readonly key: string },
+  { key, ...request }: BuildOrder & { readonly key: string },
   signal: AbortSignal,
 ): Promise<BuildResult> {
   const labels = await keptLabels(docker, spec);
-  const context = checkedContext(order.context, order.dockerfile, (bytes) =>
-    sentDockerfile(docker, bytes, order),
+  const context = checkedContext(request.context, request.dockerfile, (bytes) =>
+    sentDockerfile(docker, bytes, request),
   );
   // When its client disconnects, the engine ends the build and removes the build's container.
-  const abort = AbortSignal.any([signal, AbortSignal.timeout(order.timeoutMs), failing(context)]);
+  const abort = AbortSignal.any([signal, AbortSignal.timeout(request.timeoutMs), failing(context)]);
   let output = "";
   let error: string | undefined;
   let imageId: string | undefined;
   const limits = await limitProcesses(docker, spec);
   try {
     const answer = await docker.buildImage(context, {
-      dockerfile: order.dockerfile,
-      buildargs: { ...(spec.network === "listed" ? proxies() : {}), ...order.args },
-      ...(order.target === undefined ? {} : { target: order.target }),
+      dockerfile: request.dockerfile,
+      buildargs: { ...(spec.network === "listed" ? proxies() : {}), ...request.args },
+      ...(request.target === undefined ? {} : { target: request.target }),
       labels,
       networkmode: networkOf(spec),
       shmsize: limits.mark,
@@ -64,7 +64,7 @@ export async function buildImage(
     signal.throwIfAborted();
     if (context.errored instanceof ContextRefused) return { output, failed: context.errored.message };
     if (abort.aborted)
-      return { output, failed: `ended after ${order.timeoutMs / 1_000} s (sandbox.setup.timeout)` };
+      return { output, failed: `ended after ${request.timeoutMs / 1_000} s (sandbox.setup.timeout)` };
     // 400 and 500: an error in the Dockerfile, or a command of it that failed.
     if (statusOf(thrown) === undefined) throw unavailable(thrown);
     error = reasonOf(thrown);
@@ -104,11 +104,11 @@ function failing(context: Readable): AbortSignal {
 }
 
 /** @throws ContextRefused */
-async function sentDockerfile(docker: Dockerode, dockerfile: Buffer, order: BuildOrder): Promise<Buffer> {
-  await checkDockerfile(docker, dockerfile.toString("utf8"), order);
-  const own = withOwnLayers(dockerfile, order.layers);
-  if (own !== undefined) return own;
-  throw new ContextRefused(`where the stages of ${order.dockerfile} begin cannot be told for sure`);
+async function sentDockerfile(docker: Dockerode, dockerfile: Buffer, request: BuildOrder): Promise<Buffer> {
+  await checkDockerfile(docker, dockerfile.toString("utf8"), request);
+  const extended = withOwnLayers(dockerfile, request.layers);
+  if (extended !== undefined) return extended;
+  throw new ContextRefused(`where the stages of ${request.dockerfile} begin cannot be told for sure`);
 }
 
 /**
@@ -149,21 +149,21 @@ async function checkDockerfile(
 /** What an image's ONBUILD runs in the builds that are based on it. The engine would take the image anyway. */
 async function triggersOf(docker: Dockerode, image: string): Promise<readonly string[]> {
   const inspect = () => unless([404], () => docker.getImage(image).inspect());
-  let found = await inspect();
-  if (found === undefined) {
+  let info = await inspect();
+  if (info === undefined) {
     const trouble = await takeImage(docker, image);
-    found = await inspect();
-    if (found === undefined)
+    info = await inspect();
+    if (info === undefined)
       throw new ContextRefused(`the image ${image} cannot be taken (${trouble ?? "it is gone"})`);
   }
-  const onBuild: unknown = found?.Config.OnBuild;
+  const onBuild: unknown = info?.Config.OnBuild;
   return Array.isArray(onBuild) ? onBuild.map(String) : [];
 }
 
-/** @returns the engine's words if it cannot */
+/** @returns the engine's message if it cannot */
 async function takeImage(docker: Dockerode, image: string): Promise<string | undefined> {
   try {
-    const taking = await docker.createImage({ fromImage: named(image) });
+    const taking = await docker.createImage({ fromImage: withTag(image) });
     return await new Promise((resolve) =>
       docker.modem.followProgress(taking, (error) => resolve(error === null ? undefined : reasonOf(error))),
     );
@@ -174,17 +174,17 @@ async function takeImage(docker: Dockerode, image: string): Promise<string | und
 }
 
 /** Without a tag the engine would take all of them. */
-const named = (image: string): string => (/[:@][^/]*$/.test(image) ? image : `${image}:latest`);
+const withTag = (image: string): string => (/[:@][^/]*$/.test(image) ? image : `${image}:latest`);
 
 /** Checks for the programs that every image needs: docs/sandbox.md. */
-const LOOK =
+const PROBE =
   'import shutil; print(*[name for name in ("bash", "sort", "tee") if shutil.which(name) is None])';
 
 /** Removes the image if no sandbox can run from it; on failure, later cleanup does. @returns what it lacks */
 async function shortcomingOf(docker: Dockerode, image: string): Promise<string | undefined> {
   const lacks = await runOnce(docker, {
     Image: image,
-    Entrypoint: ["python3", "-I", "-c", LOOK],
+    Entrypoint: ["python3", "-I", "-c", PROBE],
     User: "1000:1000",
     HostConfig: { NetworkMode: "none" },
   }).catch((error: unknown) => {

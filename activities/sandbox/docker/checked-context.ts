@@ -27,16 +27,16 @@ export function checkedContext(
 ): Readable {
   const out = pack(AS_BYTES);
   // A pipe of Node's own, which the engine's client reads.
-  const sent = new PassThrough();
-  out.pipe(sent);
+  const stream = new PassThrough();
+  out.pipe(stream);
   repack(context, out, { dockerfile, check }).catch((error: unknown) => {
     out.destroy();
-    sent.destroy(error instanceof Error ? error : new Error(String(error)));
+    stream.destroy(error instanceof Error ? error : new Error(String(error)));
   });
-  return sent;
+  return stream;
 }
 
-interface Wanted {
+interface DockerfileCheck {
   readonly dockerfile: string;
   readonly check: (dockerfile: Buffer) => Promise<Buffer>;
 }
@@ -44,20 +44,20 @@ interface Wanted {
 async function repack(
   context: AsyncIterable<Uint8Array>,
   out: ReturnType<typeof pack>,
-  { dockerfile, check }: Wanted,
+  { dockerfile, check }: DockerfileCheck,
 ): Promise<void> {
   const names = new Names();
-  const wanted = posix.normalize(dockerfile);
+  const dockerfilePath = posix.normalize(dockerfile);
   let isFound = false;
   const source = Readable.from(context);
   const parts = extract(AS_BYTES);
   source.on("error", (error: Error) => parts.destroy(error));
   source.pipe(parts);
   for await (const entry of parts) {
-    const place = names.add(entry.header);
-    const header: Header = { ...entry.header, name: entry.header.type === "directory" ? `${place}/` : place };
+    const path = names.add(entry.header);
+    const header: Header = { ...entry.header, name: entry.header.type === "directory" ? `${path}/` : path };
     const bytes =
-      place === Buffer.from(wanted).toString("latin1")
+      path === Buffer.from(dockerfilePath).toString("latin1")
         ? await dockerfileOf(entry.header, entry as AsyncIterable<Uint8Array>, dockerfile)
         : undefined;
     if (bytes === undefined) {
@@ -92,16 +92,16 @@ class Names {
 
   /** @returns the name in its one spelling. @throws ContextRefused */
   add({ name, type }: Header): string {
-    const place = posix.normalize(name).replace(/\/$/, "");
-    if (place.startsWith("/") || place === ".." || place.startsWith("../"))
+    const path = posix.normalize(name).replace(/\/$/, "");
+    if (path.startsWith("/") || path === ".." || path.startsWith("../"))
       throw new ContextRefused(`the context has a file outside itself: ${name}`);
     if (type !== "file" && type !== "directory" && type !== "symlink")
       throw new ContextRefused(`the context has a ${type ?? "thing"}: ${name}`);
-    if (this.#seen.has(place)) throw new ContextRefused(`the context has two files named ${place}`);
-    for (let above = posix.dirname(place); above !== "."; above = posix.dirname(above))
+    if (this.#seen.has(path)) throw new ContextRefused(`the context has two files named ${path}`);
+    for (let above = posix.dirname(path); above !== "."; above = posix.dirname(above))
       if (this.#links.has(above)) throw new ContextRefused(`the context has a file below a link: ${name}`);
-    this.#seen.add(place);
-    if (type === "symlink") this.#links.add(place);
-    return place;
+    this.#seen.add(path);
+    if (type === "symlink") this.#links.add(path);
+    return path;
   }
 }

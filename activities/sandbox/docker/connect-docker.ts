@@ -8,7 +8,7 @@ import { engineAddress } from "./engine-address.ts";
  */
 const ANSWER_MS = 60_000;
 
-type Answered = (error: unknown, answer?: unknown) => void;
+type Callback = (error: unknown, answer?: unknown) => void;
 type Request = {
   readonly abortSignal?: AbortSignal;
   readonly file?: unknown;
@@ -25,33 +25,33 @@ export function connectDocker(
   answerMs: number = ANSWER_MS,
 ): Dockerode {
   const docker = new Dockerode(options);
-  const modem = docker.modem as { dial(request: Request, answered: Answered): void };
+  const modem = docker.modem as { dial(request: Request, callback: Callback): void };
   const dial = modem.dial.bind(modem);
   // The library's own timeout counts silence, and so would end idle streams.
-  const send = (request: Request, answered: Answered) => {
-    if (!isPlain(request.path)) return answered(notPlain(request.path));
+  const send = (request: Request, callback: Callback) => {
+    if (!isPlain(request.path)) return callback(notPlain(request.path));
     // An upload (an image, by the set-up) is answered only when it is complete.
-    if (request.file !== undefined) return dial(request, answered);
+    if (request.file !== undefined) return dial(request, callback);
     const late = new AbortController();
     const timer = setTimeout(() => {
       const error = new Error(`no answer within ${answerMs / 1_000} s`);
       late.abort(error);
-      answered(error);
+      callback(error);
     }, answerMs);
     const { abortSignal } = request;
     const signal = abortSignal === undefined ? late.signal : AbortSignal.any([abortSignal, late.signal]);
     dial({ ...request, abortSignal: signal }, (error, answer) => {
       clearTimeout(timer);
-      if (!late.signal.aborted) answered(error, answer);
+      if (!late.signal.aborted) callback(error, answer);
     });
   };
-  modem.dial = (request, answered) => {
-    if (request.path !== CREATE) return send(request, answered);
+  modem.dial = (request, callback) => {
+    if (request.path !== CREATE) return send(request, callback);
     // Asked each time: the engine may have been replaced since.
     docker
       .version()
-      .then(({ ApiVersion }) => send(creating(request, ApiVersion), answered))
-      .catch((error: unknown) => answered(error));
+      .then(({ ApiVersion }) => send(creating(request, ApiVersion), callback))
+      .catch((error: unknown) => callback(error));
   };
   return docker;
 }

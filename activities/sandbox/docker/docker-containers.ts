@@ -13,14 +13,14 @@ const RETRY_MS = 100;
 export async function removeSandbox(docker: Dockerode, sessionId: string): Promise<string | undefined> {
   const name = sandboxName(sessionId);
   const container = docker.getContainer(name);
-  const found = await unless([404], () => container.inspect());
-  if (found !== undefined && found.Config.Labels[SESSION_LABEL] === sessionId) {
+  const info = await unless([404], () => container.inspect());
+  if (info !== undefined && info.Config.Labels[SESSION_LABEL] === sessionId) {
     // 409: its removal is under way already.
     await unless([404, 409], () => container.remove({ force: true, v: true }));
   }
   await removeFirewallContainers(docker, sessionId);
   await removeVolume(docker, sessionId);
-  return found?.Id;
+  return info?.Id;
 }
 
 /** These containers remove themselves when they end; any left belong to a worker that died before it started them. */
@@ -70,9 +70,9 @@ export async function volumeLabels(
   docker: Dockerode,
   name: string,
 ): Promise<Readonly<Record<string, string>> | undefined> {
-  const found = await unless([404], () => docker.getVolume(name).inspect());
+  const volume = await unless([404], () => docker.getVolume(name).inspect());
   // The engine reports null if there are no labels.
-  return found && { ...found.Labels };
+  return volume && { ...volume.Labels };
 }
 
 /**
@@ -102,8 +102,8 @@ export async function ownVolume(
  * seconds. Undefined if there is no volume.
  */
 export async function volumeIdentity(docker: Dockerode, sessionId: string): Promise<string | undefined> {
-  const found = await unless([404], () => docker.getVolume(sandboxName(sessionId)).inspect());
-  if (found === undefined) return undefined;
-  const labels: Record<string, string> = found.Labels ?? {};
-  return labels[CREATED_LABEL] ?? ("CreatedAt" in found ? String(found.CreatedAt) : "");
+  const volume = await unless([404], () => docker.getVolume(sandboxName(sessionId)).inspect());
+  if (volume === undefined) return undefined;
+  const labels: Record<string, string> = volume.Labels ?? {};
+  return labels[CREATED_LABEL] ?? ("CreatedAt" in volume ? String(volume.CreatedAt) : "");
 }

@@ -30,8 +30,8 @@ export function createDockerSandbox(
     start: async (command) => toState(await link.request("start", startFields(command))),
     run: (command, options = {}) => follow("start", { ...startFields(command), wait: true }, options),
     async feed(id, at, bytes, { last }) {
-      const place = typeof at === "number" ? { offset: at } : at;
-      const { taken } = await link.request("feed", { id, ...place, last, data: toBase64(bytes) });
+      const position = typeof at === "number" ? { offset: at } : at;
+      const { taken } = await link.request("feed", { id, ...position, last, data: toBase64(bytes) });
       return taken === true;
     },
     wait: (id, options = {}) => follow("wait", { id }, options),

@@ -89,18 +89,18 @@ export function createDockerHost({
 
 const keptSetUps = (docker: Dockerode, links: SandboxLinks, opener: SandboxOpener): KeptSetUps => ({
   async take(spec, key, { signal, accepts } = {}) {
-    const kept = await findKept(docker, spec, key);
-    if (kept === undefined || (await accepts?.(kept.commit)) === false) return undefined;
+    const reusable = await findKept(docker, spec, key);
+    if (reusable === undefined || (await accepts?.(reusable.commit)) === false) return undefined;
     // Only the container is removed: the files stay on their volume.
     const container = docker.getContainer(sandboxName(spec.sessionId));
-    const found = await unless([404], () => container.inspect());
+    const info = await unless([404], () => container.inspect());
     await unless([404, 409], () => container.remove({ force: true, v: true }));
-    if (found !== undefined)
-      links.drop(found.Id, "the sandbox is recreated with the result of an earlier set-up");
-    return opener.open({ ...spec, keptImage: kept.image }, signal);
+    if (info !== undefined)
+      links.drop(info.Id, "the sandbox is recreated with the result of an earlier set-up");
+    return opener.open({ ...spec, keptImage: reusable.image }, signal);
   },
   keep: (spec, key, commit) => keepAs(docker, spec, { key, commit }),
-  build: (spec, key, order, signal) => buildImage(docker, spec, { ...order, key }, signal),
+  build: (spec, key, request, signal) => buildImage(docker, spec, { ...request, key }, signal),
   makers: () => makersOfKept(docker),
   forget: (sessionId) => removeKeptOf(docker, sessionId),
 });
@@ -122,14 +122,14 @@ type ImageFacts = Pick<Surroundings, "imageEnvironment" | "madeFrom" | "image" |
 export function createSurroundings(
   docker: Dockerode,
   egressVolume: string,
-): (found: ContainerInspectInfo) => Promise<Surroundings> {
+): (info: ContainerInspectInfo) => Promise<Surroundings> {
   const engineFacts = cachedFor(ENGINE_MS, () => unless([], () => docker.info() as Promise<EngineFacts>));
   /** By the image's id, which is a hash of its content. */
   const images = new Map<string, ImageFacts>();
 
   async function imageFacts(id: string): Promise<ImageFacts> {
-    const known = images.get(id);
-    if (known !== undefined) return known;
+    const cached = images.get(id);
+    if (cached !== undefined) return cached;
     const image = await unless([404], () => docker.getImage(id).inspect());
     const labels: Record<string, string> = image?.Config.Labels ?? {};
     const facts = {
@@ -142,8 +142,8 @@ export function createSurroundings(
     return facts;
   }
 
-  return async (found) => {
-    const [facts, image] = await Promise.all([engineFacts(), imageFacts(found.Image)]);
+  return async (info) => {
+    const [facts, image] = await Promise.all([engineFacts(), imageFacts(info.Image)]);
     return {
       defaultRuntime: facts?.DefaultRuntime ?? "runc",
       appArmor: facts?.SecurityOptions?.some((option) => option.startsWith("name=apparmor")) === true,

@@ -22,7 +22,7 @@ interface EgressProxyOptions extends EgressContainer {
 }
 
 interface OpenProxy {
-  readonly found: ContainerInspectInfo;
+  readonly info: ContainerInspectInfo;
   readonly link: SupervisorLink;
 }
 
@@ -40,8 +40,8 @@ export class EgressProxy {
    * @throws ImageMissing (fatal) if its image is not there, SandboxUnavailable (retryable)
    */
   async addresses(spec: SandboxSpec): ReturnType<Firewall["rules"]> {
-    const { found } = await this.#open();
-    return this.#options.firewall.rules(found, spec);
+    const { info } = await this.#open();
+    return this.#options.firewall.rules(info, spec);
   }
 
   /** The proxy as seen by one session's sandbox. @param token identifies that sandbox to the proxy */
@@ -104,10 +104,10 @@ export class EgressProxy {
 
   async #connect(): Promise<OpenProxy> {
     const { docker } = this.#options;
-    const found = await runningProxy(docker, this.#options);
-    const link = new SupervisorLink(docker, found.Id, { probe: [], ready: Promise.resolve() });
+    const info = await runningProxy(docker, this.#options);
+    const link = new SupervisorLink(docker, info.Id, { probe: [], ready: Promise.resolve() });
     await link.connect();
-    return { found, link };
+    return { info, link };
   }
 }
 
@@ -139,19 +139,19 @@ async function runningProxy(docker: Dockerode, proxy: EgressContainer): Promise<
   const { name, say } = proxy;
   const container = docker.getContainer(name);
   for (let round = 0; round < ROUNDS; round++) {
-    const found = await unless([404], () => container.inspect());
-    if (found === undefined) {
+    const info = await unless([404], () => container.inspect());
+    if (info === undefined) {
       await createProxy(docker, proxy);
       say(`egress: created the proxy ${name}`);
       continue;
     }
-    if (!isOurs(found)) {
+    if (!isOurs(info)) {
       throw fatal(
         "SandboxRefused",
         `the container ${name} is not the egress proxy of this version; rename or remove it`,
       );
     }
-    if (found.State.Running) return found;
+    if (info.State.Running) return info;
     await unless([304, 404, 409], () => container.start());
     if (round > 1) await sleep(ROUND_MS);
   }
@@ -164,12 +164,12 @@ async function removeUnusedProxy(docker: Dockerode, name: string): Promise<boole
   const users = await unless([], () => docker.listContainers({ all: true, filters }));
   if (users === undefined || users.length > 0) return false;
   const container = docker.getContainer(name);
-  const found = await unless([404], () => container.inspect());
-  if (found !== undefined && !isOurs(found)) return false;
+  const info = await unless([404], () => container.inspect());
+  if (info !== undefined && !isOurs(info)) return false;
   await unless([404, 409], () => container.remove({ force: true, v: true }));
   // 409: a sandbox that was created meanwhile uses the volume; opening it starts a new proxy.
   await unless([404, 409], () => docker.getVolume(name).remove());
-  return found !== undefined;
+  return info !== undefined;
 }
 
 async function createProxy(docker: Dockerode, proxy: EgressContainer): Promise<void> {
@@ -221,5 +221,4 @@ const proxyOptions = ({ name, image, hosts }: EgressContainer) =>
     },
   }) satisfies ContainerCreateOptions;
 
-const isOurs = (found: ContainerInspectInfo): boolean =>
-  found.Config.Labels[EGRESS_LABEL] === String(PROTOCOL);
+const isOurs = (info: ContainerInspectInfo): boolean => info.Config.Labels[EGRESS_LABEL] === String(PROTOCOL);

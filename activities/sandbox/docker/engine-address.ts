@@ -48,10 +48,10 @@ export function engineAddress(environment: Environment = process.env): EngineAdd
   const host = environment["DOCKER_HOST"]?.trim();
   if (host) {
     const verify = Boolean(environment["DOCKER_TLS_VERIFY"]);
-    const named = environment["DOCKER_CERT_PATH"] || undefined;
+    const certificateFolder = environment["DOCKER_CERT_PATH"] || undefined;
     const trusts = Boolean(environment["DOCKER_TLS"]);
-    const folder = named ?? (verify || trusts ? configFolder(environment) : undefined);
-    const isWhole = verify || named !== undefined;
+    const folder = certificateFolder ?? (verify || trusts ? configFolder(environment) : undefined);
+    const isWhole = verify || certificateFolder !== undefined;
     const tls = isWhole || trusts ? { folder, verify, isWhole } : undefined;
     return { ...reached(host, tls, "DOCKER_HOST", environment), from: "DOCKER_HOST" };
   }
@@ -68,14 +68,14 @@ const configFolder = (environment: Environment): string =>
 /** Newer Docker Desktop has its socket in the person's home. */
 function defaultSocket(environment: Environment): string {
   if (existsSync(DEFAULT_SOCKET)) return DEFAULT_SOCKET;
-  const own = join(homeOf(environment), ".docker", "run", "docker.sock");
-  return existsSync(own) ? own : DEFAULT_SOCKET;
+  const userSocket = join(homeOf(environment), ".docker", "run", "docker.sock");
+  return existsSync(userSocket) ? userSocket : DEFAULT_SOCKET;
 }
 
 /** @returns undefined for the default context, and where nothing names one */
 function contextName(environment: Environment): string | undefined {
-  const named = environment["DOCKER_CONTEXT"] || currentContext(environment);
-  return named === undefined || named === "default" ? undefined : named;
+  const context = environment["DOCKER_CONTEXT"] || currentContext(environment);
+  return context === undefined || context === "default" ? undefined : context;
 }
 
 function currentContext(environment: Environment): string | undefined {
@@ -97,7 +97,7 @@ function parsed(text: string, file: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null) return { ...value };
   } catch {
-    // Said below, in words.
+    // Reported below.
   }
   throw new EngineSettingWrong(
     file,
@@ -138,15 +138,16 @@ function reached(
   variable: string,
   environment: Environment,
 ): Omit<EngineAddress, "from"> {
-  const shown = host.includes("://") ? host : `tcp://${host}`;
-  if (shown.startsWith("unix://")) {
-    const socketPath = shown.slice("unix://".length) || defaultSocket(environment);
+  const fullAddress = host.includes("://") ? host : `tcp://${host}`;
+  if (fullAddress.startsWith("unix://")) {
+    const socketPath = fullAddress.slice("unix://".length) || defaultSocket(environment);
     return { client: { socketPath }, shown: `unix://${socketPath}` };
   }
-  if (shown.startsWith("npipe://")) return { client: { socketPath: shown.slice("npipe://".length) }, shown };
-  const scheme = /^(tcp|https?|ssh):\/\//.exec(shown)?.[1];
+  if (fullAddress.startsWith("npipe://"))
+    return { client: { socketPath: fullAddress.slice("npipe://".length) }, shown: fullAddress };
+  const scheme = /^(tcp|https?|ssh):\/\//.exec(fullAddress)?.[1];
   // A scheme without a port of its own: URL drops those that it knows.
-  const plain = shown.replace(/^https?:/, "tcp:");
+  const plain = fullAddress.replace(/^https?:/, "tcp:");
   const url = URL.canParse(plain) ? new URL(plain) : undefined;
   if (url === undefined || url.hostname === "" || scheme === undefined)
     throw new EngineSettingWrong(
@@ -165,27 +166,27 @@ function reached(
         username: decodeURIComponent(url.username),
         sshOptions: agent === undefined ? undefined : { agent },
       },
-      shown,
+      shown: fullAddress,
     };
   const secure = tls !== undefined || scheme === "https" || url.port === String(TLS_PORT);
   const port = Number(url.port || (secure ? TLS_PORT : PORT));
-  if (!secure) return { client: { protocol: "http", host: name, port }, shown };
+  if (!secure) return { client: { protocol: "http", host: name, port }, shown: fullAddress };
   const files = certificates(tls);
   const unverified =
     tls?.verify === false ? { agent: new Agent({ ...files, rejectUnauthorized: false }) } : {};
-  return { client: { protocol: "https", host: name, port, ...files, ...unverified }, shown };
+  return { client: { protocol: "https", host: name, port, ...files, ...unverified }, shown: fullAddress };
 }
 
 /** @throws EngineSettingWrong that names a missing file */
 function certificates(tls: Tls | undefined): Pick<Dockerode.DockerOptions, Pem> {
   if (tls?.folder === undefined) return {};
   const { folder, isWhole } = tls;
-  const found: { [name in Pem]?: Buffer } = {};
+  const files: { [name in Pem]?: Buffer } = {};
   for (const name of PEMS) {
     const path = join(folder, `${name}.pem`);
-    if (existsSync(path)) found[name] = readFileSync(path);
+    if (existsSync(path)) files[name] = readFileSync(path);
     else if (isWhole)
       throw new EngineSettingWrong("DOCKER_CERT_PATH", `is ${folder}, which has no ${name}.pem`);
   }
-  return found;
+  return files;
 }

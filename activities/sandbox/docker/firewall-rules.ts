@@ -67,11 +67,11 @@ export interface NetworkRules {
 /** @throws RangeError for an invalid address or prefix */
 export function networkRules({ host, subnets, allow, registries = [] }: NetworkSettings): NetworkRules {
   const hostPrefixes = host.map(toPrefix).filter(({ address }) => !isLoopback(address));
-  const wanted = allow.map(toPrefix);
+  const prefixes = allow.map(toPrefix);
   const sets = {
-    named: wanted.filter(isSingle),
+    named: prefixes.filter(isSingle),
     protected: [...METADATA.map(toPrefix), ...hostPrefixes],
-    allowed: wanted,
+    allowed: prefixes,
     special: [...SPECIAL, ...subnets].map(toPrefix),
   };
   const isNamed = containedIn(withNat64(sets.named));
@@ -172,15 +172,15 @@ const isLoopback = (address: string): boolean => address.startsWith("127.") || a
  * @returns each once, without loopback
  */
 export function parseHostAddresses(text: string): string[] {
-  const found = new Set<string>();
+  const addresses = new Set<string>();
   let candidate = "";
   for (const line of text.split("\n")) {
     candidate = /^\s*\|--\s+([\d.]+)\s*$/.exec(line)?.[1] ?? candidate;
-    if (/^\s*\/32 host LOCAL\b/.test(line) && !candidate.startsWith("127.")) found.add(candidate);
+    if (/^\s*\/32 host LOCAL\b/.test(line) && !candidate.startsWith("127.")) addresses.add(candidate);
     const six = /^([0-9a-f]{32})\s.*\s(\S+)$/.exec(line);
-    if (six?.[1] !== undefined && six[2] !== "lo") found.add(six[1].replaceAll(/.{4}(?!$)/g, "$&:"));
+    if (six?.[1] !== undefined && six[2] !== "lo") addresses.add(six[1].replaceAll(/.{4}(?!$)/g, "$&:"));
   }
-  return [...found];
+  return [...addresses];
 }
 
 /** How long an entry is kept, as in network.nft. nft reports when it expires, in whole seconds. */
@@ -201,9 +201,9 @@ interface Listed {
   }[];
 }
 
-/** @param said what `nft -j list table inet longhaul` prints */
-export function refusedLately(said: string, withinMs: number): NetworkEndpoint[] {
-  const { nftables = [] } = JSON.parse(said) as Listed;
+/** @param output what `nft -j list table inet longhaul` prints */
+export function refusedLately(output: string, withinMs: number): NetworkEndpoint[] {
+  const { nftables = [] } = JSON.parse(output) as Listed;
   return nftables
     .flatMap(({ set }) => (set !== undefined && SETS.includes(set.name) ? (set.elem ?? []) : []))
     .flatMap(({ elem }) => {

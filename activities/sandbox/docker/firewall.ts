@@ -56,19 +56,24 @@ export class Firewall {
 
   /** The rules for the running container. */
   async rules(
-    found: ContainerInspectInfo,
+    info: ContainerInspectInfo,
     spec: SandboxSpec,
   ): Promise<NetworkRules & { readonly troubles: readonly string[] }> {
-    const networks = Object.values(found.NetworkSettings.Networks);
+    const networks = Object.values(info.NetworkSettings.Networks);
     const troubles: string[] = [];
     const ofHost = await this.#hostAddresses().catch((error: unknown) => {
       troubles.push(`the host's own addresses are unknown: ${troubleOf(error, this.#image)}`);
       return [];
     });
     const gateways = networks.flatMap((network) => [network.Gateway, network.IPv6Gateway]);
-    const known = [...gateways, ...ofHost, ...workerAddresses(), ...(await engineAddresses(this.#docker))];
+    const addresses = [
+      ...gateways,
+      ...ofHost,
+      ...workerAddresses(),
+      ...(await engineAddresses(this.#docker)),
+    ];
     const rules = networkRules({
-      host: [...new Set(known)].filter((address) => address !== ""),
+      host: [...new Set(addresses)].filter((address) => address !== ""),
       subnets: networks.flatMap(subnetsOf),
       allow: spec.allow ?? [],
       registries: await this.#addressesOf(spec.settings?.registries ?? []),
@@ -80,26 +85,22 @@ export class Firewall {
    * Applies the rules and probes them; a second call replaces them. They disappear with the sandbox's network namespace, so a
    * restarted container needs them again.
    */
-  async apply(found: ContainerInspectInfo, spec: SandboxSpec, rules: NetworkRules): Promise<FirewallReport> {
+  async apply(info: ContainerInspectInfo, spec: SandboxSpec, rules: NetworkRules): Promise<FirewallReport> {
     try {
-      const order = JSON.stringify({ rules: rules.ruleset, probe: rules.probe });
-      const environment = [`LONGHAUL_FIREWALL=${firewallSource}`, `LONGHAUL_ORDER=${order}`];
+      const request = JSON.stringify({ rules: rules.ruleset, probe: rules.probe });
+      const environment = [`LONGHAUL_FIREWALL=${firewallSource}`, `LONGHAUL_ORDER=${request}`];
       const program = pythonArguments("LONGHAUL_FIREWALL");
-      return parseReport(await this.#runInNetwork(found, spec, program, environment));
+      return parseReport(await this.#runInNetwork(info, spec, program, environment));
     } catch (error) {
       return { troubles: [troubleOf(error, this.#image)], reachable: [] };
     }
   }
 
   /** What the rules refused in the last `withinMs`; empty if that cannot be read. Takes some 0.4 s. */
-  async refused(
-    found: ContainerInspectInfo,
-    spec: SandboxSpec,
-    withinMs: number,
-  ): Promise<NetworkEndpoint[]> {
+  async refused(info: ContainerInspectInfo, spec: SandboxSpec, withinMs: number): Promise<NetworkEndpoint[]> {
     try {
       const program = ["nft", "-j", "list", "table", "inet", "longhaul"];
-      return refusedLately(await this.#runInNetwork(found, spec, program), withinMs);
+      return refusedLately(await this.#runInNetwork(info, spec, program), withinMs);
     } catch {
       // Without the table, nft prints an error instead.
       return [];
@@ -108,7 +109,7 @@ export class Firewall {
 
   /** Runs a program of the operator's image in the sandbox's network. */
   #runInNetwork(
-    found: ContainerInspectInfo,
+    info: ContainerInspectInfo,
     spec: SandboxSpec,
     program: string[],
     environment: readonly string[] = [],
@@ -120,7 +121,7 @@ export class Firewall {
       Env: [SYSTEM_PATH, ...environment],
       Labels: { [GUARD_LABEL]: spec.sessionId },
       HostConfig: {
-        NetworkMode: `container:${found.Id}`,
+        NetworkMode: `container:${info.Id}`,
         CapAdd: ["NET_ADMIN"],
         // A runtime may have a network of its own.
         Runtime: spec.runtime,
@@ -131,7 +132,7 @@ export class Firewall {
 
 /** The addresses of the machine that the engine runs on, read in its network namespace. @throws Error */
 export async function readHostAddresses(docker: Dockerode, image: string): Promise<string[]> {
-  const said = await runOnce(docker, {
+  const output = await runOnce(docker, {
     Image: image,
     User: "65534:65534",
     Entrypoint: ["cat", "/proc/net/fib_trie", "/proc/net/if_inet6"],
@@ -140,8 +141,9 @@ export async function readHostAddresses(docker: Dockerode, image: string): Promi
     // User namespaces and the host's network exclude each other.
     HostConfig: { NetworkMode: "host", UsernsMode: "host" },
   });
-  const addresses = parseHostAddresses(said);
-  if (addresses.length === 0) throw new FirewallFailed(`it answered ${JSON.stringify(cutChars(said, 100))}`);
+  const addresses = parseHostAddresses(output);
+  if (addresses.length === 0)
+    throw new FirewallFailed(`it answered ${JSON.stringify(cutChars(output, 100))}`);
   return addresses;
 }
 
@@ -160,16 +162,16 @@ const workerAddresses = (): string[] =>
 async function engineAddresses(docker: Dockerode): Promise<string[]> {
   const { host } = docker.modem as { host?: unknown };
   if (typeof host !== "string" || host === "") return [];
-  const found = await lookup(host, { all: true }).catch(() => []);
-  return found.map(({ address }) => address);
+  const addresses = await lookup(host, { all: true }).catch(() => []);
+  return addresses.map(({ address }) => address);
 }
 
-function parseReport(said: string): FirewallReport {
+function parseReport(output: string): FirewallReport {
   try {
-    const { troubles, reachable } = JSON.parse(said) as FirewallReport;
+    const { troubles, reachable } = JSON.parse(output) as FirewallReport;
     return { troubles: [...troubles], reachable: [...reachable] };
   } catch {
-    throw new FirewallFailed(`the firewall container answered ${JSON.stringify(cutChars(said, 200))}`);
+    throw new FirewallFailed(`the firewall container answered ${JSON.stringify(cutChars(output, 200))}`);
   }
 }
 
@@ -194,31 +196,31 @@ const TIMEOUT_MS = 2_000;
 
 /** @returns a function from `host:port` to addresses; names that have none now are left out. It never rejects. */
 function createResolver(): (hosts: readonly string[]) => Promise<NetworkEndpoint[]> {
-  const known = new Map<string, () => Promise<NetworkEndpoint[]>>();
+  const lookups = new Map<string, () => Promise<NetworkEndpoint[]>>();
   const resolve = (host: string): Promise<NetworkEndpoint[]> => {
-    const ask = known.get(host) ?? cachedFor(CACHED_MS, () => addressesOf(host));
-    known.set(host, ask);
+    const ask = lookups.get(host) ?? cachedFor(CACHED_MS, () => addressesOf(host));
+    lookups.set(host, ask);
     return ask().catch(() => []);
   };
   return async (hosts) => {
-    const done = new AbortController();
-    const late = sleep(TIMEOUT_MS, [], { signal: done.signal });
+    const timer = new AbortController();
+    const late = sleep(TIMEOUT_MS, [], { signal: timer.signal });
     late.catch(() => undefined);
     try {
-      const found = await Promise.all(hosts.map((host) => Promise.race([resolve(host), late])));
+      const endpoints = await Promise.all(hosts.map((host) => Promise.race([resolve(host), late])));
       const unique = new Map(
-        found.flat().map((endpoint) => [`${endpoint.address} ${endpoint.port}`, endpoint]),
+        endpoints.flat().map((endpoint) => [`${endpoint.address} ${endpoint.port}`, endpoint]),
       );
       return [...unique.values()];
     } finally {
-      done.abort();
+      timer.abort();
     }
   };
 }
 
 async function addressesOf(host: string): Promise<NetworkEndpoint[]> {
   const { hostname, port } = new URL(`http://${host}`);
-  const found = await lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { all: true });
+  const addresses = await lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { all: true });
   // The URL parser drops the default port of `http`.
-  return found.map(({ address }) => ({ address, port: Number(port || "80") }));
+  return addresses.map(({ address }) => ({ address, port: Number(port || "80") }));
 }

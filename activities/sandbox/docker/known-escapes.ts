@@ -62,18 +62,18 @@ export function judgeRunc(version: string, packaged = ""): Runc {
 }
 
 function hasFix(version: string, fixed: readonly string[]): boolean {
-  const own = numbersOf(version);
-  if (own === undefined) return false;
+  const numbers = numbersOf(version);
+  if (numbers === undefined) return false;
   const releases = fixed.map(numbersOf).filter((release) => release !== undefined);
-  const series = releases.find(([major, minor]) => major === own[0] && minor === own[1]);
-  const last = releases.at(-1) ?? own;
-  return series === undefined ? compare(own, last) > 0 : compare(own, series) >= 0;
+  const series = releases.find(([major, minor]) => major === numbers[0] && minor === numbers[1]);
+  const last = releases.at(-1) ?? numbers;
+  return series === undefined ? compare(numbers, last) > 0 : compare(numbers, series) >= 0;
 }
 
 /** Major, minor, patch and release candidate: a release sorts after all its candidates. */
 function numbersOf(version: string): number[] | undefined {
-  const found = /^v?(\d+)\.(\d+)\.(\d+)(?:[-~]rc\.?(\d+))?/.exec(version);
-  return found?.slice(1).map((digits: string | undefined) => Number(digits ?? Infinity));
+  const match = /^v?(\d+)\.(\d+)\.(\d+)(?:[-~]rc\.?(\d+))?/.exec(version);
+  return match?.slice(1).map((digits: string | undefined) => Number(digits ?? Infinity));
 }
 
 function compare(one: readonly number[], other: readonly number[]): number {

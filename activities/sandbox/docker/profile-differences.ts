@@ -45,22 +45,22 @@ export interface Surroundings {
  * How the container differs from its profile, one line each; empty if it matches. Stricter limits count as a difference
  * too: a sandbox must match its session's configuration exactly.
  */
-export function differences(found: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): string[] {
-  const host = found.HostConfig;
-  const wanted = {
-    ...wantedProgram(found, spec, around),
-    ...wantedIsolation(found, spec, around),
-    ...wantedMounts(found, spec, around),
-    ...wantedLimits(found, spec),
+export function differences(info: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): string[] {
+  const host = info.HostConfig;
+  const expectations = {
+    ...wantedProgram(info, spec, around),
+    ...wantedIsolation(info, spec, around),
+    ...wantedMounts(info, spec, around),
+    ...wantedLimits(info, spec),
   };
-  const differing = Object.entries(wanted)
+  const differing = Object.entries(expectations)
     .filter(([, [actual, expected]]) => JSON.stringify(actual) !== JSON.stringify(expected))
     .map(([what, [actual, expected]]) => `${what}: ${brief(actual)} instead of ${brief(expected)}`);
   // The engine sets the profile when it starts the container.
   const confined = around.appArmor ? "docker-default" : "";
-  if (found.State.Running && found.AppArmorProfile !== confined)
+  if (info.State.Running && info.AppArmorProfile !== confined)
     differing.push(
-      `AppArmor: ${JSON.stringify(found.AppArmorProfile)} instead of ${JSON.stringify(confined)}`,
+      `AppArmor: ${JSON.stringify(info.AppArmorProfile)} instead of ${JSON.stringify(confined)}`,
     );
   // Without swap accounting in the kernel the engine reports -1, and only the memory limit applies.
   if (host.MemorySwap !== spec.memoryBytes && host.MemorySwap !== -1) {
@@ -73,34 +73,34 @@ export function differences(found: ContainerInspectInfo, spec: SandboxSpec, arou
 type Wanted = Record<string, readonly [actual: unknown, expected: unknown]>;
 
 function wantedProgram(
-  found: ContainerInspectInfo,
+  info: ContainerInspectInfo,
   spec: SandboxSpec,
   { imageEnvironment, madeFrom }: Surroundings,
 ): Wanted {
-  const added = spec.network === "listed" ? egressEnvironment(found.Config.Labels[EGRESS_TOKEN_LABEL]) : [];
+  const added = spec.network === "listed" ? egressEnvironment(info.Config.Labels[EGRESS_TOKEN_LABEL]) : [];
   return {
-    session: [found.Config.Labels[SESSION_LABEL], spec.sessionId],
-    protocol: [found.Config.Labels[PROTOCOL_LABEL], String(PROTOCOL)],
-    image: [madeFrom ?? found.Config.Image, spec.image],
-    user: [found.Config.User, "0:0"],
-    "working folder": [found.Config.WorkingDir, "/workspace"],
+    session: [info.Config.Labels[SESSION_LABEL], spec.sessionId],
+    protocol: [info.Config.Labels[PROTOCOL_LABEL], String(PROTOCOL)],
+    image: [madeFrom ?? info.Config.Image, spec.image],
+    user: [info.Config.User, "0:0"],
+    "working folder": [info.Config.WorkingDir, "/workspace"],
     environment: [
-      environment(found.Config.Env),
+      environment(info.Config.Env),
       environment([`${SOURCE_VARIABLE}=`, ...added, ...without(imageEnvironment, added)]),
     ],
-    "health check": [found.Config.Healthcheck?.Test ?? [], ["NONE"]],
-    terminal: [found.Config.Tty ?? false, false],
-    program: [found.Config.Entrypoint, ENTRYPOINT],
-    arguments: [found.Config.Cmd ?? [], []],
+    "health check": [info.Config.Healthcheck?.Test ?? [], ["NONE"]],
+    terminal: [info.Config.Tty ?? false, false],
+    program: [info.Config.Entrypoint, ENTRYPOINT],
+    arguments: [info.Config.Cmd ?? [], []],
   };
 }
 
 function wantedIsolation(
-  found: ContainerInspectInfo,
+  info: ContainerInspectInfo,
   spec: SandboxSpec,
   { defaultRuntime }: Surroundings,
 ): Wanted {
-  const host = found.HostConfig;
+  const host = info.HostConfig;
   return {
     init: [host.Init, true],
     runtime: [host.Runtime, spec.runtime ?? defaultRuntime],
@@ -113,7 +113,7 @@ function wantedIsolation(
     "added capabilities": [upper(host.CapAdd), CAPABILITIES],
     "security options": [host.SecurityOpt, ["no-new-privileges:true"]],
     network: [host.NetworkMode, networkMode(spec)],
-    networks: [Object.keys(found.NetworkSettings.Networks), [networkMode(spec)]],
+    networks: [Object.keys(info.NetworkSettings.Networks), [networkMode(spec)]],
     "host names": [[...(host.ExtraHosts ?? []), ...(host.Links ?? [])], []],
     nameservers: [[...(host.Dns ?? []), ...(host.DnsOptions ?? []), ...(host.DnsSearch ?? [])], []],
     "published ports": [Object.keys(record(host.PortBindings)), []],

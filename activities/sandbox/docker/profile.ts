@@ -36,14 +36,14 @@ export function egressEnvironment(token = ""): string[] {
   const java = ["http", "https"].map(
     (scheme) => `-D${scheme}.proxyHost=127.0.0.1 -D${scheme}.proxyPort=${EGRESS_PORT}`,
   );
-  const both = (variable: string, value: string) => [
+  const inBothCases = (variable: string, value: string) => [
     `${variable}=${value}`,
     `${variable.toLowerCase()}=${value}`,
   ];
   return [
     `LONGHAUL_EGRESS=${token}`,
-    ...["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((variable) => both(variable, at)),
-    ...both("NO_PROXY", "localhost,127.0.0.1,::1"),
+    ...["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((variable) => inBothCases(variable, at)),
+    ...inBothCases("NO_PROXY", "localhost,127.0.0.1,::1"),
     "NODE_USE_ENV_PROXY=1",
     `JAVA_TOOL_OPTIONS=${java.join(" ")} -Dhttp.nonProxyHosts=localhost|127.*`,
   ];
@@ -191,7 +191,9 @@ export function isMountedOtherwise(
   { Mounts: mounts }: ContainerInspectInfo,
   { readOnly }: SandboxSpec,
 ): boolean {
-  return mounts.find(({ Destination: place }) => place === "/workspace")?.RW === (readOnly === true);
+  return (
+    mounts.find(({ Destination: mountPoint }) => mountPoint === "/workspace")?.RW === (readOnly === true)
+  );
 }
 
 const ANY: SandboxSpec = { sessionId: "", image: "", network: "none", memoryBytes: 0, cpus: 0, pids: 0 };

@@ -9,7 +9,7 @@ import { frameReader } from "./supervisor-stream.ts";
 
 const TIMEOUT_MS = 30_000;
 const MAX_BYTES = 1_000_000;
-const MAX_SAID_CHARS = 300;
+const MAX_OUTPUT_CHARS = 300;
 const STDOUT = 1;
 
 /**
@@ -39,11 +39,11 @@ export async function runOnce(docker: Dockerode, options: Dockerode.ContainerCre
   });
   try {
     const output = await container.attach({ stream: true, stdout: true, stderr: true });
-    const said = programOutput(output);
+    const text = programOutput(output);
     // It may fail before it is awaited.
-    said.catch(() => undefined);
+    text.catch(() => undefined);
     await container.start();
-    return await said;
+    return await text;
   } catch (error) {
     // A container that never started is not removed automatically.
     await container.remove({ force: true, v: true }).catch(() => undefined);
@@ -55,7 +55,7 @@ interface Ran {
   /** The JSON object that the program printed; undefined if it printed none, or could not be run. */
   readonly answer: Readonly<Record<string, unknown>> | undefined;
   /** The last line that it printed. */
-  readonly said: string;
+  readonly output: string;
 }
 
 /** Runs a program in a running container, as that container's user. @throws SandboxUnavailable (retryable) without an answer */
@@ -77,7 +77,7 @@ export async function runInside(
     // Engines differ in the status with which they refuse a program that does not exist.
     const status = statusOf(error);
     if (status === 400 || status === 500 || status === 409)
-      return { answer: undefined, said: shorten(reasonOf(error), MAX_SAID_CHARS) };
+      return { answer: undefined, output: shorten(reasonOf(error), MAX_OUTPUT_CHARS) };
     throw unavailable(error);
   }
 }
@@ -102,25 +102,25 @@ export async function startProgram(
 }
 
 function answerOf(text: string): Ran {
-  const last = text.trim().split("\n").at(-1) ?? "";
+  const lastLine = text.trim().split("\n").at(-1) ?? "";
   try {
-    const answer: unknown = JSON.parse(last);
+    const answer: unknown = JSON.parse(lastLine);
     if (typeof answer === "object" && answer !== null)
-      return { answer: answer as Record<string, unknown>, said: last };
+      return { answer: answer as Record<string, unknown>, output: lastLine };
   } catch {
     // Not JSON: an error message of the engine or of the program.
   }
-  return { answer: undefined, said: shorten(last, MAX_SAID_CHARS) };
+  return { answer: undefined, output: shorten(lastLine, MAX_OUTPUT_CHARS) };
 }
 
 /** Reads the stream to its end. @returns the program's standard output, or its standard error if the output is empty */
 export async function programOutput(stream: NodeJS.ReadableStream): Promise<string> {
   const out: Buffer[] = [];
   const err: Buffer[] = [];
-  let left = MAX_BYTES;
+  let bytesLeft = MAX_BYTES;
   const take = frameReader((channel, piece) => {
-    left -= piece.length;
-    if (left < 0) throw new Error(`a helper program printed more than ${MAX_BYTES} bytes`);
+    bytesLeft -= piece.length;
+    if (bytesLeft < 0) throw new Error(`a helper program printed more than ${MAX_BYTES} bytes`);
     (channel === STDOUT ? out : err).push(piece);
   });
   const late = new Error(`a helper program did not end within ${TIMEOUT_MS / 1_000} s`);

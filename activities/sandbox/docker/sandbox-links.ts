@@ -35,20 +35,20 @@ export class SandboxLinks {
 
   /**
    * Connects to a running sandbox, over its link if it has one.
-   * @param started whether it has just been started again: then it has lost its network rules and gets a new link
+   * @param wasStarted whether it has just been started again: then it has lost its network rules and gets a new link
    * @throws SandboxLost if it ended meanwhile, SandboxUnavailable (retryable)
    */
-  async connect(found: ContainerInspectInfo, spec: SandboxSpec, started: boolean): Promise<ConnectedLink> {
-    const known = started ? undefined : this.#links.get(found.Id);
-    if (known !== undefined) {
+  async connect(info: ContainerInspectInfo, spec: SandboxSpec, wasStarted: boolean): Promise<ConnectedLink> {
+    const existing = wasStarted ? undefined : this.#links.get(info.Id);
+    if (existing !== undefined) {
       try {
-        return await this.#connectOver(known, found.Id);
+        return await this.#connectOver(existing, info.Id);
       } catch (error) {
         // The link may lead to the sandbox as it was before a restart.
         if (!(error instanceof SandboxLost)) throw error;
       }
     }
-    return this.#connectOver(await this.#newLink(found, spec), found.Id);
+    return this.#connectOver(await this.#newLink(info, spec), info.Id);
   }
 
   /** Closes a container's link, if it has one. */
@@ -73,9 +73,9 @@ export class SandboxLinks {
     }
   }
 
-  async #newLink(found: ContainerInspectInfo, spec: SandboxSpec): Promise<SandboxLink> {
+  async #newLink(info: ContainerInspectInfo, spec: SandboxSpec): Promise<SandboxLink> {
     const link = (probe: readonly string[], ready: Promise<unknown>) =>
-      new SupervisorLink(this.#docker, found.Id, {
+      new SupervisorLink(this.#docker, info.Id, {
         disk: spec.disk,
         settings: spec.settings,
         probe,
@@ -94,8 +94,8 @@ export class SandboxLinks {
       );
       return { link: link(probe, Promise.resolve()), network };
     }
-    const rules = await this.#firewall.rules(found, spec);
-    const applied = this.#firewall.apply(found, spec, rules);
+    const rules = await this.#firewall.rules(info, spec);
+    const applied = this.#firewall.apply(info, spec, rules);
     // Probed from inside too: a runtime may have a network of its own, to which the namespace's rules do not apply.
     const network = applied.then(
       ({ troubles, reachable }) =>

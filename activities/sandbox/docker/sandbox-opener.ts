@@ -71,8 +71,8 @@ export class SandboxOpener {
 
   /** Resolves when no opening of this session is in progress: an aborted one may still have requests at the engine. */
   async settled(sessionId: string): Promise<void> {
-    const own = [...this.#openings.values()].filter((opening) => opening.sessionId === sessionId);
-    await Promise.all(own.map(({ work }) => work.over));
+    const ofSession = [...this.#openings.values()].filter((opening) => opening.sessionId === sessionId);
+    await Promise.all(ofSession.map(({ work }) => work.over));
   }
 
   #share(spec: SandboxSpec): SharedWork<Sandbox> {
@@ -119,12 +119,12 @@ export class SandboxOpener {
   }
 
   /** A sandbox that ends while it is opened is not lost yet: the next attempt opens it again, if that can help. */
-  async #failOpening(containerId: string, spec: SandboxSpec, lost: SandboxLost): Promise<never> {
-    const found = await unless([404], () => this.#options.docker.getContainer(containerId).inspect());
-    if (found?.State.ExitCode === NOT_FOUND_EXIT_CODE)
-      throw await cannotStart(this.#options.docker, spec, lost);
-    const message = `the sandbox ended while it was opened: ${lost.message}`;
-    throw retryable("SandboxUnavailable", message, { cause: lost });
+  async #failOpening(containerId: string, spec: SandboxSpec, error: SandboxLost): Promise<never> {
+    const info = await unless([404], () => this.#options.docker.getContainer(containerId).inspect());
+    if (info?.State.ExitCode === NOT_FOUND_EXIT_CODE)
+      throw await cannotStart(this.#options.docker, spec, error);
+    const message = `the sandbox ended while it was opened: ${error.message}`;
+    throw retryable("SandboxUnavailable", message, { cause: error });
   }
 
   /** Leaves the sandbox as it was found. @throws SandboxUnguarded or ImageMissing (fatal) */
@@ -138,12 +138,12 @@ export class SandboxOpener {
   }
 
   /** What the port offers for a sandbox that can reach something. */
-  #waysOut(found: ContainerInspectInfo, spec: SandboxSpec): Pick<Sandbox, "egress" | "refused"> {
+  #waysOut(info: ContainerInspectInfo, spec: SandboxSpec): Pick<Sandbox, "egress" | "refused"> {
     const { firewall, proxy } = this.#options;
     if (spec.network === "none") return {};
     if (spec.network === "listed")
-      return { egress: proxy.of(spec, found.Config.Labels[EGRESS_TOKEN_LABEL] ?? "") };
-    return { refused: (withinMs) => firewall.refused(found, spec, withinMs) };
+      return { egress: proxy.of(spec, info.Config.Labels[EGRESS_TOKEN_LABEL] ?? "") };
+    return { refused: (withinMs) => firewall.refused(info, spec, withinMs) };
   }
 }
 
@@ -155,7 +155,7 @@ const NOT_FOUND_EXIT_CODE = 127;
 
 export interface ContainerHost {
   readonly docker: Dockerode;
-  readonly surroundingsOf: (found: ContainerInspectInfo) => Promise<Surroundings>;
+  readonly surroundingsOf: (info: ContainerInspectInfo) => Promise<Surroundings>;
   /** The volume with the egress proxy's socket. */
   readonly egressVolume: string;
   readonly images: ImageCheck;
@@ -179,33 +179,33 @@ async function bringUp(
   const { docker, surroundingsOf, say } = host;
   const name = sandboxName(spec.sessionId);
   const container = docker.getContainer(name);
-  let started = false;
+  let wasStarted = false;
   for (let round = 0; round < MAX_ROUNDS; round++) {
     signal.throwIfAborted();
-    const found = await unless([404], () => container.inspect());
-    if (found === undefined) {
+    const info = await unless([404], () => container.inspect());
+    if (info === undefined) {
       await create(host, spec);
       say(`sandbox: created ${name} from ${spec.image}`);
       continue;
     }
-    if (isMountedOtherwise(found, spec)) {
-      await removeOtherwiseMounted(host, found, spec);
+    if (isMountedOtherwise(info, spec)) {
+      await removeOtherwiseMounted(host, info, spec);
       continue;
     }
-    const around = await surroundingsOf(found);
-    if (isOlder(found, spec, around)) {
+    const around = await surroundingsOf(info);
+    if (isOlder(info, spec, around)) {
       await unless([404, 409], () => container.remove({ force: true, v: true }));
-      host.onRemoved(found.Id, "the sandbox is made again: another version of Longhaul had made it");
+      host.onRemoved(info.Id, "the sandbox is made again: another version of Longhaul had made it");
       continue;
     }
-    assertOurs(found, spec, around);
-    if (found.State.Running && !found.State.Paused) return { found, started };
-    if (found.State.ExitCode === NOT_FOUND_EXIT_CODE) throw await cannotStart(docker, spec, undefined);
-    if (found.State.Paused) await unless([404, 409, 500], () => container.unpause());
-    else if (found.State.Status === "dead")
+    assertOurs(info, spec, around);
+    if (info.State.Running && !info.State.Paused) return { found: info, started: wasStarted };
+    if (info.State.ExitCode === NOT_FOUND_EXIT_CODE) throw await cannotStart(docker, spec, undefined);
+    if (info.State.Paused) await unless([404, 409, 500], () => container.unpause());
+    else if (info.State.Status === "dead")
       await unless([404, 409], () => container.remove({ force: true, v: true }));
     // 304: it runs already; 404 and 409: it is being removed. The next round shows which.
-    else started = (await unless([304, 404, 409], () => container.start().then(() => true))) === true;
+    else wasStarted = (await unless([304, 404, 409], () => container.start().then(() => true))) === true;
     if (round > 1) await sleep(ROUND_MS);
   }
   throw retryable("SandboxUnavailable", `the sandbox ${name} does not start; its files are kept`);
@@ -214,15 +214,15 @@ async function bringUp(
 /** Its files stay on their volume. */
 async function removeOtherwiseMounted(
   { docker, surroundingsOf, onRemoved }: ContainerHost,
-  found: ContainerInspectInfo,
+  info: ContainerInspectInfo,
   spec: SandboxSpec,
 ): Promise<void> {
   const { readOnly, ...writable } = spec;
-  assertOurs(found, readOnly ? writable : { ...spec, readOnly: true }, await surroundingsOf(found));
+  assertOurs(info, readOnly ? writable : { ...spec, readOnly: true }, await surroundingsOf(info));
   await unless([404, 409], () =>
     docker.getContainer(sandboxName(spec.sessionId)).remove({ force: true, v: true }),
   );
-  onRemoved(found.Id, "the sandbox is recreated with its workspace mounted differently");
+  onRemoved(info.Id, "the sandbox is recreated with its workspace mounted differently");
 }
 
 async function create(
@@ -242,8 +242,8 @@ async function create(
   const container = await unless([409], () => createContainer(docker, spec, options));
   // 409: another worker was faster; the next round adopts its sandbox.
   if (container === undefined) return;
-  const found = await unless([404], () => container.inspect());
-  const differing = found === undefined ? [] : differences(found, spec, await surroundingsOf(found));
+  const info = await unless([404], () => container.inspect());
+  const differing = info === undefined ? [] : differences(info, spec, await surroundingsOf(info));
   if (differing.length === 0) return;
   await unless([404, 409], () => container.remove({ force: true, v: true }));
   throw unlikeProfile(name, differing);
@@ -267,22 +267,22 @@ async function createContainer(
  * Whether a container that differs is proved ours (its session, and our labelled volume as its workspace) and was made with another
  * version's profile: its volume stays, and it is made again.
  */
-function isOlder(found: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): boolean {
-  const { [SESSION_LABEL]: session, [PROFILE_LABEL]: profile } = found.Config.Labels;
+function isOlder(info: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): boolean {
+  const { [SESSION_LABEL]: session, [PROFILE_LABEL]: profile } = info.Config.Labels;
   const isOfSession =
     session === spec.sessionId &&
-    found.Mounts.some(
+    info.Mounts.some(
       ({ Type, Name, Destination }) =>
         Type === "volume" && Name === sandboxName(spec.sessionId) && Destination === "/workspace",
     );
   return (
     isOfSession &&
     profile !== createOptions(spec, new Date()).Labels?.[PROFILE_LABEL] &&
-    differences(found, spec, around).length > 0
+    differences(info, spec, around).length > 0
   );
 }
 
-function assertOurs(found: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): void {
-  const differing = differences(found, spec, around);
+function assertOurs(info: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): void {
+  const differing = differences(info, spec, around);
   if (differing.length > 0) throw unlikeProfile(sandboxName(spec.sessionId), differing);
 }

@@ -29,8 +29,8 @@ export async function runningSandbox(
   sessionId: string,
 ): Promise<Dockerode.Container | undefined> {
   const container = docker.getContainer(sandboxName(sessionId));
-  const found = await unless([404], () => container.inspect());
-  const isOurs = found?.Config.Labels[SESSION_LABEL] === sessionId && found.State.Running;
+  const info = await unless([404], () => container.inspect());
+  const isOurs = info?.Config.Labels[SESSION_LABEL] === sessionId && info.State.Running;
   return isOurs ? container : undefined;
 }
 

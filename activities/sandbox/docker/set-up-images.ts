@@ -78,9 +78,9 @@ export async function nameKept(docker: Dockerode, imageId: string, key: string):
 export async function removeOldKept(docker: Dockerode): Promise<string[]> {
   const images = await keptImages(docker, KEPT_LABEL);
   const byAge = images.toSorted((a, b) => (madeAt(b) < madeAt(a) ? -1 : 1));
-  const named = byAge.filter((image) => nameOf(image)?.startsWith(`${REPOSITORY}:`) === true);
+  const setUpImages = byAge.filter((image) => nameOf(image)?.startsWith(`${REPOSITORY}:`) === true);
   const counts = new Map<string, number>();
-  const surplus = named.filter((image) => {
+  const surplus = setUpImages.filter((image) => {
     const owner = image.Labels?.[OWNER_LABEL] ?? "";
     const newer = counts.get(owner) ?? 0;
     counts.set(owner, newer + 1);

@@ -149,22 +149,22 @@ export class SupervisorStream {
 export function frameReader(onPiece: (channel: number, bytes: Buffer) => void): (chunk: Buffer) => void {
   const head = Buffer.alloc(HEAD_BYTES);
   let headFilled = 0;
-  let left = 0;
+  let bytesLeft = 0;
   return (chunk) => {
     let at = 0;
     while (at < chunk.length) {
-      if (left === 0) {
+      if (bytesLeft === 0) {
         const count = chunk.copy(head, headFilled, at, at + HEAD_BYTES - headFilled);
         headFilled += count;
         at += count;
         if (headFilled < HEAD_BYTES) return;
         headFilled = 0;
-        left = head.readUInt32BE(4);
+        bytesLeft = head.readUInt32BE(4);
         continue;
       }
-      const piece = chunk.subarray(at, at + left);
+      const piece = chunk.subarray(at, at + bytesLeft);
       at += piece.length;
-      left -= piece.length;
+      bytesLeft -= piece.length;
       onPiece(head[0] ?? 0, piece);
     }
   };

@@ -45,20 +45,21 @@ export class ImageCheck {
       );
     if (image === undefined || this.#fit.has(image)) return;
     if (image === "missing") throw imageMissing(spec);
-    const said = await this.#look(image);
-    if (said === undefined) return;
-    if (NOT_RUN.test(said) && !said.startsWith("{")) throw await cannotStart(this.#docker, spec, undefined);
-    const tooOld = TOO_OLD.exec(said)?.[0];
+    const output = await this.#probe(image);
+    if (output === undefined) return;
+    if (NOT_RUN.test(output) && !output.startsWith("{"))
+      throw await cannotStart(this.#docker, spec, undefined);
+    const tooOld = TOO_OLD.exec(output)?.[0];
     if (tooOld !== undefined) throw unfit(spec, `its ${tooOld}; nothing was asked or run. Use another image`);
-    const trouble = troubleIn(said);
+    const trouble = troubleIn(output);
     if (trouble !== undefined)
       throw unfit(spec, `${trouble}, where a sandbox needs a folder; ${MAKE_IT_ONE}`);
     if (this.#fit.size >= MAX_KNOWN) this.#fit.clear();
     this.#fit.add(image);
   }
 
-  /** What the program or the engine said; undefined if the engine is away. */
-  async #look(image: string): Promise<string | undefined> {
+  /** What the program or the engine printed; undefined if the engine is away. */
+  async #probe(image: string): Promise<string | undefined> {
     try {
       return await runOnce(this.#docker, {
         Image: image,
@@ -77,15 +78,15 @@ export class ImageCheck {
   }
 }
 
-function troubleIn(said: string): string | undefined {
-  const { link, files } = read(said);
+function troubleIn(output: string): string | undefined {
+  const { link, files } = parseOutput(output);
   if (typeof link === "string") return `/workspace is a link there (to ${JSON.stringify(link)})`;
   return files?.[0] === undefined ? undefined : `${files[0]} is no folder there`;
 }
 
-function read(said: string): { readonly link?: unknown; readonly files?: readonly string[] } {
+function parseOutput(output: string): { readonly link?: unknown; readonly files?: readonly string[] } {
   try {
-    return JSON.parse(said);
+    return JSON.parse(output);
   } catch {
     return {};
   }
