@@ -7,6 +7,7 @@ import type { StepResult, ToolSet, TextStreamPart } from "ai";
 import type { Api } from "../config/model-target.ts";
 import { fullModelName } from "../config/providers.ts";
 import { cutChars } from "../text/cut.ts";
+import { MAX_NESTING, Nesting } from "../process/bounded-body.ts";
 import { toObject } from "../text/json.ts";
 import { answerText, type AssistantPart, type ProviderData } from "../contract/message.ts";
 import { ModelError, type ModelAnswer, type ModelRequest, type ModelDelta } from "./model.ts";
@@ -30,6 +31,10 @@ export interface UnfinishedCall {
   readonly input: string;
 }
 
+/** Of an answer: texts, thoughts and arguments together. Chosen: the longest (128,000 tokens) have some 600,000. */
+const MAX_ANSWER_CHARS = 4_000_000;
+/** Of an answer: all of a step's calls may run at once. Chosen: providers take as many tools, and models write a dozen. */
+const MAX_CALLS = 128;
 /** Of the provider's words for an answer's end. Chosen: a sentence or two. */
 const MAX_REASON_CHARS = 300;
 
@@ -42,7 +47,12 @@ export class AnswerListener {
   readonly #onDelta: (delta: ModelDelta) => void;
   readonly #watchdog: Watchdog;
   readonly #thoughts = new LeadingThoughts();
-  readonly #open = new Map<string, { toolCallId: string; toolName: string; input: string }>();
+  readonly #open = new Map<
+    string,
+    { toolCallId: string; toolName: string; input: string; nesting: Nesting }
+  >();
+  #chars = 0;
+  #calls = 0;
 
   constructor(onDelta: (delta: ModelDelta) => void, watchdog: Watchdog) {
     this.#onDelta = onDelta;
@@ -51,15 +61,20 @@ export class AnswerListener {
 
   /** Calls that have begun and have no end, in the order in which they began. */
   open(): UnfinishedCall[] {
-    return [...this.#open.values()];
+    return [...this.#open.values()].map(({ toolCallId, toolName, input }) => ({
+      toolCallId,
+      toolName,
+      input,
+    }));
   }
 
-  /** @throws what the provider or the SDK reports instead of an answer */
+  /** @throws what the provider or the SDK reports instead of an answer; ModelError once it is more than any answer */
   take(part: TextStreamPart<ToolSet>): void {
     if (part.type === "error") throw isCutOff(part.error) ? cutOff() : part.error;
     if (part.type === "reasoning-start") return this.#watchdog.thinking();
     if (part.type === "text-delta" || part.type === "reasoning-delta") {
       if (part.text === "") return;
+      this.#count(part.text);
       if (part.type === "text-delta") this.#thoughts.take(part.text).forEach(this.#onDelta);
       else this.#onDelta({ type: "reasoning", text: part.text });
     } else if (part.type === "tool-input-start") this.#begin(part.id, part.toolName);
@@ -75,17 +90,33 @@ export class AnswerListener {
   }
 
   #begin(toolCallId: string, toolName: string): void {
-    this.#open.set(toolCallId, { toolCallId, toolName, input: "" });
+    if ((this.#calls += 1) > MAX_CALLS) throw unread(`has more than ${MAX_CALLS} calls of tools`);
+    this.#open.set(toolCallId, { toolCallId, toolName, input: "", nesting: new Nesting() });
     this.#onDelta({ type: "tool-call", toolName });
   }
 
   #write(id: string, delta: string): void {
     const call = this.#open.get(id);
     if (call === undefined) return;
+    this.#count(delta);
+    if (call.nesting.isTooDeep(delta))
+      throw unread(`has a call with more than ${MAX_NESTING} lists and objects in one another`);
     call.input += delta;
     this.#onDelta({ type: "tool-input", text: delta });
   }
+
+  #count(text: string): void {
+    if ((this.#chars += text.length) > MAX_ANSWER_CHARS)
+      throw unread(`has more than ${MAX_ANSWER_CHARS / 1_000_000} million characters`);
+  }
 }
+
+/** One more try, and then the session ends: nothing of it was stored. */
+const unread = (what: string) =>
+  new ModelError(`The model's answer ${what}, so the rest was not read, and nothing of it was kept.`, {
+    class: "malformed",
+    heard: true,
+  });
 
 /** The chat package's words for a stream that ended early, and the SDK's for one that held nothing. Test: "ended without its last event". */
 function isCutOff(error: unknown): boolean {

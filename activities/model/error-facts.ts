@@ -31,7 +31,7 @@ export interface ErrorFacts {
 const MAX_BODY_CHARS = 20_000;
 
 const MALFORMED =
-  /JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody|NoOutputGenerated|NoContentGenerated/;
+  /JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody|NoOutputGenerated|NoContentGenerated|BodyTooLarge/;
 /** System and undici codes of a connection that failed; they are the same for every provider. */
 const NETWORK =
   /^(E(?!RR_)[A-Z_]{3,}|UND_ERR_[A-Z_]+|ERR_TLS_[A-Z_]+|ERR_SSL_[A-Z_]+|CERT_[A-Z_]+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+)$/;
@@ -58,8 +58,10 @@ export function readErrorFacts(error: unknown): ErrorFacts {
     errorOf(parsedBody) ?? first(chain, (link) => errorOf(link["data"])) ?? first(chain, errorOf);
   const inBody = body === undefined ? undefined : bodyText(body, parsedBody);
   const final = chain.find((link) => link["isPassing"] === false);
+  // The SDK's own words around it say nothing.
+  const tooLarge = chain.find((link) => link["name"] === "BodyTooLarge");
   const message =
-    messageOf(final ?? {}) ??
+    messageOf(final ?? tooLarge ?? {}) ??
     upstreamText(reported) ??
     inBody ??
     first([...chain, reported ?? {}], messageOf) ??

@@ -10,7 +10,7 @@ const MAX_ANSWER_BYTES = 32 << 20;
 /** Of an answer that reports an error: only its first words are shown. */
 const MAX_ERROR_BYTES = 1 << 20;
 /** Lists and objects in one another. Chosen; no API comes near it, and what walks a value may be recursive. */
-const MAX_NESTING = 200;
+export const MAX_NESTING = 200;
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -123,24 +123,30 @@ export async function bodyText(response: Response, bounds?: Bounds): Promise<str
 /** @throws BodyTooLarge, also if it is nested deeper than any answer; SyntaxError if it is not JSON */
 export async function readJson(response: Response, bounds?: Bounds): Promise<unknown> {
   const text = await bodyText(response, bounds);
-  if (isDeeperThan(text, MAX_NESTING))
+  if (new Nesting().isTooDeep(text))
     throw new BodyTooLarge(`its answer has more than ${MAX_NESTING} lists and objects in one another`);
   return JSON.parse(text);
 }
 
-/** One pass, before anything is made of the text. */
-function isDeeperThan(json: string, most: number): boolean {
-  let depth = 0;
-  let isText = false;
-  for (let at = 0; at < json.length; at += 1) {
-    const char = json.charCodeAt(at);
-    if (char === BACKSLASH) at += 1;
-    else if (char === QUOTE) isText = !isText;
-    else if (isText) continue;
-    else if (OPENING.has(char) && (depth += 1) > most) return true;
-    else if (CLOSING.has(char)) depth -= 1;
+/** How deep a JSON text is, in one pass, before anything is made of it. */
+export class Nesting {
+  #depth = 0;
+  #isText = false;
+  #isEscaped = false;
+
+  /** @param piece what follows of the text */
+  isTooDeep(piece: string): boolean {
+    for (let at = 0; at < piece.length; at += 1) {
+      const char = piece.charCodeAt(at);
+      if (this.#isEscaped) this.#isEscaped = false;
+      else if (char === BACKSLASH) this.#isEscaped = true;
+      else if (char === QUOTE) this.#isText = !this.#isText;
+      else if (this.#isText) continue;
+      else if (OPENING.has(char) && (this.#depth += 1) > MAX_NESTING) return true;
+      else if (CLOSING.has(char)) this.#depth -= 1;
+    }
+    return false;
   }
-  return false;
 }
 
 const DECODERS = new Map<string, () => Transform>([

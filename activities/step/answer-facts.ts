@@ -53,6 +53,9 @@ function cleanContent({ deps, session }: StepContext, answer: ModelAnswer): Assi
   });
 }
 
+/** Of a call's id in UTF-8: an index has it. Source: Postgres, 2,704 bytes for a row of a b-tree, which also has the session's id. */
+const MAX_CALL_ID_BYTES = 2_000;
+
 // Providers have been seen to reuse an id, within an answer and across a session. Calls that left the view cannot collide.
 function uniqueCallIds({ rows, input }: StepContext, content: AssistantPart[]): AssistantPart[] {
   const taken = new Set(
@@ -64,8 +67,9 @@ function uniqueCallIds({ rows, input }: StepContext, content: AssistantPart[]): 
   return content.map((part) => {
     if (part.type !== "tool-call") return part;
     index += 1;
-    const isFree = part.toolCallId !== "" && !taken.has(part.toolCallId);
-    const toolCallId = isFree ? part.toolCallId : `${part.toolCallId}_s${input.step}c${index}`;
+    const id = Buffer.byteLength(part.toolCallId) > MAX_CALL_ID_BYTES ? "" : part.toolCallId;
+    const isFree = id !== "" && !taken.has(id);
+    const toolCallId = isFree ? id : `${id}_s${input.step}c${index}`;
     taken.add(toolCallId);
     return { ...part, toolCallId };
   });

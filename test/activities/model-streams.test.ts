@@ -208,3 +208,66 @@ it("a provider of one's own gets its headers, its query and its fields, and only
     top_k: 5,
   });
 });
+
+describe("an answer that is more than any model's", () => {
+  const called = (args: string, index = 0) =>
+    delta({
+      tool_calls: [
+        { index, id: `call_${index}`, type: "function", function: { name: "bash", arguments: args } },
+      ],
+    });
+  const nested = (depth: number) => `{"command":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+  const end = delta({}, { finish_reason: "stop" });
+
+  it.each([
+    [
+      "arguments nested deeper than any tool takes",
+      [called(nested(100_000))],
+      "lists and objects in one another",
+    ],
+    [
+      "arguments that become too deep piece by piece",
+      nested(300)
+        .split("")
+        .map((piece) => called(piece)),
+      "lists and objects in one another",
+    ],
+    [
+      "more calls than any step",
+      Array.from({ length: 300 }, (_, index) => called("{}", index)),
+      "more than 128 calls",
+    ],
+    [
+      "more text than a window holds",
+      Array.from({ length: 70 }, () => delta({ content: "x".repeat(64_000) })),
+      "million characters",
+    ],
+    [
+      "more thoughts than a window holds",
+      Array.from({ length: 70 }, () => delta({ reasoning_content: "x".repeat(64_000) })),
+      "million characters",
+    ],
+    [
+      "longer arguments than a window holds",
+      [called(`{"command":"${"x".repeat(4_100_000)}"}`)],
+      "million characters",
+    ],
+    ["an event that has no end", [`data: ${"x".repeat(40 << 20)}`], "more than 32 MiB"],
+  ])("is refused with its reason and asked for once more: %s", async (_, lines, words) => {
+    const { baseUrl } = await streamed(...lines, end, "data: [DONE]");
+
+    const error = await failure(ask(baseUrl));
+
+    expect(error).toMatchObject({ name: "ModelError", class: "malformed" });
+    expect(error.message).toContain(words);
+  });
+
+  it("is read up to the depth and the number of calls that are taken", async () => {
+    const calls = Array.from({ length: 128 }, (_, index) => called(nested(199), index));
+    const { baseUrl } = await streamed(...calls, end, "data: [DONE]");
+
+    const { content } = await ask(baseUrl);
+
+    expect(content).toHaveLength(128);
+  });
+});

@@ -1,7 +1,9 @@
 /** Text that Postgres, providers or people could not take, and secrets, on their ways through the activities. */
+import { randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
-import type { UserPart } from "../../activities/contract/message.ts";
+import type { AssistantPart, UserPart } from "../../activities/contract/message.ts";
 import type { EventData } from "../../activities/store/event.ts";
+import { callsOf } from "../../activities/store/transcript.ts";
 import { createSessionMemory } from "../../activities/store/transcript-search.ts";
 import { saveOutputPart } from "../../activities/store/tool-calls.ts";
 import { openDirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
@@ -24,6 +26,26 @@ it("a tool's name that is cut inside of an emoji is stored whole to the characte
   const agent = await start(scriptedModel().answers(call(name, {})).says("There is no such tool."));
   const facts = await agent.step(1);
   expect(facts).toMatchObject({ kind: "answered", calls: [{ name: `a${"🎈".repeat(19)}` }] });
+  expect(await agent.step(2)).toMatchObject({ kind: "answered" });
+});
+
+it("a call's id that no index takes is replaced by one of ours", async () => {
+  const long = randomBytes(20_000).toString("base64url");
+  const longest = randomBytes(1_500).toString("base64url");
+  const agent = await start(
+    scriptedModel()
+      .answers(
+        call("no_such_tool", {}, { callId: long }),
+        call("no_such_tool", {}, { callId: `${long}!` }),
+        call("no_such_tool", {}, { callId: longest }),
+      )
+      .says("There is no such tool."),
+  );
+  expect(await agent.step(1)).toMatchObject({ kind: "answered", calls: { length: 3 } });
+  const ids = (await transcriptOf(database.store, agent.id)).flatMap((row) =>
+    row.role === "assistant" ? callsOf(row.content as AssistantPart[]).map((part) => part.toolCallId) : [],
+  );
+  expect(ids).toEqual(["_s1c0", "_s1c1", longest]);
   expect(await agent.step(2)).toMatchObject({ kind: "answered" });
 });
 
