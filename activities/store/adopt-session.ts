@@ -48,12 +48,12 @@ export async function hasSession(db: Queryable, id: string): Promise<boolean> {
 
 /** Whether an earlier run of the same chain has had the session: what such a run continues is its own. */
 export async function hasRunOfChain(db: Queryable, sessionId: string, chain: string): Promise<boolean> {
-  const found = await db
+  const rows = await db
     .select({ runId: runs.runId })
     .from(runs)
     .where(and(eq(runs.sessionId, sessionId), eq(runs.chain, chain)))
     .limit(1);
-  return found.length > 0;
+  return rows.length > 0;
 }
 
 /** What was asked for under an id that belongs to another session. */

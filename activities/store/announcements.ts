@@ -116,7 +116,7 @@ export interface Announcements {
   /** Whether the session may be watched: true also while that is unknown. */
   readonly isWatched: (sessionId: string) => boolean;
   /** Calls back when a watch of the session begins. @returns a function that ends the subscription */
-  readonly onWatched: (sessionId: string, begun: () => void) => () => void;
+  readonly onWatched: (sessionId: string, callback: () => void) => () => void;
   /** Announces to all workers that activities of the session must stop, to this one first. Never fails. */
   readonly announceStop: (sessionId: string) => void;
   /** Calls back on a stop. @returns a function that ends the subscription */
@@ -188,13 +188,13 @@ export class StoreAnnouncements implements Announcements, Service {
     const asOf = this.#announced;
     const values = [keys, keys.map(channelOf), WATCH_CLASS];
     const { rows } = await this.#store.pool.query<{ key: number }>(WAKE, values);
-    const heard = new Set(rows.map(({ key }) => key));
+    const listed = new Set(rows.map(({ key }) => key));
     for (const key of keys)
-      if (!heard.has(key) && (this.#watched?.get(key) ?? Infinity) <= asOf) this.#watched?.delete(key);
+      if (!listed.has(key) && (this.#watched?.get(key) ?? Infinity) <= asOf) this.#watched?.delete(key);
   }
 
-  readonly onWatched = (sessionId: string, begun: () => void): (() => void) =>
-    this.#begins.add(watchKey(sessionId), begun);
+  readonly onWatched = (sessionId: string, callback: () => void): (() => void) =>
+    this.#begins.add(watchKey(sessionId), callback);
 
   readonly announceStop = (sessionId: string): void => {
     this.#stops.call(sessionId);
@@ -210,8 +210,8 @@ export class StoreAnnouncements implements Announcements, Service {
   }
 
   async #connect(): Promise<void> {
-    const known = new Map<number, number>();
-    const begin = (key: number) => known.set(key, ++this.#announced);
+    const watched = new Map<number, number>();
+    const begin = (key: number) => watched.set(key, ++this.#announced);
     const onLost = () => {
       this.#watched = undefined;
       this.#end = undefined;
@@ -227,7 +227,7 @@ export class StoreAnnouncements implements Announcements, Service {
       await client.query(`listen ${STOP_CHANNEL}`);
       for (const key of await watchedKeys(client)) begin(key);
       // Set only now: until all keys are known, any session may be watched.
-      this.#watched = known;
+      this.#watched = watched;
     } catch (error) {
       this.#watched = undefined;
       end();
@@ -267,11 +267,11 @@ class Callbacks<Key> {
   readonly #all = new Map<Key, Set<() => void>>();
 
   add(key: Key, callback: () => void): () => void {
-    const own = () => callback();
+    const listener = () => callback();
     const set = this.#all.get(key) ?? new Set();
-    this.#all.set(key, set.add(own));
+    this.#all.set(key, set.add(listener));
     return () => {
-      set.delete(own);
+      set.delete(listener);
       if (set.size === 0 && this.#all.get(key) === set) this.#all.delete(key);
     };
   }

@@ -289,12 +289,12 @@ export async function createSchedule(
     readonly owner: string | undefined;
   },
 ): Promise<boolean> {
-  const made = await db
+  const rows = await db
     .insert(schedules)
     .values(schedule)
     .onConflictDoNothing()
     .returning({ name: schedules.name });
-  return made.length > 0;
+  return rows.length > 0;
 }
 
 export async function findSchedule(db: Queryable, name: string): Promise<ScheduleRow | undefined> {

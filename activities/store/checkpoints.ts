@@ -56,7 +56,7 @@ export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): 
   if (!whole && base === undefined) throw new RangeError("A checkpoint of changes needs what it builds on.");
   const stored = pack.byteLength > SLICE_BYTES ? await sentInSlices(db, pack) : pack;
   const content = { parentId: whole ? null : (base?.id ?? null), manifest, pack: stored };
-  const [written] = await db
+  const [saved] = await db
     .insert(checkpoints)
     .values({ sessionId, epoch, step, ...content })
     .onConflictDoUpdate({
@@ -66,15 +66,15 @@ export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): 
       setWhere: sql`not exists (select 1 from ${checkpoints} ${child} where ${child.parentId} = ${checkpoints.id})`,
     })
     .returning({ id: checkpoints.id });
-  if (written !== undefined) return written.id;
-  const [kept] = await db
+  if (saved !== undefined) return saved.id;
+  const [existing] = await db
     .select({ id: checkpoints.id })
     .from(checkpoints)
     .where(
       and(eq(checkpoints.sessionId, sessionId), eq(checkpoints.epoch, epoch), eq(checkpoints.step, step)),
     );
-  if (kept === undefined) throw rowsGone("the files were not stored");
-  return kept.id;
+  if (existing === undefined) throw rowsGone("the files were not stored");
+  return existing.id;
 }
 
 /**
@@ -219,7 +219,7 @@ export async function readWorkspace(
   sessionId: string,
   options: { readonly atStep?: number } = {},
 ): Promise<WorkspaceFile[] | undefined> {
-  const found = await db.transaction(
+  const listing = await db.transaction(
     async (tx) => {
       const latest = await latestCheckpoint(tx, sessionId, options);
       return latest && readChain(await checkpointChain(tx, latest.id));
@@ -227,8 +227,8 @@ export async function readWorkspace(
     // Saving a step again replaces its checkpoint.
     { isolationLevel: "repeatable read" },
   );
-  if (found === undefined) return undefined;
-  const { entries, bytes } = found;
+  if (listing === undefined) return undefined;
+  const { entries, bytes } = listing;
   return entries.map(({ kind, path, mode, mtime, target }): WorkspaceFile => {
     switch (kind) {
       case "file":

@@ -207,9 +207,9 @@ export async function applyClientRights(connection: Statements): Promise<void> {
   );
   if (rows.length === 0) return;
   const [rights, schemaName] = [tableRights(), rows[0]?.schema ?? "public"];
-  const own = schemaName === "public" ? [] : [schemaName];
+  const ownSchema = schemaName === "public" ? [] : [schemaName];
   const limits = [ROLE_LIMITS, MAX_CONNECTIONS];
-  const digest = digestOf([...rights, ...limits, ...own, ...rows.map(({ role }) => role)]);
+  const digest = digestOf([...rights, ...limits, ...ownSchema, ...rows.map(({ role }) => role)]);
   if (rows[0]?.comment === digest) return;
   for (const [table, allowed] of rights)
     await insist(connection, allowed === "none" ? closedTo(table) : policiesOf(table, allowed));
@@ -238,11 +238,11 @@ export async function insist(connection: Statements, statements: string): Promis
 }
 
 function grantsTo(name: string, schemaName: string, rights: ReadonlyMap<string, Rights | "none">): string {
-  const [role, place] = [sqlIdentifier(name), sqlIdentifier(schemaName)];
+  const [role, quotedSchema] = [sqlIdentifier(name), sqlIdentifier(schemaName)];
   return [
-    `revoke all on all tables in schema ${place} from ${role}`,
-    `grant usage on schema ${place} to ${role}`,
-    `grant usage on all sequences in schema ${place} to ${role}`,
+    `revoke all on all tables in schema ${quotedSchema} from ${role}`,
+    `grant usage on schema ${quotedSchema} to ${role}`,
+    `grant usage on all sequences in schema ${quotedSchema} to ${role}`,
     `grant execute on function longhaul_blobs(text[]), longhaul_save_blob(text, bytea), longhaul_keep_blob(text, text, bytea),
       longhaul_taken(text[], text, text), longhaul_remove_schedule(text) to ${role}`,
     `grant select on ${getViewConfig(schema.messages).name}, longhaul_migrations to ${role}`,

@@ -24,7 +24,7 @@ export async function clientRole({ pool }: Pick<Store, "pool">, owner: string): 
 /** Whether Postgres keeps the name of a person's role unchanged. */
 export const fitsRole = (role: string) => Buffer.byteLength(role) <= MAX_ROLE_BYTES;
 
-const known = (role: string) => forDriver(sql`select from pg_roles where rolname = ${role}`);
+const roleQuery = (role: string) => forDriver(sql`select from pg_roles where rolname = ${role}`);
 
 /**
  * Creates the role with the rights of a client, or gives an existing one a new password.
@@ -34,7 +34,7 @@ export async function grantClient(store: Store, owner: string, password: string)
   const role = await clientRole(store, owner);
   return changingSchema(store, async (client) => {
     await client.query(forDriver(sql`select from ${clientRoles} limit 0`));
-    const { rowCount } = await client.query(known(role));
+    const { rowCount } = await client.query(roleQuery(role));
     await client.query(
       `${rowCount === 0 ? "create" : "alter"} role ${sqlIdentifier(role)} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls
         noinherit connection limit ${MAX_CONNECTIONS} password ${client.escapeLiteral(password)}`,
@@ -54,7 +54,7 @@ export async function revokeClient(store: Store, owner: string): Promise<boolean
     const { rowCount } = await client.query(
       forDriver(sql`delete from ${clientRoles} where ${eq(clientRoles.role, role)}`),
     );
-    const before = await client.query(known(role));
+    const before = await client.query(roleQuery(role));
     if (before.rowCount !== 0) {
       await client.query(forDriver(sql`alter role ${sql.identifier(role)} nologin`));
       await client.query(

@@ -32,31 +32,31 @@ export interface StoredAnswer {
   readonly events: readonly NewEvent[];
 }
 
-const given = (name: string) => sql.placeholder(name);
+const parameter = (name: string) => sql.placeholder(name);
 
 const log = insertLog(sql`c`, {
-  epoch: given("eventEpoch"),
-  step: given("step"),
-  attempt: given("attempt"),
+  epoch: parameter("eventEpoch"),
+  step: parameter("step"),
+  attempt: parameter("attempt"),
 });
-const calls = sql`json_array_length(${given("calls")}::json)`;
-const newEvents = sql`json_array_length(${given("events")}::json)`;
+const calls = sql`json_array_length(${parameter("calls")}::json)`;
+const newEvents = sql`json_array_length(${parameter("events")}::json)`;
 const { messageSequence, eventSeq } = cursors;
-const isRun = sql`${sessions.id} = ${given("sessionId")} and ${sessions.runId} = ${given("runId")}`;
-const ofStep = { sessionId: given("sessionId"), epoch: given("epoch"), step: given("step") };
+const isRun = sql`${sessions.id} = ${parameter("sessionId")} and ${sessions.runId} = ${parameter("runId")}`;
+const ofStep = { sessionId: parameter("sessionId"), epoch: parameter("epoch"), step: parameter("step") };
 
 const sendAnswer = appending(
   "commit_answer",
   sql`
 with run as (
   select 1 from ${sessions} where ${isRun} and exists (select 1 from ${storedMessages}
-    where ${storedMessages.sessionId} = ${given("sessionId")} and ${storedMessages.sequence} = ${given("after")}) for share
+    where ${storedMessages.sessionId} = ${parameter("sessionId")} and ${storedMessages.sequence} = ${parameter("after")}) for share
 ), c as (
   update ${cursors} set ${assigned(
     [messageSequence, sql`${messageSequence} + 1 + ${calls}`],
     [eventSeq, sql`${eventSeq} + ${newEvents}`],
   )}
-  where ${cursors.sessionId} = ${given("sessionId")} and exists (select 1 from run)
+  where ${cursors.sessionId} = ${parameter("sessionId")} and exists (select 1 from run)
   returning ${messageSequence} - ${calls} as first, ${eventSeq} - ${newEvents} as seq_before
 ), message as (${insertFrom(
     storedMessages,
@@ -67,9 +67,9 @@ with run as (
       slot: sql`'assistant'`,
       role: sql`'assistant'`,
       kind: sql`'answer'`,
-      content: sql`${given("content")}::json`,
-      meta: sql`${given("meta")}::json`,
-      tokenCount: given("tokens"),
+      content: sql`${parameter("content")}::json`,
+      meta: sql`${parameter("meta")}::json`,
+      tokenCount: parameter("tokens"),
     },
     sql`from c`,
   )}
@@ -83,33 +83,33 @@ with run as (
       sequence: sql`c.first + t.place`,
       mcpServer: sql`t.call->>'server'`,
     },
-    sql`from c, json_array_elements(${given("calls")}::json) with ordinality as t(call, place)`,
+    sql`from c, json_array_elements(${parameter("calls")}::json) with ordinality as t(call, place)`,
   )}
 ), bill as (${insertFrom(
     modelCalls,
     {
       ...ofStep,
-      attempt: given("attempt"),
+      attempt: parameter("attempt"),
       purpose: sql`'step'`,
-      model: given("model"),
+      model: parameter("model"),
       status: sql`'kept'`,
-      finish: given("finish"),
-      estimatedInput: given("estimatedInput"),
-      estimatePure: given("estimatePure"),
-      inputTokens: given("input"),
-      cachedTokens: given("cached"),
-      outputTokens: given("output"),
-      reasoningTokens: given("reasoning"),
-      firstTokenMs: given("firstTokenMs"),
-      durationMs: given("durationMs"),
-      cacheWriteTokens: given("cacheWrite"),
-      costUsd: given("costUsd"),
+      finish: parameter("finish"),
+      estimatedInput: parameter("estimatedInput"),
+      estimatePure: parameter("estimatePure"),
+      inputTokens: parameter("input"),
+      cachedTokens: parameter("cached"),
+      outputTokens: parameter("output"),
+      reasoningTokens: parameter("reasoning"),
+      firstTokenMs: parameter("firstTokenMs"),
+      durationMs: parameter("durationMs"),
+      cacheWriteTokens: parameter("cacheWrite"),
+      costUsd: parameter("costUsd"),
     },
     sql`from c`,
   )}
 ), gone as (
-  delete from ${streamChunks} where ${streamChunks.sessionId} = ${given("sessionId")}
-    and ${streamChunks.step} = ${given("step")} and exists (select 1 from c)
+  delete from ${streamChunks} where ${streamChunks.sessionId} = ${parameter("sessionId")}
+    and ${streamChunks.step} = ${parameter("step")} and exists (select 1 from c)
 ), log as (${log})
 select first from c`,
 );
@@ -151,8 +151,8 @@ export async function commitAnswer(
     cached: bill.usage?.cached ?? null,
     output: bill.usage?.output ?? null,
     reasoning: bill.usage?.reasoning ?? null,
-    firstTokenMs: whole(bill.firstTokenMs),
-    durationMs: whole(bill.durationMs),
+    firstTokenMs: rounded(bill.firstTokenMs),
+    durationMs: rounded(bill.durationMs),
     cacheWrite: bill.usage?.cacheWrite ?? null,
     costUsd: bill.costUsd ?? null,
     after: answer.after,
@@ -184,19 +184,19 @@ with run as (
   select 1 from ${sessions} where ${isRun} for share
 ), ended as (
   update ${toolCalls} set ${assigned(
-    [toolCalls.status, given("outcome")],
-    [toolCalls.exitCode, given("exitCode")],
-    [toolCalls.truncated, given("truncated")],
+    [toolCalls.status, parameter("outcome")],
+    [toolCalls.exitCode, parameter("exitCode")],
+    [toolCalls.truncated, parameter("truncated")],
     [toolCalls.finishedAt, sql`now()`],
-    [toolCalls.streams, sql`${given("streams")}::json`],
+    [toolCalls.streams, sql`${parameter("streams")}::json`],
     [
       toolCalls.startedAt,
-      sql`coalesce(${toolCalls.startedAt}, now() - ${given("durationMs")} * interval '1 ms')`,
+      sql`coalesce(${toolCalls.startedAt}, now() - ${parameter("durationMs")} * interval '1 ms')`,
     ],
   )}
-  where ${isLive(toolCalls, sql`${given("sessionId")}`)} and ${toolCalls.epoch} = ${given("epoch")}
-    and ${toolCalls.step} = ${given("step")} and ${toolCalls.index} = ${given("index")}
-    and ${toolCalls.fence} = ${given("fence")} and ${toolCalls.status} in ('pending', 'running') and exists (select 1 from run)
+  where ${isLive(toolCalls, sql`${parameter("sessionId")}`)} and ${toolCalls.epoch} = ${parameter("epoch")}
+    and ${toolCalls.step} = ${parameter("step")} and ${toolCalls.index} = ${parameter("index")}
+    and ${toolCalls.fence} = ${parameter("fence")} and ${toolCalls.status} in ('pending', 'running') and exists (select 1 from run)
   returning ${toolCalls.sequence} as place
 ), message as (${insertFrom(
     storedMessages,
@@ -204,18 +204,18 @@ with run as (
       ...ofStep,
       sequence: sql`place`,
       position: sql`place`,
-      slot: sql`'tool:' || ${given("index")}`,
+      slot: sql`'tool:' || ${parameter("index")}`,
       role: sql`'tool'`,
       kind: sql`'tool'`,
-      content: sql`${given("content")}::json`,
-      tokenCount: given("tokens"),
-      meta: sql`${given("meta")}::json`,
+      content: sql`${parameter("content")}::json`,
+      tokenCount: parameter("tokens"),
+      meta: sql`${parameter("meta")}::json`,
     },
     sql`from ended`,
   )}
 ), c as (
   update ${cursors} set ${assigned([eventSeq, sql`${eventSeq} + ${newEvents}`])}
-  where ${cursors.sessionId} = ${given("sessionId")} and exists (select 1 from ended)
+  where ${cursors.sessionId} = ${parameter("sessionId")} and exists (select 1 from ended)
   returning ${eventSeq} - ${newEvents} as seq_before
 ), log as (${log})
 select place from ended`,
@@ -272,6 +272,6 @@ export async function keepResult(
   return commitResult(store, { ...result, call: claim.before, fence: claim.fence }, durationMs);
 }
 
-function whole(ms: number | undefined): number | null {
+function rounded(ms: number | undefined): number | null {
   return ms === undefined ? null : Math.round(ms);
 }

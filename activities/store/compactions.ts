@@ -106,7 +106,7 @@ export function storeRound(
     if (!(await lockRun(tx, sessionId, runId))) return "superseded";
     const replaced = toMultirange(round.replaced);
     const inView = await countInView(tx, sessionId, replaced);
-    const made = await tx
+    const rows = await tx
       .insert(compactionEvents)
       .values({
         ...round,
@@ -119,7 +119,7 @@ export function storeRound(
       })
       .onConflictDoNothing()
       .returning({ id: compactionEvents.id });
-    if (made.length === 0) return "there";
+    if (rows.length === 0) return "there";
     const missing = round.replaced.length - inView;
     if (missing > 0) {
       throw retryable(
@@ -243,16 +243,16 @@ interface Undoing {
 async function undoRound(tx: Queryable, at: Undoing, requestId: string): Promise<UndoneRound | undefined> {
   const { id: sessionId } = at;
   const reason = `undone by request ${requestId}`;
-  const mine = isLive(compactionEvents, sessionId);
-  const [done] = await tx
+  const ofSession = isLive(compactionEvents, sessionId);
+  const [row] = await tx
     .select()
     .from(compactionEvents)
-    .where(and(mine, eq(compactionEvents.reason, reason)));
-  if (done !== undefined) return { ...done, restored: 0 };
+    .where(and(ofSession, eq(compactionEvents.reason, reason)));
+  if (row !== undefined) return { ...row, restored: 0 };
   const [newest] = await tx
     .select()
     .from(compactionEvents)
-    .where(and(mine, eq(compactionEvents.status, "compacted")))
+    .where(and(ofSession, eq(compactionEvents.status, "compacted")))
     .orderBy(desc(compactionEvents.round))
     .limit(1);
   if (newest === undefined) return undefined;

@@ -44,13 +44,13 @@ export function withFreshConnections(pool: pg.Pool): FreshConnections {
   }
 
   async function onceMore<T>(body: () => Promise<T>, mayRepeat: (error: unknown) => boolean): Promise<T> {
-    const begun = round;
+    const roundBefore = round;
     try {
       return await body();
     } catch (error) {
       if (!isOfConnection(error)) throw error;
       // Of several queries that notice it, the first closes what was open.
-      if (begun === round) round += 1;
+      if (roundBefore === round) round += 1;
       if (!mayRepeat(error)) throw error;
       return body();
     }

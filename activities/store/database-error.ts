@@ -32,9 +32,9 @@ export function databaseErrorOf(error: unknown): DatabaseError | undefined {
   const isOfNetwork = isNetworkCode(code) && !("path" in cause);
   const isOurs = isQuery || cause instanceof pg.DatabaseError || isOfNetwork || isConnectionLost(cause);
   if (!isOurs) return undefined;
-  const words = reasonOf(cause) || "no answer";
+  const reason = reasonOf(cause) || "no answer";
   return {
-    message: code === "" ? words : `${words} (${code})`,
+    message: code === "" ? reason : `${reason} (${code})`,
     final: !isNetworkTrouble(cause) && !isConnectionLost(cause) && !passes.postgres(code),
     unknownToSchema: code.startsWith("42") || ROW_CODES.has(code),
   };

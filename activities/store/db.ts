@@ -138,14 +138,14 @@ function withOwnTransactions(
 ): Database {
   const sessions = new WeakMap<pg.PoolClient, OwnSession>();
   const transaction: Database["transaction"] = (body, config) => {
-    let said: Said | undefined;
+    let counter: StatementCounter | undefined;
     const run = async () => {
-      said = undefined;
+      counter = undefined;
       const client = await db.$client.connect();
       const session = sessions.get(client) ?? ownSession(client);
       sessions.set(client, session);
-      said = session.said;
-      said.statements = 0;
+      counter = session.counter;
+      counter.statements = 0;
       const appended = new Set<string>();
       const log: Log = { appended: (sessionId) => void appended.add(sessionId) };
       try {
@@ -160,26 +160,26 @@ function withOwnTransactions(
     };
     // An error of the body's own may come after it has done something.
     const mayRepeat = (error: unknown) =>
-      isQueryError(error) && said !== undefined && said.statements <= NOTHING_DONE;
+      isQueryError(error) && counter !== undefined && counter.statements <= NOTHING_DONE;
     return fresh.onceMore(run, mayRepeat);
   };
   return Object.assign(db, { transaction });
 }
 
 /** How many statements were sent, without the one that follows a failure. */
-interface Said {
+interface StatementCounter {
   statements: number;
 }
 
 interface OwnSession {
   readonly db: NodePgDatabase<typeof schema>;
-  readonly said: Said;
+  readonly counter: StatementCounter;
 }
 
 function ownSession(client: pg.PoolClient): OwnSession {
-  const said: Said = { statements: 0 };
+  const counter: StatementCounter = { statements: 0 };
   const logQuery = (text: string) => {
-    if (text !== "rollback") said.statements += 1;
+    if (text !== "rollback") counter.statements += 1;
   };
-  return { db: drizzle(client, { schema, logger: { logQuery } }), said };
+  return { db: drizzle(client, { schema, logger: { logQuery } }), counter };
 }

@@ -165,9 +165,9 @@ export async function supersedeDelegations(
   epoch: number,
   at: Pick<Standpoint, "step" | "phase" | "fork">,
 ): Promise<number> {
-  let kept = 0;
+  let keptRows = 0;
   // Calls that have their results keep their delegates.
-  const done =
+  const hasResult =
     at.fork?.open === undefined
       ? sql`false`
       : sql`${delegations.step} = ${at.step} and not ${isIn(delegations.callIndex, at.fork.open)}`;
@@ -191,7 +191,7 @@ export async function supersedeDelegations(
           and ${delegations.status} <> 'superseded' and ${delegations.epoch} < ${epoch}`,
       ),
     );
-    kept = again.rowCount ?? 0;
+    keptRows = again.rowCount ?? 0;
   }
   await tx
     .update(delegations)
@@ -206,10 +206,10 @@ export async function supersedeDelegations(
         gte(delegations.step, at.step),
         lt(delegations.epoch, epoch),
         ne(delegations.status, "superseded"),
-        sql`not (${done})`,
+        sql`not (${hasResult})`,
       ),
     );
-  return kept;
+  return keptRows;
 }
 
 /** Whether a session is a delegate that no call of a live line refers to any more. */
@@ -253,13 +253,13 @@ export async function orphansOf(db: Queryable, sessionId: string): Promise<Orpha
  * @returns the row's id, the same in each attempt; undefined if nothing was ever saved
  */
 export async function copyNewestFiles(tx: Queryable, from: string, to: string): Promise<number | undefined> {
-  const [done] = await tx
+  const [existing] = await tx
     .select({ id: checkpoints.id })
     .from(checkpoints)
     .where(and(eq(checkpoints.sessionId, to), eq(checkpoints.step, 0)));
-  if (done !== undefined) return done.id;
+  if (existing !== undefined) return existing.id;
   const { parentId, manifest, pack } = checkpoints;
-  const made = await tx.execute<{ made: string }>(
+  const result = await tx.execute<{ made: string }>(
     insertFrom(
       checkpoints,
       { sessionId: to, epoch: 1, step: 0, parentId, manifest, pack },
@@ -267,5 +267,5 @@ export async function copyNewestFiles(tx: Queryable, from: string, to: string): 
         order by ${checkpoints.step} desc, ${checkpoints.epoch} desc limit 1 returning ${checkpoints.id} as made`,
     ),
   );
-  return made.rows[0] === undefined ? undefined : Number(made.rows[0].made);
+  return result.rows[0] === undefined ? undefined : Number(result.rows[0].made);
 }

@@ -84,13 +84,13 @@ export async function deleteFamily(
       .where(inArray(schema.runs.sessionId, ids));
     await leaveToForks(tx, ids);
     const blobs = await blobsOf(tx, ids);
-    const { sessions, deletedSessions: gone } = schema;
+    const { sessions, deletedSessions: deleted } = schema;
     await tx.execute(
       insertFrom(
-        gone,
+        deleted,
         { id: sessions.id, owner: sessions.owner, deletedBy: by ?? null },
-        sql`from ${sessions} where ${inArray(sessions.id, ids)} on conflict (${bare(gone.id)}) do update
-          set ${assigned([gone.owner, excluded(gone.owner)], [gone.deletedBy, excluded(gone.deletedBy)], [gone.deletedAt, sql`now()`])}`,
+        sql`from ${sessions} where ${inArray(sessions.id, ids)} on conflict (${bare(deleted.id)}) do update
+          set ${assigned([deleted.owner, excluded(deleted.owner)], [deleted.deletedBy, excluded(deleted.deletedBy)], [deleted.deletedAt, sql`now()`])}`,
       ),
     );
     await tx
@@ -156,12 +156,12 @@ export async function findDeleted(db: Queryable, id: string): Promise<DeletedSes
 /** The hashes among these (first 24 hex digits of an id's SHA-256) of deleted sessions whose id is not in use again. */
 export async function deletedHashes(db: Queryable, hashes: readonly string[]): Promise<string[]> {
   if (hashes.length === 0) return [];
-  const { sessions, deletedSessions: gone } = schema;
-  const hash = sql<string>`substr(encode(sha256(convert_to(${gone.id}, 'UTF8')), 'hex'), 1, 24)`;
-  const again = part.select(ANY).from(sessions).where(eq(sessions.id, gone.id));
+  const { sessions, deletedSessions: deleted } = schema;
+  const hash = sql<string>`substr(encode(sha256(convert_to(${deleted.id}, 'UTF8')), 'hex'), 1, 24)`;
+  const again = part.select(ANY).from(sessions).where(eq(sessions.id, deleted.id));
   const rows = await db
     .select({ hash: sql<string>`${hash}` })
-    .from(gone)
+    .from(deleted)
     .where(and(inArray(hash, [...hashes]), notExists(again)));
   return rows.map((row) => row.hash);
 }

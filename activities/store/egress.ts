@@ -36,19 +36,21 @@ export async function namesToAsk(
     .from(events)
     .where(and(eq(events.sessionId, sessionId), eq(events.epoch, epoch), eq(events.type, "egress:denied")))
     .orderBy(events.seq);
-  const asked = await db
+  const stored = await db
     .select({ step: questions.step })
     .from(questions)
     .where(and(eq(questions.sessionId, sessionId), eq(questions.epoch, epoch), eq(questions.kind, "egress")));
-  const before = new Set(asked.filter((question) => question.step < step).map((question) => question.step));
+  const before = new Set(stored.filter((question) => question.step < step).map((question) => question.step));
   const hostsOf = (of: (at: number) => boolean) =>
     rows
       .filter((row) => of(row.step))
       // These rows were written by this program.
       .map((row) => row.data as EventData["egress:denied"])
       .flatMap(({ host, allow }) => (allow === undefined ? [] : [host]));
-  const known = new Set(hostsOf((at) => before.has(at)));
-  return [...new Set(hostsOf((at) => at === step))].filter((host) => !known.has(host)).slice(0, MAX_ASKED);
+  const earlierHosts = new Set(hostsOf((at) => before.has(at)));
+  return [...new Set(hostsOf((at) => at === step))]
+    .filter((host) => !earlierHosts.has(host))
+    .slice(0, MAX_ASKED);
 }
 
 /** Allows a name from now on, and notifies watchers. A reset to before this step withdraws it. */

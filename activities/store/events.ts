@@ -15,23 +15,23 @@ export interface ChunkRow {
   readonly text: string;
 }
 
-const given = (name: string) => sql.placeholder(name);
+const parameter = (name: string) => sql.placeholder(name);
 
 /** Inserts `events` with the numbers that follow the `seq_before` of `counted`; a value can be read from `t.event`. */
 export const insertLog = (
   counted: SQL,
-  place: Readonly<Record<"epoch" | "step" | "attempt", SQLWrapper>>,
+  location: Readonly<Record<"epoch" | "step" | "attempt", SQLWrapper>>,
 ): SQL =>
   insertFrom(
     events,
     {
-      ...place,
-      sessionId: given("sessionId"),
+      ...location,
+      sessionId: parameter("sessionId"),
       seq: sql`seq_before + t.place`,
       type: sql`t.event->>'type'`,
       data: sql`t.event->'data'`,
     },
-    sql`from ${counted}, json_array_elements(${given("events")}::json) with ordinality as t(event, place)`,
+    sql`from ${counted}, json_array_elements(${parameter("events")}::json) with ordinality as t(event, place)`,
   );
 
 /**
@@ -71,11 +71,11 @@ export function appending(
 
 const append = composed(sql`
   with counted as (
-    update ${cursors} set ${assigned([cursors.eventSeq, sql`${cursors.eventSeq} + ${given("count")}`])}
-    where ${cursors.sessionId} = ${given("sessionId")} returning ${cursors.eventSeq} - ${given("count")} as seq_before
+    update ${cursors} set ${assigned([cursors.eventSeq, sql`${cursors.eventSeq} + ${parameter("count")}`])}
+    where ${cursors.sessionId} = ${parameter("sessionId")} returning ${cursors.eventSeq} - ${parameter("count")} as seq_before
   )
   ${insertLog(sql`counted`, {
-    epoch: given("epoch"),
+    epoch: parameter("epoch"),
     step: sql`(t.event->>'step')::int`,
     attempt: sql`(t.event->>'attempt')::int`,
   })}`);
@@ -188,8 +188,8 @@ export async function readEvents(
     .where(and(eq(streamChunks.sessionId, sessionId), gt(streamChunks.seq, afterSeq)))
     .orderBy(asc(streamChunks.seq))
     .limit(limit);
-  const both = unionAll(stored, pieces).as("both");
-  const rows = await db.select().from(both).orderBy(asc(both.seq)).limit(limit);
+  const allRows = unionAll(stored, pieces).as("both");
+  const rows = await db.select().from(allRows).orderBy(asc(allRows.seq)).limit(limit);
   return rows.map((row) => ({ ...row, sessionId, at: row.at.toISOString() }) as SessionEvent);
 }
 
@@ -220,7 +220,7 @@ export async function restoredTo(
     .select({ seq: max(events.seq) })
     .from(events)
     .where(and(upTo, sql`${shownAt} <= ${at}::timestamptz`));
-  const [found] = await db
+  const [row] = await db
     .select({
       counted: cursors.eventSeq,
       isThere: sql<boolean>`${exists(same)}`,
@@ -228,7 +228,7 @@ export async function restoredTo(
     })
     .from(cursors)
     .where(eq(cursors.sessionId, sessionId));
-  if (found === undefined || found.isThere) return undefined;
-  if (last !== undefined) return found.before;
-  return found.counted < seq ? found.counted : undefined;
+  if (row === undefined || row.isThere) return undefined;
+  if (last !== undefined) return row.before;
+  return row.counted < seq ? row.counted : undefined;
 }

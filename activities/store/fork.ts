@@ -51,14 +51,14 @@ export async function copySessionLine(store: Pick<Store, "db">, fork: Fork): Pro
       const step = await unfinishedStep(tx, fork);
       if (step !== null) return { kind: "unfinished", step };
       const { task, config, instructions, epoch, owner } = sessions;
-      const made = await tx.execute(
+      const result = await tx.execute(
         insertFrom(
           sessions,
           { id: to, task, config, instructions, epoch, owner },
           sql`from ${sessions} where ${sessions.id} = ${from} on conflict do nothing`,
         ),
       );
-      if (made.rowCount === 0) return { kind: "taken" };
+      if (result.rowCount === 0) return { kind: "taken" };
       await copyConversation(tx, fork);
       await copyDecisions(tx, fork);
       await copyFiles(tx, fork);
@@ -70,17 +70,17 @@ export async function copySessionLine(store: Pick<Store, "db">, fork: Fork): Pro
           sql`where ${repositories.sessionId} = ${from}`,
         ),
       );
-      const said = part
+      const lastMessage = part
         .select({ last: max(storedMessages.sequence) })
         .from(storedMessages)
         .where(eq(storedMessages.sessionId, to));
-      const called = part
+      const lastCall = part
         .select({ last: max(toolCalls.sequence) })
         .from(toolCalls)
         .where(eq(toolCalls.sessionId, to));
       await tx.insert(cursors).values({
         sessionId: to,
-        messageSequence: sql`greatest(coalesce(${said}, 0), coalesce(${called}, 0))`,
+        messageSequence: sql`greatest(coalesce(${lastMessage}, 0), coalesce(${lastCall}, 0))`,
       });
       await informModel(tx, fork);
       return { kind: "forked" };
@@ -210,14 +210,14 @@ async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promi
     const below = base === null ? null : (copies.get(base) ?? base);
     // One at a time: a client's role may give no row a number that its sequence has not just given it.
     const { manifest, pack } = checkpoints;
-    const made = await tx.execute<{ made: string }>(
+    const result = await tx.execute<{ made: string }>(
       insertFrom(
         checkpoints,
         { sessionId: to, epoch, step, parentId: sql`${below}::bigint`, manifest, pack },
         sql`from ${checkpoints} where ${id} = ${save} returning ${id} as made`,
       ),
     );
-    copies.set(save, made.rows[0]?.made ?? save);
+    copies.set(save, result.rows[0]?.made ?? save);
   }
 }
 

@@ -65,12 +65,12 @@ export async function enterGuidance(
     .onConflictDoNothing()
     .returning({ id: guidance.id });
   const waiting = await readPlaces(tx, at.sessionId);
-  const place = waiting.findIndex(({ id }) => id === first.id);
-  const found = waiting[place];
-  if (found === undefined) return undefined;
-  const position = place + 1;
+  const index = waiting.findIndex(({ id }) => id === first.id);
+  const waitingItem = waiting[index];
+  if (waitingItem === undefined) return undefined;
+  const position = index + 1;
   if (!added.some(({ id }) => id === first.id))
-    return { position, entry: found.received ? "received" : "sent again" };
+    return { position, entry: waitingItem.received ? "received" : "sent again" };
   await announce(tx, at, [messageOf(first, position, text)]);
   return { position, entry: "new" };
 }
@@ -117,15 +117,15 @@ export async function receiveGuidance(
   sessionId: string,
   items: readonly Guidance[],
 ): Promise<{ readonly entered: readonly Guidance[]; readonly mended: readonly Guidance[] }> {
-  const known = await knownGuidance(
+  const receivedById = await knownGuidance(
     tx,
     sessionId,
     items.map(({ id }) => id),
   );
-  const changed = await put(tx, sessionId, items, true);
+  const changed = await insertItems(tx, sessionId, items, true);
   return {
-    entered: changed.filter(({ id }) => !known.has(id)),
-    mended: changed.filter(({ id }) => known.has(id)),
+    entered: changed.filter(({ id }) => !receivedById.has(id)),
+    mended: changed.filter(({ id }) => receivedById.has(id)),
   };
 }
 
@@ -136,14 +136,14 @@ export async function recoverGuidance(
   items: readonly Guidance[],
 ): Promise<void> {
   const ids = items.map(({ id }) => id);
-  const known = await knownGuidance(tx, at.sessionId, ids);
-  const changed = await put(tx, at.sessionId, items, false);
-  const entered = changed.filter(({ id }) => !known.has(id));
+  const receivedById = await knownGuidance(tx, at.sessionId, ids);
+  const changed = await insertItems(tx, at.sessionId, items, false);
+  const entered = changed.filter(({ id }) => !receivedById.has(id));
   await announceEntered(tx, at, entered, await beginningsOf(tx, entered));
 }
 
 /** @returns those that had no row, or one that no worker had received */
-async function put(
+async function insertItems(
   tx: Queryable,
   sessionId: string,
   items: readonly Guidance[],
@@ -153,18 +153,20 @@ async function put(
   const once = [...new Map(items.toReversed().map((item) => [item.id, item])).values()].toReversed();
   const changed: Guidance[] = [];
   for (let from = 0; from < once.length; from += ROWS_AT_ONCE)
-    changed.push(...(await putSome(tx, sessionId, once.slice(from, from + ROWS_AT_ONCE), received)));
+    changed.push(...(await insertSome(tx, sessionId, once.slice(from, from + ROWS_AT_ONCE), received)));
   return changed;
 }
 
 /** A statement takes 65,535 values. */
 const ROWS_AT_ONCE = 1_000;
 
-async function putSome(...[tx, sessionId, items, received]: Parameters<typeof put>): ReturnType<typeof put> {
-  const rows = items.map((item, place) => ({
+async function insertSome(
+  ...[tx, sessionId, items, received]: Parameters<typeof insertItems>
+): ReturnType<typeof insertItems> {
+  const rows = items.map((item, index) => ({
     ...rowOf(sessionId, item),
     received,
-    dueAt: inSeconds(place / 1_000_000),
+    dueAt: inSeconds(index / 1_000_000),
   }));
   const { parts, queuedAt, dueAt } = guidance;
   const changed = await tx
@@ -220,13 +222,13 @@ async function announceEntered(
 ): Promise<void> {
   if (!entered.some(isWhole)) return;
   const waiting = await readPlaces(tx, at.sessionId, 10 * MAX_ANNOUNCED);
-  const places = new Map(waiting.map(({ id }, place) => [id, place + 1]));
-  const placeOf = (id: string) => places.get(id) ?? MAX_ANNOUNCED + 1;
+  const positions = new Map(waiting.map(({ id }, index) => [id, index + 1]));
+  const positionOf = (id: string) => positions.get(id) ?? MAX_ANNOUNCED + 1;
   const all = entered.filter(isWhole);
   await announce(
     tx,
     at,
-    all.map((item) => messageOf(item, placeOf(item.id), texts.get(item.id) ?? "")),
+    all.map((item) => messageOf(item, positionOf(item.id), texts.get(item.id) ?? "")),
   );
 }
 
@@ -259,14 +261,14 @@ async function beginningsOf(
   const blobOf = (part: UserPart) => (isStoredText(part) ? blobId(part) : undefined);
   const ids = items.flatMap(({ parts }) => parts.map(blobOf)).filter((id) => id !== undefined);
   const blobs = await loadBlobs(db, [...new Set(ids)]);
-  const words = (part: UserPart) => {
+  const toText = (part: UserPart) => {
     if (part.type === "text") return part.text;
     const bytes = blobs.get(blobOf(part) ?? "");
     return bytes === undefined
       ? `[${part.filename ?? part.mediaType}]`
       : clean(new TextDecoder().decode(bytes));
   };
-  return new Map(items.map(({ id, parts }) => [id, parts.map(words).join("\n")]));
+  return new Map(items.map(({ id, parts }) => [id, parts.map(toText).join("\n")]));
 }
 
 export interface QueuedGuidance extends Guidance {

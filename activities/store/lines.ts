@@ -47,16 +47,16 @@ export async function forkOf(
   sessionId: string,
   runId: string,
 ): Promise<ResetTarget | undefined> {
-  const found = await sessionRuns.origin(sessionId, runId);
-  if (found === undefined) return undefined;
-  const known = new Map((await runsOf(db, sessionId)).map((row) => [row.runId, row]));
-  const isContinued = "continues" in found;
-  const origin = isContinued ? await unclaimedOrigin(found.continues) : found;
+  const recorded = await sessionRuns.origin(sessionId, runId);
+  if (recorded === undefined) return undefined;
+  const byRunId = new Map((await runsOf(db, sessionId)).map((row) => [row.runId, row]));
+  const isContinued = "continues" in recorded;
+  const origin = isContinued ? await unclaimedOrigin(recorded.continues) : recorded;
   if (origin === undefined) return undefined;
   let epoch: number | undefined;
   let base: string | undefined = origin.runId;
   while (base !== undefined) {
-    const run = known.get(base);
+    const run = byRunId.get(base);
     epoch ??= run?.epoch;
     const before: string | undefined = origin.forks.get(base);
     if (run !== undefined && epoch !== undefined && (run.forkedFrom === null || before !== undefined))
@@ -68,7 +68,7 @@ export async function forkOf(
 
   /** Of a run without a row, or of the one that it continued. */
   async function unclaimedOrigin(of: string): Promise<ResetOrigin | undefined> {
-    for (let at = of; !known.has(at);) {
+    for (let at = of; !byRunId.has(at);) {
       const next = await sessionRuns.origin(sessionId, at);
       if (next === undefined || !("continues" in next)) return next;
       at = next.continues;
@@ -126,13 +126,13 @@ export async function bringBack(
   let changed = 0;
   for (const table of MARKED) {
     const { epoch: of, sessionId, supersededBy: by, supersededEpoch } = table;
-    const back = await tx.execute(sql`update ${table} set ${assigned([supersededEpoch, null])}
+    const revived = await tx.execute(sql`update ${table} set ${assigned([supersededEpoch, null])}
       where ${sessionId} = ${id} and ${supersededEpoch} is not null and ${of} = any(${path})
       and not coalesce(${by}, '{}') && ${path}`);
-    const gone = await tx.execute(sql`update ${table}
+    const superseded = await tx.execute(sql`update ${table}
       set ${assigned([by, sql`coalesce(${by}, '{}')`], [supersededEpoch, next])}
       where ${isLive(table, id)} and (${of} <> all(${path}) or coalesce(${by} && ${path}, false))`);
-    changed += (back.rowCount ?? 0) + (gone.rowCount ?? 0);
+    changed += (revived.rowCount ?? 0) + (superseded.rowCount ?? 0);
   }
   for (const table of WITH_STATUS) {
     const { epoch: of, sessionId, status, supersededBy: by, supersededFrom: before } = table;
@@ -149,14 +149,14 @@ export async function bringBack(
 /** Messages of people wait again unless the live line has them. */
 export async function settleDelivered(tx: Queryable, id: string): Promise<void> {
   const isMine = eq(guidance.sessionId, id);
-  const gone = part
+  const superseded = part
     .select({ sequence: storedMessages.sequence })
     .from(storedMessages)
     .where(and(eq(storedMessages.sessionId, id), isNotNull(storedMessages.supersededEpoch)));
   await tx
     .update(guidance)
     .set({ deliveredSequence: null })
-    .where(and(isMine, inArray(guidance.deliveredSequence, gone)));
+    .where(and(isMine, inArray(guidance.deliveredSequence, superseded)));
   await tx
     .update(guidance)
     .set({ deliveredSequence: sql`${storedMessages.sequence}` })

@@ -50,13 +50,13 @@ export async function loadViewSizes(
     .from(sql`unnest(${sql.param([...ids])}::text[]) as asked(session)`)
     .crossJoinLateral(view)
     .orderBy(view.position);
-  const found = new Map<string, StoredMessage[]>();
-  for (const { asked, ...row } of rows) {
-    const messages = found.get(asked);
-    if (messages === undefined) found.set(asked, [toStoredMessage(row)]);
+  const bySession = new Map<string, StoredMessage[]>();
+  for (const { asked: sessionId, ...row } of rows) {
+    const messages = bySession.get(sessionId);
+    if (messages === undefined) bySession.set(sessionId, [toStoredMessage(row)]);
     else messages.push(toStoredMessage(row));
   }
-  return found;
+  return bySession;
 }
 
 /**
@@ -66,7 +66,7 @@ export async function loadViewSizes(
 function viewOf(db: Queryable, contents: SQL, sessionId: SQL | Placeholder) {
   // The system prompt is not part of the view.
   const live = and(isLive(storedMessages, sessionId), ne(role, "system"));
-  const gone = db.$with("gone").as(outOfView(sessionId));
+  const hidden = db.$with("gone").as(outOfView(sessionId));
   const inView = and(live, sql`not ${sequence} <@ (select out_of_view from gone)`);
   const edge = db.$with("edge").as(
     db
@@ -86,5 +86,5 @@ function viewOf(db: Queryable, contents: SQL, sessionId: SQL | Placeholder) {
     rowsWhere(lt(position, summary), eq(role, "user")),
     rowsWhere(lt(position, summary), ne(role, "user"), inArray(position, head)),
   ).as("rows");
-  return db.with(gone, edge).select().from(rows).orderBy(rows.position);
+  return db.with(hidden, edge).select().from(rows).orderBy(rows.position);
 }

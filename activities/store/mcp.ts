@@ -11,7 +11,7 @@ const FAILED = "failed";
 const DUE = "due";
 
 /** Lists by digest, as every activity of a session reads them: a list of 30,000 tokens is read once. */
-const known = new Map<string, readonly McpToolEntry[]>();
+const toolsByDigest = new Map<string, readonly McpToolEntry[]>();
 const MAX_KNOWN = 200;
 
 /** The lists that a session uses, in the order of the servers' names. */
@@ -27,7 +27,7 @@ export async function loadCatalogues(db: Queryable, sessionId: string): Promise<
     .from(mcpCatalogues)
     .where(and(eq(mcpCatalogues.sessionId, sessionId), ne(mcpCatalogues.era, DUE)))
     .orderBy(asc(mcpCatalogues.server));
-  const unread = rows.filter(({ digest }) => !known.has(digest)).map(({ server }) => server);
+  const unread = rows.filter(({ digest }) => !toolsByDigest.has(digest)).map(({ server }) => server);
   if (unread.length > 0) await read(db, sessionId, unread);
   return rows.map(({ server, era, digest, found, next }) => {
     const shared = {
@@ -38,7 +38,7 @@ export async function loadCatalogues(db: Queryable, sessionId: string): Promise<
     };
     // For a failed server the digest column holds the reason.
     if (era === FAILED) return { ...shared, era: "", tools: [], failed: digest };
-    return { ...shared, era, tools: known.get(digest) ?? [] };
+    return { ...shared, era, tools: toolsByDigest.get(digest) ?? [] };
   });
 }
 
@@ -47,10 +47,10 @@ async function read(db: Queryable, sessionId: string, servers: readonly string[]
     .select({ digest: mcpCatalogues.digest, tools: mcpCatalogues.tools })
     .from(mcpCatalogues)
     .where(and(eq(mcpCatalogues.sessionId, sessionId), inArray(mcpCatalogues.server, [...servers])));
-  for (const { digest, tools } of rows) known.set(digest, tools as McpToolEntry[]);
-  for (const oldest of known.keys()) {
-    if (known.size <= MAX_KNOWN) break;
-    known.delete(oldest);
+  for (const { digest, tools } of rows) toolsByDigest.set(digest, tools as McpToolEntry[]);
+  for (const oldest of toolsByDigest.keys()) {
+    if (toolsByDigest.size <= MAX_KNOWN) break;
+    toolsByDigest.delete(oldest);
   }
 }
 
@@ -89,7 +89,7 @@ export async function keepNext(
     | (NonNullable<McpCatalogue["next"]> & { readonly era: string; readonly tools: readonly McpToolEntry[] })
     | null,
 ): Promise<boolean> {
-  const known = sql`${mcpCatalogues.next}->>'digest'`;
+  const storedDigest = sql`${mcpCatalogues.next}->>'digest'`;
   const rows = await db
     .update(mcpCatalogues)
     .set({ next })
@@ -98,7 +98,7 @@ export async function keepNext(
         eq(mcpCatalogues.sessionId, sessionId),
         eq(mcpCatalogues.server, current.server),
         eq(mcpCatalogues.digest, current.digest),
-        sql`${known} is distinct from ${next?.digest ?? null}`,
+        sql`${storedDigest} is distinct from ${next?.digest ?? null}`,
       ),
     )
     .returning({ server: mcpCatalogues.server });
@@ -140,12 +140,12 @@ export async function keepFound(
   server: string,
   names: readonly string[],
 ): Promise<void> {
-  const given = JSON.stringify(names);
+  const namesJson = JSON.stringify(names);
   const before = sql`coalesce(${mcpCatalogues.found}::jsonb, '[]'::jsonb)`;
   await db
     .update(mcpCatalogues)
     .set({
-      found: sql`(${before} || coalesce((select jsonb_agg(name) from jsonb_array_elements(${given}::jsonb) as name
+      found: sql`(${before} || coalesce((select jsonb_agg(name) from jsonb_array_elements(${namesJson}::jsonb) as name
         where not ${before} @> name), '[]'::jsonb))::json`,
     })
     .where(and(eq(mcpCatalogues.sessionId, sessionId), eq(mcpCatalogues.server, server)));
@@ -160,11 +160,11 @@ export async function noteMcpState(
   db: Queryable,
   call: LedgerRow,
   fence: number,
-  kept: { readonly state: string; readonly task: string | undefined },
+  update: { readonly state: string; readonly task: string | undefined },
 ): Promise<boolean> {
   const rows = await db
     .update(toolCalls)
-    .set({ mcpState: kept.state, mcpTask: kept.task })
+    .set({ mcpState: update.state, mcpTask: update.task })
     .where(
       and(
         eq(toolCalls.sessionId, call.sessionId),

@@ -67,16 +67,16 @@ export const migrateStore = (store: { readonly pool: pg.Pool }): Promise<void> =
  * where the schema exists, which a managed server gives to nobody.
  */
 async function applyMigrations(client: pg.PoolClient): Promise<void> {
-  const { place, table, missing } = await missingMigrations(client);
+  const { target, table, missing } = await missingMigrations(client);
   if (missing.length === 0) return;
   await client.query("begin");
   try {
-    if (!place.isKnown)
+    if (!target.isKnown)
       await client.query(
         `create table ${table} (id serial primary key, hash text not null, created_at bigint)`,
       );
     for (const { folderMillis, hash, sql } of missing) {
-      for (const statement of sql) await client.query(inSchema(statement, place.schema));
+      for (const statement of sql) await client.query(inSchema(statement, target.schema));
       await client.query(`insert into ${table} (hash, created_at) values ($1, $2)`, [hash, folderMillis]);
     }
     await client.query("commit");
@@ -92,21 +92,21 @@ async function applyMigrations(client: pg.PoolClient): Promise<void> {
  * @throws SchemaUnusable, EarlierTables
  */
 export async function lookAtTables(client: pg.ClientBase): Promise<{ schema: string; lacking: number }> {
-  const { place, missing } = await missingMigrations(client);
-  return { schema: place.schema, lacking: missing.length };
+  const { target, missing } = await missingMigrations(client);
+  return { schema: target.schema, lacking: missing.length };
 }
 
 /** @throws SchemaUnusable, also if there are some and the role may not make them; EarlierTables */
 async function missingMigrations(client: pg.ClientBase) {
-  const place = await placeOf(client);
-  const table = `${sqlIdentifier(place.schema)}.longhaul_migrations`;
+  const target = await findTarget(client);
+  const table = `${sqlIdentifier(target.schema)}.longhaul_migrations`;
   const all = readMigrations();
-  const applied = place.isKnown ? await appliedMigrations(client, table) : [];
-  if (areEarlier(applied, all)) throw new EarlierTables(`the schema ${place.schema} has them`);
+  const applied = target.isKnown ? await appliedMigrations(client, table) : [];
+  if (areEarlier(applied, all)) throw new EarlierTables(`the schema ${target.schema} has them`);
   const last = Math.max(-1, ...applied.map(({ at }) => Number(at)));
   const missing = all.filter((one) => one.folderMillis > last);
-  if (missing.length > 0 && !place.mayCreate) throw mayNotCreate(place);
-  return { place, table, missing };
+  if (missing.length > 0 && !target.mayCreate) throw mayNotCreate(target);
+  return { target, table, missing };
 }
 
 const readMigrations = () =>
@@ -144,7 +144,7 @@ export const inSchema = (statement: string, schema: string): string =>
     .replaceAll('"public".', () => `${sqlIdentifier(schema)}.`)
     .replaceAll("search_path = public,", () => `search_path = ${sqlIdentifier(schema)},`);
 
-interface Place {
+interface Target {
   readonly schema: string;
   readonly role: string;
   readonly mayCreate: boolean;
@@ -158,9 +158,9 @@ const PLACE = `select current_schema() as schema, current_user as role, current_
   (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('longhaul_migrations')) as other`;
 
 /** @throws SchemaUnusable */
-async function placeOf(client: pg.ClientBase): Promise<Place> {
+async function findTarget(client: pg.ClientBase): Promise<Target> {
   const { rows } = await client.query<
-    { [K in keyof Place]: Place[K] | null } & { path: string; role: string; other: string | null }
+    { [K in keyof Target]: Target[K] | null } & { path: string; role: string; other: string | null }
   >(PLACE);
   const { schema, role, path, mayCreate, isKnown, other } = rows[0] ?? expectRow();
   if (schema === null)
@@ -181,7 +181,7 @@ function expectRow(): never {
   throw new Error("Postgres answered a query of one row with none");
 }
 
-const mayNotCreate = ({ schema, role }: Place): SchemaUnusable => {
+const mayNotCreate = ({ schema, role }: Target): SchemaUnusable => {
   const name = /^[a-z_][a-z0-9_]*$/.test(schema) ? schema : sqlIdentifier(schema);
   return new SchemaUnusable(
     `the role ${role} may not create tables in the schema ${schema}`,

@@ -100,13 +100,13 @@ export async function isStepMissing(db: Queryable, sessionId: string, step: numb
 
 /**
  * Records that the rows of these steps are missing: for the model, and for people. Idempotent. The caller holds the session's lock.
- * @param said what people wrote, according to Temporal: what is not stored waits for the next step
+ * @param items what people wrote, according to Temporal: what is not stored waits for the next step
  */
 export async function recordMissing(
   tx: Queryable,
   { id, epoch }: { readonly id: string; readonly epoch: number },
   { from, to }: Pick<MissingRows, "from" | "to">,
-  said: readonly Guidance[],
+  items: readonly Guidance[],
 ): Promise<void> {
   const message: Message = { role: "user", content: [{ type: "text", text: noticeOf(from, to) }] };
   const step = to + 1;
@@ -120,7 +120,7 @@ export async function recordMissing(
     meta: { missing: { from, to } },
   });
   if (!isNew) return;
-  await recoverGuidance(tx, { sessionId: id, epoch, step: to }, said);
+  await recoverGuidance(tx, { sessionId: id, epoch, step: to }, items);
   await appendEvents(tx, id, epoch, [{ type: "record:missing", step: to, data: { from, to } }]);
 }
 

@@ -130,7 +130,7 @@ export async function recordLostCalls(
   const usd = JSON.stringify(
     Object.fromEntries(rates.toReversed().map(({ model, usdPerToken }) => [model, usdPerToken ?? null])),
   );
-  const [begun, thinking] = [alias(events, "begun"), alias(events, "thinking")];
+  const [starts, thinking] = [alias(events, "begun"), alias(events, "thinking")];
   const announced = part
     .select({ name: sql`${thinking.data}->>'model'` })
     .from(thinking)
@@ -138,21 +138,21 @@ export async function recordLostCalls(
       and(
         eq(thinking.sessionId, sessionId),
         eq(thinking.type, "llm:thinking"),
-        gt(thinking.seq, begun.seq),
-        eq(thinking.epoch, begun.epoch),
-        eq(thinking.step, begun.step),
-        eq(thinking.attempt, begun.attempt),
+        gt(thinking.seq, starts.seq),
+        eq(thinking.epoch, starts.epoch),
+        eq(thinking.step, starts.step),
+        eq(thinking.attempt, starts.attempt),
       ),
     )
     .orderBy(asc(thinking.seq))
     .limit(1);
-  const [{ model: own }] = rates;
+  const [{ model: ownModel }] = rates;
   const isAsked = sql`in_epoch = asked_epoch and in_step = asked_step`;
   await db.execute(sql`
     with started(asked_epoch, asked_step, try, place, input, pure, asked_model) as (
-      select ${begun.epoch}, ${begun.step}, ${begun.attempt}, ${begun.seq}, coalesce((${begun.data}->>'estimatedInput')::int, 0),
-        coalesce((${begun.data}->>'estimated')::boolean, true), coalesce(${announced}, ${own})
-      from ${events} ${begun} where ${begun.sessionId} = ${sessionId} and ${begun.type} = 'step:started'),
+      select ${starts.epoch}, ${starts.step}, ${starts.attempt}, ${starts.seq}, coalesce((${starts.data}->>'estimatedInput')::int, 0),
+        coalesce((${starts.data}->>'estimated')::boolean, true), coalesce(${announced}, ${ownModel})
+      from ${events} ${starts} where ${starts.sessionId} = ${sessionId} and ${starts.type} = 'step:started'),
     billed(in_epoch, in_step, in_try, by_model) as (
       select ${modelCalls.epoch}, ${modelCalls.step}, ${modelCalls.attempt}, ${modelCalls.model} from ${modelCalls}
       where ${modelCalls.sessionId} = ${sessionId} and ${modelCalls.purpose} = 'step'),
@@ -176,7 +176,7 @@ export async function recordLostCalls(
         error: "Nothing of the answer was kept: its worker ended before it was stored.",
         estimatedInput: sql`input`,
         estimatePure: sql`pure`,
-        costUsd: sql`input * (${usd}::jsonb->>(case when ${usd}::jsonb ? asked_model then asked_model else ${own} end))::float8`,
+        costUsd: sql`input * (${usd}::jsonb->>(case when ${usd}::jsonb ? asked_model then asked_model else ${ownModel} end))::float8`,
       },
       sql`from lost where rank <= asked_in_step - (select count(*) from billed where ${isAsked})`,
     )}`);
@@ -235,7 +235,7 @@ export async function totalUsage(db: Queryable, sessionId: string): Promise<Step
 
 /** USD of all calls whose cost is known, of a session with its delegates or of a delegate with its siblings. */
 export async function spentUsd(db: Queryable, sessionId: string): Promise<number> {
-  const [member, own] = [alias(sessions, "member"), alias(sessions, "own")];
+  const [member, self] = [alias(sessions, "member"), alias(sessions, "own")];
   const [row] = await db
     .select({ spent: sql<number>`coalesce(sum(${modelCalls.costUsd}), 0)::float8` })
     .from(modelCalls)
@@ -245,8 +245,8 @@ export async function spentUsd(db: Queryable, sessionId: string): Promise<number
         part
           .select({ id: member.id })
           .from(member)
-          .innerJoin(own, sql`coalesce(${own.parentId}, ${own.id}) in (${member.id}, ${member.parentId})`)
-          .where(eq(own.id, sessionId)),
+          .innerJoin(self, sql`coalesce(${self.parentId}, ${self.id}) in (${member.id}, ${member.parentId})`)
+          .where(eq(self.id, sessionId)),
       ),
     );
   return row?.spent ?? 0;

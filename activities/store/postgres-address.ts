@@ -38,25 +38,25 @@ export function readPostgresAddress(url: string, environment: Environment = proc
   // A file with the address, as of a secret, ends with a line end.
   const { user, password, host, port, database, pairs } = parts(url.trim());
   const parameters = new Map(pairs);
-  const given = (name: string) => parameters.get(name) || environment[VARIABLES[name] ?? ""] || undefined;
+  const setting = (name: string) => parameters.get(name) || environment[VARIABLES[name] ?? ""] || undefined;
   const called: Called = (name) => (parameters.get(name) ? name : (VARIABLES[name] ?? name));
   const notes = [...parameters.keys()]
     .filter((name) => !KNOWN.has(name))
     .map((name) => `${name} is not read`);
-  if (given("channel_binding") === "require")
+  if (setting("channel_binding") === "require")
     notes.push(
       "channel_binding=require: channel binding is used where the server offers it, but not required",
     );
-  if (["standby", "read-only", "prefer-standby"].includes(given("target_session_attrs") ?? ""))
+  if (["standby", "read-only", "prefer-standby"].includes(setting("target_session_attrs") ?? ""))
     throw new PostgresAddressWrong(
       `${called("target_session_attrs")} must be read-write or any: Longhaul writes`,
     );
-  const seconds = Number(given("connect_timeout") ?? 0);
+  const seconds = Number(setting("connect_timeout") ?? 0);
   if (!Number.isInteger(seconds))
     throw new PostgresAddressWrong(`${called("connect_timeout")} is no whole number of seconds`);
   if (environment["PGSERVICE"] && !parameters.has("service"))
     notes.push("PGSERVICE is not read: only DATABASE_URL says where the database is");
-  const ssl = tlsOf(given, called);
+  const ssl = tlsOf(setting, called);
   return {
     config: {
       ...defined({
@@ -71,7 +71,9 @@ export function readPostgresAddress(url: string, environment: Environment = proc
       }),
       ssl,
       enableChannelBinding:
-        given("channel_binding") === undefined || given("channel_binding") === "disable" ? undefined : true,
+        setting("channel_binding") === undefined || setting("channel_binding") === "disable"
+          ? undefined
+          : true,
       sslnegotiation: parameters.get("sslnegotiation") === "direct" ? "direct" : undefined,
     },
     shown: `${url.split("://", 1)[0]}://${host ?? "localhost"}${port === undefined ? "" : `:${port}`}/${database ?? ""}`,
@@ -119,19 +121,19 @@ interface Parts {
 
 /** Source: libpq, conninfo_uri_parse_options: the credentials end at the first `@`, if that comes before a `/`. */
 function parts(url: string): Parts {
-  const [, credentials, place = "", database, query] =
+  const [, credentials, authority = "", database, query] =
     /^postgres(?:ql)?:\/\/(?:([^@/]*)@)?([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(url) ??
-    wrong("is no address of a Postgres server");
-  if (database?.includes("@") === true || place.includes("@"))
-    wrong(
+    refuse("is no address of a Postgres server");
+  if (database?.includes("@") === true || authority.includes("@"))
+    refuse(
       "has a user or password with a character that ends it there; write @ as %40, / as %2F and : as %3A",
     );
-  if ([place, parameter(query, "host")].some((hosts) => hosts.includes(",")))
-    wrong("names several hosts; name one, such as a DNS name or a proxy that follows the primary");
+  if ([authority, parameter(query, "host")].some((hosts) => hosts.includes(",")))
+    refuse("names several hosts; name one, such as a DNS name or a proxy that follows the primary");
   const [, user, password] = /^([^:]*)(?::(.*))?$/s.exec(credentials ?? "") ?? [];
   const [, bracketed, name, port] =
-    /^(?:\[([^\]]*)\]|([^:]*))(?::(\d*))?$/.exec(place) ??
-    wrong("names no host and port; an IPv6 address is written in brackets");
+    /^(?:\[([^\]]*)\]|([^:]*))(?::(\d*))?$/.exec(authority) ??
+    refuse("names no host and port; an IPv6 address is written in brackets");
   const pairs = (query ?? "").split("&").filter((pair) => pair !== "");
   return {
     user: decoded(user),
@@ -150,7 +152,7 @@ function parts(url: string): Parts {
 const parameter = (query = "", name: string): string =>
   new RegExp(`(?:^|&)${name}=([^&]*)`).exec(query)?.[1] ?? "";
 
-function wrong(what: string): never {
+function refuse(what: string): never {
   throw new PostgresAddressWrong(`it ${what}. Expected ${FORM}`);
 }
 
@@ -160,14 +162,16 @@ function decoded(text: string | undefined): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {
-    return wrong("has a % that begins no code; write % as %25");
+    return refuse("has a % that begins no code; write % as %25");
   }
 }
 
 function numberOf(port: string | undefined): number | undefined {
   if (port === undefined) return undefined;
   const value = Number(port);
-  return Number.isInteger(value) && value > 0 && value < 65_536 ? value : wrong("has a port that is no port");
+  return Number.isInteger(value) && value > 0 && value < 65_536
+    ? value
+    : refuse("has a port that is no port");
 }
 
 type Given = (name: string) => string | undefined;
@@ -178,10 +182,11 @@ type Called = (name: string) => string;
  * Stricter than libpq in one point: `require` verifies the certificate in full, as the driver does; `no-verify`, the driver's word, only encrypts.
  * @returns undefined: as the driver decides, without TLS
  */
-function tlsOf(given: Given, called: Called): pg.ClientConfig["ssl"] {
+function tlsOf(setting: Given, called: Called): pg.ClientConfig["ssl"] {
   const mode =
-    given("sslmode") ?? (given("ssl") === undefined || OFF.has(given("ssl") ?? "") ? undefined : "require");
-  if (mode === undefined) return given("ssl") === undefined ? undefined : false;
+    setting("sslmode") ??
+    (setting("ssl") === undefined || OFF.has(setting("ssl") ?? "") ? undefined : "require");
+  if (mode === undefined) return setting("ssl") === undefined ? undefined : false;
   if (mode === "disable") return false;
   if (mode === "prefer" || mode === "allow")
     throw new PostgresAddressWrong(
@@ -191,14 +196,14 @@ function tlsOf(given: Given, called: Called): pg.ClientConfig["ssl"] {
     throw new PostgresAddressWrong(
       `there is no ${called("sslmode")}=${mode}; use disable, no-verify, require, verify-ca or verify-full`,
     );
-  const root = given("sslrootcert");
+  const root = setting("sslrootcert");
   const [ca, cert, key] = [
     root === "system" ? undefined : file(called("sslrootcert"), root),
-    file(called("sslcert"), given("sslcert")),
-    file(called("sslkey"), given("sslkey")),
+    file(called("sslcert"), setting("sslcert")),
+    file(called("sslkey"), setting("sslkey")),
   ];
   return {
-    ...defined({ ca, cert, key, passphrase: given("sslpassword") }),
+    ...defined({ ca, cert, key, passphrase: setting("sslpassword") }),
     ...(mode === "no-verify" ? { rejectUnauthorized: false } : {}),
     // libpq: with a certificate authority of one's own, these two do not compare the host's name.
     ...(ca !== undefined && (mode === "require" || mode === "verify-ca")
@@ -245,13 +250,13 @@ export function addressForRole(
   const host = config.host ?? (PGHOST || "localhost");
   const port = config.port ?? PGPORT;
   const isSocket = host.startsWith("/");
-  const kept = parts(url.trim()).pairs.filter(([key]) => !PLACED.has(key));
-  const all = isSocket ? [["host", host] as const, ...kept] : kept;
+  const otherPairs = parts(url.trim()).pairs.filter(([key]) => !PLACED.has(key));
+  const all = isSocket ? [["host", host] as const, ...otherPairs] : otherPairs;
   const query = all.map((pair) => pair.map(encodeURIComponent).join("=")).join("&");
   const credentials = `${encodeURIComponent(role)}:${encodeURIComponent(password)}`;
   const at = `${isSocket ? "" : bracketed(host)}${port ? `:${port}` : ""}`;
-  const asked = query === "" ? "" : `?${query}`;
-  return `postgres://${credentials}@${at}/${encodeURIComponent(database ?? "")}${asked}`;
+  const search = query === "" ? "" : `?${query}`;
+  return `postgres://${credentials}@${at}/${encodeURIComponent(database ?? "")}${search}`;
 }
 
 const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host));

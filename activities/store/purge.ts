@@ -74,7 +74,7 @@ async function purgeTable(
   const columns = Object.values(getTableColumns(table)).filter(holdsWords);
   if (columns.length === 0) return 0;
   // A row's place stays while this transaction has it locked.
-  const { rows: places } = await tx.execute<{ place: string }>(
+  const { rows: locations } = await tx.execute<{ place: string }>(
     sql`select ctid::text as place from ${table} where ${isMine} for update`,
   );
   const names = sql.join(
@@ -82,8 +82,8 @@ async function purgeTable(
     sql`, `,
   );
   let changed = 0;
-  for (let at = 0; at < places.length; at += ROWS_AT_ONCE) {
-    const some = sql.param(places.slice(at, at + ROWS_AT_ONCE).map(({ place }) => place));
+  for (let at = 0; at < locations.length; at += ROWS_AT_ONCE) {
+    const some = sql.param(locations.slice(at, at + ROWS_AT_ONCE).map(({ place }) => place));
     const { rows } = await tx.execute<Record<string, string | null>>(
       sql`select ctid::text as "row's place", ${names} from ${table} where ctid = any(${some}::tid[])`,
     );
@@ -158,12 +158,12 @@ async function purgeBlobs(tx: Queryable, ids: readonly string[], text: string) {
   const finder = finderOf(text);
   const purged = (part: string) => finder.replace(part, () => PURGED);
   const has = (bytes: Uint8Array) => {
-    const whole = Buffer.from(bytes);
-    return whole.includes(text) || purged(whole.toString()) !== whole.toString();
+    const buffer = Buffer.from(bytes);
+    return buffer.includes(text) || purged(buffer.toString()) !== buffer.toString();
   };
-  const found = [...(await loadBlobs(tx, names))].filter(([, bytes]) => has(bytes));
+  const matches = [...(await loadBlobs(tx, names))].filter(([, bytes]) => has(bytes));
   const cleaned: string[] = [];
-  for (const [sha256, bytes] of found) {
+  for (const [sha256, bytes] of matches) {
     const [row] = await tx
       .select({ mediaType: blobs.mediaType })
       .from(blobs)
@@ -183,7 +183,7 @@ async function purgeBlobs(tx: Queryable, ids: readonly string[], text: string) {
     await tx.delete(blobUses).where(and(inArray(blobUses.sessionId, [...ids]), eq(blobUses.sha256, sha256)));
   }
   await dropBlobs(tx, cleaned);
-  return { files: found.length - cleaned.length };
+  return { files: matches.length - cleaned.length };
 }
 
 async function savesWith(db: Database, ids: readonly string[], text: string): Promise<Purged["saves"]> {
@@ -192,30 +192,30 @@ async function savesWith(db: Database, ids: readonly string[], text: string): Pr
     .from(checkpoints)
     .where(inArray(checkpoints.sessionId, [...ids]))
     .orderBy(checkpoints.step);
-  const found = new Map<string, number[]>();
+  const stepsBySession = new Map<string, number[]>();
   for (const { id, sessionId, step } of all)
     if (await packHas(db, id, text))
-      found.set(sessionId, [...(found.get(sessionId) ?? []), Math.max(0, step)]);
-  return [...found].map(([id, steps]) => ({ id, steps }));
+      stepsBySession.set(sessionId, [...(stepsBySession.get(sessionId) ?? []), Math.max(0, step)]);
+  return [...stepsBySession].map(([id, steps]) => ({ id, steps }));
 }
 
 async function packHas(db: Database, id: number, text: string): Promise<boolean> {
   const stream = finderOf(text).stream();
   const decoder = new StringDecoder("utf8");
-  let held = "";
+  let pending = "";
   let isFound = false;
-  const look = (piece: string, shown: string) => {
-    held += piece;
-    isFound ||= !held.startsWith(shown);
-    held = held.slice(shown.length);
+  const compare = (piece: string, output: string) => {
+    pending += piece;
+    isFound ||= !pending.startsWith(output);
+    pending = pending.slice(output.length);
   };
   const unpacked = Readable.from(packPieces(db, id)).compose(createGunzip());
   for await (const bytes of unpacked) {
     // Read to the end even after a match: a stream that is abandoned fails later, outside any handler.
     if (isFound) continue;
     const piece = decoder.write(bytes as Buffer);
-    look(piece, stream.push(piece));
+    compare(piece, stream.push(piece));
   }
-  if (!isFound) look("", stream.end());
+  if (!isFound) compare("", stream.end());
   return isFound;
 }

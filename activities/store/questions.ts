@@ -45,14 +45,14 @@ export async function openQuestion(
 ): Promise<{ readonly row: QuestionRow; readonly isNew: boolean }> {
   const { expiresInMs, ...values } = question;
   const expiresAt = expiresInMs === undefined ? null : sql`now() + ${expiresInMs} * interval '1 ms'`;
-  const [made] = await db
+  const [inserted] = await db
     .insert(questions)
     .values({ ...values, expiresAt })
     .onConflictDoNothing()
     .returning();
-  const row = made ?? (await findQuestion(db, question.sessionId, question.epoch, question.id));
+  const row = inserted ?? (await findQuestion(db, question.sessionId, question.epoch, question.id));
   if (row === undefined) throw rowsGone("the question was not stored");
-  return { row, isNew: made !== undefined };
+  return { row, isNew: inserted !== undefined };
 }
 
 /** Time until an open question's default is used, by the database's clock; undefined if it has no default, or no time limit. */
@@ -60,8 +60,8 @@ export async function timeLeftMs(
   db: Queryable,
   { sessionId, epoch, id }: Pick<QuestionRow, "sessionId" | "epoch" | "id">,
 ): Promise<number | undefined> {
-  const left = sql`${questions.expiresAt} - clock_timestamp()`;
-  const leftMs = sql<number>`greatest(1, round(1000 * extract(epoch from ${left})))::float8`;
+  const remaining = sql`${questions.expiresAt} - clock_timestamp()`;
+  const leftMs = sql<number>`greatest(1, round(1000 * extract(epoch from ${remaining})))::float8`;
   const [row] = await db
     .select({ leftMs: sql<number | null>`case when ${questions.expiresAt} is not null then ${leftMs} end` })
     .from(questions)
@@ -202,10 +202,10 @@ export async function grantsOf(db: Queryable, sessionId: string): Promise<Grant[
 export async function grant(
   db: Queryable,
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
-  given: Grant,
+  permission: Grant,
   by: string | undefined,
 ): Promise<void> {
-  await db.insert(permissionGrants).values({ ...at, ...given, grantedBy: by ?? null });
+  await db.insert(permissionGrants).values({ ...at, ...permission, grantedBy: by ?? null });
 }
 
 /** Whether a person allowed exactly this call, in this epoch. */

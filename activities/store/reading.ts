@@ -108,8 +108,8 @@ export interface Listing {
 /** Newest first. */
 export async function listSessions(db: Database, listing: Listing): Promise<SessionRow[]> {
   const { limit, status, all, parent, owner } = listing;
-  const mine = owner === undefined ? [] : [or(eq(sessions.owner, owner), isNull(sessions.owner))];
-  const isAmong = all === true ? undefined : and(isNull(sessions.parentId), ...mine);
+  const ofOwner = owner === undefined ? [] : [or(eq(sessions.owner, owner), isNull(sessions.owner))];
+  const isAmong = all === true ? undefined : and(isNull(sessions.parentId), ...ofOwner);
   return db
     .select(sessionColumns)
     .from(sessions)
@@ -133,7 +133,7 @@ export async function readFigures(
   if (ids.length === 0) return new Map();
   const usage = byId(await usageRows(db, ids));
   const steps = byId(await stepRows(db, ids));
-  const begun = byId(await latestSteps(db, ids));
+  const startedSteps = byId(await latestSteps(db, ids));
   const rounds = byId(await roundRows(db, ids));
   const cursor = byId(await cursorRows(db, ids));
   const waits = byId(await currentWaits(db, ids));
@@ -141,7 +141,7 @@ export async function readFigures(
     const used = usage.get(id);
     const { input = 0, cached = 0, output = 0, reasoning = 0, calls = 0 } = used ?? {};
     return {
-      step: Math.max(steps.get(id)?.step ?? 0, begun.get(id)?.step ?? 0),
+      step: Math.max(steps.get(id)?.step ?? 0, startedSteps.get(id)?.step ?? 0),
       compactionRounds: rounds.get(id)?.rounds ?? 0,
       usage: { input, cached, output, reasoning, calls },
       bill: sessionBill(used),
@@ -190,11 +190,13 @@ const cursorRows = (db: Database, ids: readonly string[]) =>
 
 /** The most recently begun step of each session's live line, searched backwards from its newest event. */
 async function latestSteps(db: Database, ids: readonly string[]): Promise<{ id: string; step: number }[]> {
-  const begun = "step:started" satisfies EventType;
+  const startType = "step:started" satisfies EventType;
   const newest = db
     .select({ step: events.step })
     .from(events)
-    .where(and(eq(events.sessionId, sessions.id), eq(events.epoch, sessions.epoch), eq(events.type, begun)))
+    .where(
+      and(eq(events.sessionId, sessions.id), eq(events.epoch, sessions.epoch), eq(events.type, startType)),
+    )
     .orderBy(desc(events.seq))
     .limit(1)
     .as("newest");
@@ -306,13 +308,18 @@ export async function loadSettings(db: Queryable, ids: readonly string[]): Promi
 /** Sessions whose newest request failed and is made again at a time that has not come. */
 async function currentWaits(db: Database, ids: readonly string[]): Promise<{ id: string; until: string }[]> {
   const failed = "llm:error" satisfies EventType;
-  const others = ["step:started", "llm:response", "session:started", "session:ended"] satisfies EventType[];
+  const otherTypes = [
+    "step:started",
+    "llm:response",
+    "session:started",
+    "session:ended",
+  ] satisfies EventType[];
   const last = db
     .select({
       until: sql<string>`${events.at} + (${events.data}->>'retryInMs')::float8 * interval '1 ms'`.as("until"),
     })
     .from(events)
-    .where(and(eq(events.sessionId, sessions.id), inArray(events.type, [failed, ...others])))
+    .where(and(eq(events.sessionId, sessions.id), inArray(events.type, [failed, ...otherTypes])))
     .orderBy(desc(events.seq))
     .limit(1)
     .as("last");

@@ -9,30 +9,30 @@ export async function wasReported(
   sessionId: string,
   what: "usageDoubtful" | "summaryRefused",
 ): Promise<boolean> {
-  const found = await db
+  const rows = await db
     .select({ seq: events.seq })
     .from(events)
     .where(and(isAnswerOf(sessionId), sql`${events.data}->>${what} = 'true'`))
     .limit(1);
-  return found.length > 0;
+  return rows.length > 0;
 }
 
 /** Names of the tools that were already reported as refused by a provider. */
 export async function reportedTools(db: Queryable, sessionId: string): Promise<string[]> {
-  const found = await db
+  const rows = await db
     .select({ names: sql<string[]>`${events.data}->'refusedTools'` })
     .from(events)
     .where(and(isAnswerOf(sessionId), sql`${events.data}->'refusedTools' is not null`));
-  return found.flatMap(({ names }) => names);
+  return rows.flatMap(({ names }) => names);
 }
 
 /** Which parts of the conversation were already reported as not sent to the model. */
 export async function reportedParts(db: Queryable, sessionId: string): Promise<string[]> {
-  const found = await db
+  const rows = await db
     .select({ message: sql<string>`${events.data}->>'message'` })
     .from(events)
     .where(and(eq(events.sessionId, sessionId), eq(events.type, "llm:unsupported-input")));
-  return found.map(({ message }) => message);
+  return rows.map(({ message }) => message);
 }
 
 const isAnswerOf = (sessionId: string) =>

@@ -30,9 +30,9 @@ export interface NewPublication {
 }
 
 /** @returns false if the same run has recorded the same before */
-export async function recordPublication(db: Queryable, given: NewPublication): Promise<boolean> {
-  const { sessionId, kind, ref, commit } = given;
-  const values = { ...given, url: given.url ?? null, reason: given.reason ?? null };
+export async function recordPublication(db: Queryable, publication: NewPublication): Promise<boolean> {
+  const { sessionId, kind, ref, commit } = publication;
+  const values = { ...publication, url: publication.url ?? null, reason: publication.reason ?? null };
   const [before] = await db
     .select()
     .from(publications)
@@ -63,12 +63,12 @@ export async function recordPublication(db: Queryable, given: NewPublication): P
  */
 export async function announcePublication(
   db: Queryable,
-  given: Omit<NewPublication, "status" | "url" | "reason">,
+  publication: Omit<NewPublication, "status" | "url" | "reason">,
 ): Promise<boolean> {
-  const { epoch, step, runId } = given;
+  const { epoch, step, runId } = publication;
   const [row] = await db
     .insert(publications)
-    .values({ ...given, status: "begun" })
+    .values({ ...publication, status: "begun" })
     .onConflictDoUpdate({
       target: [publications.sessionId, publications.kind, publications.ref, publications.commit],
       set: { epoch, step, runId },
@@ -82,10 +82,10 @@ export async function announcePublication(
     .set({ status: "begun", reason: null })
     .where(
       and(
-        eq(publications.sessionId, given.sessionId),
-        eq(publications.kind, given.kind),
-        eq(publications.ref, given.ref),
-        eq(publications.commit, given.commit),
+        eq(publications.sessionId, publication.sessionId),
+        eq(publications.kind, publication.kind),
+        eq(publications.ref, publication.ref),
+        eq(publications.commit, publication.commit),
       ),
     );
   return false;

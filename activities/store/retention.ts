@@ -49,7 +49,7 @@ export async function endedLongAgo(db: Queryable, days: number, limit: number, s
  * @returns the number of sessions
  */
 export async function dropOldOutputs(db: Database, days: number, limit: number): Promise<number> {
-  const whole = part
+  const withOutput = part
     .select(ANY)
     .from(toolOutputs)
     .where(
@@ -61,18 +61,18 @@ export async function dropOldOutputs(db: Database, days: number, limit: number):
   const rows = await db
     .select({ id: sessions.id })
     .from(sessions)
-    .where(and(lt(sessions.endedAt, daysAgo(days)), exists(whole)))
+    .where(and(lt(sessions.endedAt, daysAgo(days)), exists(withOutput)))
     .orderBy(asc(sessions.endedAt))
     .limit(limit);
   for (const { id } of rows)
     await db.transaction(async (tx) => {
       // A session that was resumed meanwhile keeps its outputs.
-      const [ended] = await tx
+      const [row] = await tx
         .select({ id: sessions.id })
         .from(sessions)
         .where(and(eq(sessions.id, id), isNotNull(sessions.endedAt)))
         .for("no key update");
-      if (ended === undefined) return;
+      if (row === undefined) return;
       const isMine = eq(toolOutputs.sessionId, id);
       await tx.delete(toolOutputs).where(and(isMine, gt(toolOutputs.part, 0)));
       await tx.update(toolOutputs).set({ offset: 0, content: OUTPUT_REMOVED }).where(isMine);

@@ -58,21 +58,21 @@ export async function takeOver(
     const { isKnown, inCharge } = await standingOf(store.db, run);
     if (isKnown && inCharge !== run.runId) return "superseded";
     // Done before the row is locked: histories may be long, and Temporal unreachable.
-    const asks = inCharge !== run.runId;
+    const isTakeover = inCharge !== run.runId;
     const [isCurrent, unkept, fork] = await Promise.all([
-      !asks || sessionRuns.isCurrent(run.sessionId, run.runId),
-      asks ? sessionRuns.unkept(run.sessionId, { inCharge, asking: run.runId }) : [],
+      !isTakeover || sessionRuns.isCurrent(run.sessionId, run.runId),
+      isTakeover ? sessionRuns.unkept(run.sessionId, { inCharge, asking: run.runId }) : [],
       // A session without a run has no line to go back to.
-      asks && inCharge !== undefined
+      isTakeover && inCharge !== undefined
         ? forkOf({ db: store.db, sessionRuns }, run.sessionId, run.runId)
         : undefined,
     ]);
-    const taken = await store.db.transaction((tx) =>
+    const outcome = await store.db.transaction((tx) =>
       take(tx, run, at, { inCharge, isCurrent, unkept, fork, namespace }),
     );
-    if (taken === "changed meanwhile") continue;
-    if (taken !== "superseded" && taken.wentBack) await endOrphans({ store, sessionRuns }, run.sessionId);
-    return taken;
+    if (outcome === "changed meanwhile") continue;
+    if (outcome !== "superseded" && outcome.wentBack) await endOrphans({ store, sessionRuns }, run.sessionId);
+    return outcome;
   }
   throw retryable(
     "Unexpected",
@@ -120,7 +120,7 @@ async function standingOf(
 }
 
 /** Temporal's answer, valid as long as the session still has the run that was asked about. */
-interface Asked {
+interface Circumstances {
   readonly inCharge: string | undefined;
   readonly isCurrent: boolean;
   readonly unkept: readonly Guidance[];
@@ -133,8 +133,8 @@ interface Asked {
 async function take(
   tx: Queryable,
   run: Takeover,
-  given: Standpoint,
-  asked: Asked,
+  standpoint: Standpoint,
+  circumstances: Circumstances,
 ): Promise<Taken | "superseded" | "changed meanwhile"> {
   const [session] = await tx
     .select({
@@ -148,16 +148,16 @@ async function take(
     .for("update");
   if (!session || session.runId === run.runId) return { epoch: session?.epoch ?? 1, wentBack: false };
   if (await wasInCharge(tx, run)) return "superseded";
-  if (asked.inCharge !== (session.runId ?? undefined)) return "changed meanwhile";
-  if (!asked.isCurrent) return "superseded";
+  if (circumstances.inCharge !== (session.runId ?? undefined)) return "changed meanwhile";
+  if (!circumstances.isCurrent) return "superseded";
   const next = session.epoch + 1;
-  const { fork } = asked;
+  const { fork } = circumstances;
   const base = fork?.epoch ?? session.epoch;
   const isOther = base !== session.epoch && (await bringBack(tx, run.sessionId, { epoch: base, next }));
-  const at = fork === undefined ? given : standpointAt(fork, isOther);
+  const at = fork === undefined ? standpoint : standpointAt(fork, isOther);
   const dropped = await supersede(tx, run.sessionId, next, at);
   const epoch = dropped ? next : session.epoch;
-  await recoverGuidance(tx, { sessionId: run.sessionId, epoch, step: at.step - 1 }, asked.unkept);
+  await recoverGuidance(tx, { sessionId: run.sessionId, epoch, step: at.step - 1 }, circumstances.unkept);
   const follows = fork?.isContinued === true ? fork.run.runId : fork?.run.previous;
   const previous = fork === undefined ? session.runId : (follows ?? null);
   const parentEpoch = dropped ? base : null;
@@ -178,7 +178,7 @@ async function take(
       result: null,
       error: null,
       updatedAt: sql`now()`,
-      namespace: asked.namespace,
+      namespace: circumstances.namespace,
       restoreWorkspace: dropped || undefined,
     })
     .where(eq(sessions.id, run.sessionId));
@@ -223,21 +223,21 @@ export async function claimTime(db: Queryable, sessionId: string, runId: string)
 
 /** Whether the run ever had the session. */
 async function wasInCharge(db: Queryable, { sessionId, runId }: Takeover): Promise<boolean> {
-  const found = await db
+  const rows = await db
     .select({ runId: runs.runId })
     .from(runs)
     .where(and(eq(runs.sessionId, sessionId), eq(runs.runId, runId)));
-  return found.length > 0;
+  return rows.length > 0;
 }
 
 /** Whether the beginning of a run was announced to watchers. */
 export async function hasBegun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
-  const begun = "session:started" satisfies EventType;
+  const startType = "session:started" satisfies EventType;
   const rows = await db
     .select({ seq: events.seq })
     .from(events)
     .innerJoin(runs, and(eq(runs.sessionId, events.sessionId), gte(events.at, runs.startedAt)))
-    .where(and(eq(events.sessionId, sessionId), eq(events.type, begun), eq(runs.runId, runId)))
+    .where(and(eq(events.sessionId, sessionId), eq(events.type, startType), eq(runs.runId, runId)))
     .limit(1);
   return rows.length > 0;
 }

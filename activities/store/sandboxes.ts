@@ -35,18 +35,18 @@ export interface SandboxOwner {
 
 /** The recorded state of these sessions' sandboxes, by one query, in this order. */
 export async function sandboxOwners(db: Queryable, ids: readonly string[]): Promise<SandboxOwner[]> {
-  const asked = sql<string>`asked.session`;
+  const sessionId = sql<string>`asked.session`;
   const rows = await db
     .select({
-      id: asked,
+      id: sessionId,
       volume: sandboxes.volume,
       isGone: sql<boolean>`${sessions.id} is null`,
       isDeleted: sql<boolean>`${deletedSessions.id} is not null`,
     })
     .from(sql`unnest(${sql.param([...ids])}::text[]) with ordinality as asked(session, place)`)
-    .leftJoin(sessions, eq(sessions.id, asked))
-    .leftJoin(sandboxes, eq(sandboxes.sessionId, asked))
-    .leftJoin(deletedSessions, eq(deletedSessions.id, asked))
+    .leftJoin(sessions, eq(sessions.id, sessionId))
+    .leftJoin(sandboxes, eq(sandboxes.sessionId, sessionId))
+    .leftJoin(deletedSessions, eq(deletedSessions.id, sessionId))
     .orderBy(sql`asked.place`);
   return rows.map((row) => ({ ...row, volume: row.volume ?? undefined }));
 }
@@ -62,8 +62,8 @@ export async function recordSandbox(
 ): Promise<void> {
   const { host, volume, container, boot, savedStep } = sandbox;
   const [taskQueue, image] = [sandbox.taskQueue ?? null, sandbox.image ?? null];
-  const place = { host, volume, container, boot, taskQueue, image, closedRun: null };
-  const set = savedStep === undefined ? place : { ...place, savedStep };
+  const location = { host, volume, container, boot, taskQueue, image, closedRun: null };
+  const set = savedStep === undefined ? location : { ...location, savedStep };
   await db
     .insert(sandboxes)
     .values({ sessionId, ...set })
@@ -90,8 +90,8 @@ export async function isCurrentSandbox(
   session: { readonly id: string; readonly runId: string | undefined },
   { volume, container, boot }: SandboxIdentity,
 ): Promise<boolean> {
-  const asked = { id: session.id, runId: session.runId ?? null, volume, container, boot };
-  return (await currentQuery(db).execute(asked)).length > 0;
+  const identity = { id: session.id, runId: session.runId ?? null, volume, container, boot };
+  return (await currentQuery(db).execute(identity)).length > 0;
 }
 
 /** Prepared because it runs before and after each call. */
@@ -260,13 +260,13 @@ export async function findSetUp(db: Queryable, sessionId: string, container: str
     readonly type: string;
     readonly data: { readonly container: string; readonly image?: string };
   }[];
-  const own = all.filter(({ data }) => data.container === container);
-  const ended = own.find(({ type }) => type === "setup:ended");
+  const ofContainer = all.filter(({ data }) => data.container === container);
+  const endEvent = ofContainer.find(({ type }) => type === "setup:ended");
   return {
-    started: own.length > 0,
-    ended: ended?.data as EventData["setup:ended"] | undefined,
+    started: ofContainer.length > 0,
+    ended: endEvent?.data as EventData["setup:ended"] | undefined,
     again: all.some(({ type, data }) => type === "setup:ended" && data.container !== container),
-    built: own.some(({ type }) => type === "setup:built"),
+    built: ofContainer.some(({ type }) => type === "setup:built"),
     image: all.find(({ type }) => type === "setup:built")?.data.image,
   };
 }

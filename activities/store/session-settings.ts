@@ -33,9 +33,9 @@ export function switchModel(
     if (row === undefined) return false;
     const before = runConfigSchema.parse(row.config);
     // The new model's settings include its summariser and fallbacks; all other settings stay the session's.
-    const { summariser: _summariser, fallback: _fallback, ...kept } = besidesModel(before);
+    const { summariser: _summariser, fallback: _fallback, ...unchanged } = besidesModel(before);
     const { summariser, fallback } = settings;
-    const after = runConfigSchema.parse({ ...modelOf(settings), summariser, fallback, ...kept });
+    const after = runConfigSchema.parse({ ...modelOf(settings), summariser, fallback, ...unchanged });
     if (JSON.stringify(before) === JSON.stringify(after)) return false;
     await tx
       .update(sessions)

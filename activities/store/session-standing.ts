@@ -120,7 +120,7 @@ export async function databaseNow(db: Queryable): Promise<Date> {
 
 /** What was kept of the step that was stopped after the given time of the database's clock. */
 export async function readKept(db: Queryable, sessionId: string, since: Date): Promise<Kept> {
-  const [said] = await db
+  const [row] = await db
     .select({ step: storedMessages.step, content: storedMessages.content })
     .from(storedMessages)
     .where(
@@ -133,7 +133,7 @@ export async function readKept(db: Queryable, sessionId: string, since: Date): P
     )
     .orderBy(desc(storedMessages.sequence))
     .limit(1);
-  if (said) return { ...NOTHING, kept: "partial text", step: said.step, text: textOf(said.content) };
+  if (row) return { ...NOTHING, kept: "partial text", step: row.step, text: textOf(row.content) };
   const calls = await db
     .select({ step: toolCalls.step, name: toolCalls.name, outcome: toolCalls.status })
     .from(toolCalls)

@@ -94,7 +94,7 @@ export interface Session {
 export async function createSession(store: Pick<Store, "db">, session: NewSession): Promise<boolean> {
   const content: UserPart[] = [{ type: "text", text: session.task }, ...(session.parts ?? [])];
   return store.db.transaction(async (tx) => {
-    const made = await tx
+    const rows = await tx
       .insert(sessions)
       .values({
         id: session.id,
@@ -107,7 +107,7 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
       })
       .onConflictDoNothing()
       .returning({ id: sessions.id });
-    if (made.length === 0) return false;
+    if (rows.length === 0) return false;
     await tx.insert(cursors).values({ sessionId: session.id, messageSequence: 2 });
     const first = { sessionId: session.id, epoch: 1, step: 0 };
     await tx.insert(storedMessages).values([
@@ -191,9 +191,9 @@ const sessionQuery = prepared((db) =>
 );
 
 export async function findSession(db: Queryable, id: string): Promise<Session | undefined> {
-  const [found] = await sessionQuery(db).execute({ id });
-  if (!found) return undefined;
-  const { config: text, prompt, instructions, isPlanApproved, ...row } = found;
+  const [storedRow] = await sessionQuery(db).execute({ id });
+  if (!storedRow) return undefined;
+  const { config: text, prompt, instructions, isPlanApproved, ...row } = storedRow;
   const stored = parseStoredConfig(id, text);
   // Plan mode lasts until a person approves the plan; a reset to before that withdraws the approval.
   const config = stored.plan === true && isPlanApproved ? { ...stored, plan: false } : stored;
@@ -223,7 +223,7 @@ export async function activeSessionIds(db: Queryable): Promise<string[]> {
  * the earlier.
  */
 export function othersOfOwner(db: Queryable, { id, owner }: Pick<Session, "id" | "owner">): Promise<number> {
-  const mine = alias(sessions, "mine");
+  const self = alias(sessions, "mine");
   return db.$count(
     sessions,
     and(
@@ -234,9 +234,9 @@ export function othersOfOwner(db: Queryable, { id, owner }: Pick<Session, "id" |
       or(
         isNotNull(sessions.runId),
         sql`(${sessions.createdAt}, ${sessions.id}) < ${part
-          .select({ createdAt: mine.createdAt, id: mine.id })
-          .from(mine)
-          .where(eq(mine.id, id))}`,
+          .select({ createdAt: self.createdAt, id: self.id })
+          .from(self)
+          .where(eq(self.id, id))}`,
       ),
     ),
   );
@@ -260,7 +260,7 @@ export async function endSession(
   runId: string,
   end: { readonly status: SessionStatus; readonly result: string; readonly error: unknown },
 ): Promise<{ readonly durationMs: number } | undefined> {
-  const [done] = await db
+  const [row] = await db
     .update(sessions)
     .set({
       status: end.status,
@@ -273,7 +273,7 @@ export async function endSession(
     .returning({
       durationMs: sql<number>`(extract(epoch from now() - ${sessions.createdAt}) * 1000)::float8`,
     });
-  return done && { durationMs: Math.round(done.durationMs) };
+  return row && { durationMs: Math.round(row.durationMs) };
 }
 
 export async function setContainer(
@@ -309,7 +309,7 @@ export async function endAbandoned(
   runId: string | undefined,
   end: AbandonedEnd,
 ): Promise<boolean> {
-  const done = await db
+  const rows = await db
     .update(sessions)
     .set({
       status: end.status,
@@ -325,5 +325,5 @@ export async function endAbandoned(
       ),
     )
     .returning({ id: sessions.id });
-  return done.length > 0;
+  return rows.length > 0;
 }

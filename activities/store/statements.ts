@@ -122,6 +122,6 @@ export function insertFrom<T extends PgTable>(table: T, values: Values<T>, rest:
  */
 export function copyRows<T extends PgTable>(table: T, instead: Values<T>, rest: SQL, distinct = sql``): SQL {
   const all = Object.entries(getTableColumns(table) as Record<string, PgColumn>);
-  const kept = Object.fromEntries(all.filter(([, { columnType }]) => !columnType.includes("Serial")));
-  return insertFrom(table, { ...kept, ...instead } as Values<T>, sql`from ${table} ${rest}`, distinct);
+  const columns = Object.fromEntries(all.filter(([, { columnType }]) => !columnType.includes("Serial")));
+  return insertFrom(table, { ...columns, ...instead } as Values<T>, sql`from ${table} ${rest}`, distinct);
 }

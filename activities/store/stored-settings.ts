@@ -29,8 +29,8 @@ const MAX_CHECKED = 500;
  * @throws WorkerOutdated (retryable) for a setting that this version does not know, as a newer client may have stored
  */
 export function parseStoredConfig(id: string, text: string): RunConfig {
-  const known = checked.get(text);
-  if (known !== undefined) return known;
+  const cached = checked.get(text);
+  if (cached !== undefined) return cached;
   // A program that wrote the row directly may have stored characters that no text column, variable or header accepts.
   const parsed = runConfigSchema.safeParse(cleanDeep(JSON.parse(text), cleanText));
   if (parsed.success) {

@@ -129,19 +129,19 @@ function laterMarks({ step, round, fork }: Standpoint): SQL {
 }
 
 async function supersedeRounds(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<number> {
-  const gone = await tx
+  const rows = await tx
     .update(compactionEvents)
     .set({ supersededEpoch: epoch, supersededBy: supersededAlso(compactionEvents, epoch) })
     .where(and(isLive(compactionEvents, id), laterRounds(at)))
     .returning({ round: compactionEvents.round, status: compactionEvents.status });
-  for (const { round, status } of gone) {
+  for (const { round, status } of rows) {
     if (status === "failed") continue;
     await tx
       .update(storedMessages)
       .set({ supersededEpoch: epoch, supersededBy: supersededAlso(storedMessages, epoch) })
       .where(and(isLive(storedMessages, id), eq(storedMessages.slot, `summary:${round}`)));
   }
-  return gone.length;
+  return rows.length;
 }
 
 /** A call that has not begun, or whose MCP server waits for a person; the latter continues from there. */
@@ -154,10 +154,10 @@ const STAYS = sql`(${toolCalls.status} = 'pending'
  * @returns how many belonged to the other line: a call that began and has no result may be the only trace of that line
  */
 async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<number> {
-  const begun = sql`(not ${STAYS} and ${isOpen(at, toolCalls.index)})`;
+  const isBegun = sql`(not ${STAYS} and ${isOpen(at, toolCalls.index)})`;
   if (at.phase === "tools") {
     const { step, index, callId, name, mcpServer } = toolCalls;
-    const isAgain = and(isLive(toolCalls, id), eq(step, at.step), begun);
+    const isAgain = and(isLive(toolCalls, id), eq(step, at.step), isBegun);
     const count = await tx.$count(toolCalls, isAgain);
     if (count > 0) {
       const first = await takeSequences(tx, id, count);
@@ -174,7 +174,7 @@ async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Stan
       and(
         isLive(toolCalls, id),
         lt(toolCalls.epoch, epoch),
-        or(gt(step, at.step), and(eq(step, at.step), at.phase === "model" ? undefined : begun)),
+        or(gt(step, at.step), and(eq(step, at.step), at.phase === "model" ? undefined : isBegun)),
       ),
     );
   return rowCount ?? 0;
@@ -185,7 +185,7 @@ const isSettled = ({ fork }: Standpoint) => equalsAny(questions.id, fork?.settle
 /** Answered questions of the step that no result reflects yet: those of calls that were allowed and had not run. */
 async function settledQuestions(tx: Queryable, id: string, at: Standpoint): Promise<number> {
   const { step, status } = questions;
-  const found = await tx
+  const rows = await tx
     .select({ id: questions.id })
     .from(questions)
     .where(
@@ -196,7 +196,7 @@ async function settledQuestions(tx: Queryable, id: string, at: Standpoint): Prom
       ),
     )
     .limit(1);
-  return found.length;
+  return rows.length;
 }
 
 /** Later answers do not apply to another line, whose calls ask again. A run that waits for answers keeps its questions open. */

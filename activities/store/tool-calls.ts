@@ -52,16 +52,16 @@ export async function findCall(
  * Claims a call for this attempt before anything is run. The raised fence makes late writes of earlier attempts fail.
  * A read-only call is not claimed: it may run twice, and the first result is kept. The first claim records the session's
  * current sandbox: in that sandbox, a command without a record was never begun.
- * @param found the call's row as read before; another attempt may have claimed it since
+ * @param call the call's row as read before; another attempt may have claimed it since
  * @returns the row before the claim, so that `pending` means that no attempt began it; undefined if a reset superseded it
  */
 export async function claimCall(
   db: Queryable,
-  found: LedgerRow,
+  call: LedgerRow,
   isReadOnly: (name: string) => boolean,
 ): Promise<{ before: LedgerRow; fence: number } | undefined> {
-  const { sessionId, step, index } = found;
-  for (let before: LedgerRow | undefined = found; ; before = await findCall(db, sessionId, step, index)) {
+  const { sessionId, step, index } = call;
+  for (let before: LedgerRow | undefined = call; ; before = await findCall(db, sessionId, step, index)) {
     if (!before) return undefined;
     const isOpen = before.status === "pending" || before.status === "running";
     if (!isOpen || isReadOnly(before.name)) return { before, fence: before.fence };
@@ -140,7 +140,7 @@ export async function callWithResult(
   sessionId: string,
   callId: string,
 ): Promise<{ readonly row: LedgerRow; readonly content: unknown } | undefined> {
-  const [found] = await db
+  const [match] = await db
     .select({ row: getTableColumns(toolCalls), content: storedMessages.content })
     .from(toolCalls)
     .leftJoin(
@@ -150,7 +150,7 @@ export async function callWithResult(
     .where(and(eq(toolCalls.sessionId, sessionId), eq(toolCalls.callId, callId)))
     .orderBy(sql`${toolCalls.supersededEpoch} is null desc`, desc(toolCalls.sequence))
     .limit(1);
-  return found;
+  return match;
 }
 
 /** A piece of a whole output, from `offset` on, in characters. */
@@ -214,11 +214,11 @@ export async function findAskedCall(
   sessionId: string,
   { step, index }: CallPlace,
 ): Promise<AskedCall> {
-  const [found] = await askedQuery(db).execute({ sessionId, step, index });
-  const calls = found === undefined ? [] : callsOf(found.answer as AssistantPart[]);
+  const [match] = await askedQuery(db).execute({ sessionId, step, index });
+  const calls = match === undefined ? [] : callsOf(match.answer as AssistantPart[]);
   const call = calls[index];
-  if (!found || !call) throw noSuchCall(sessionId, { step, index });
-  return { row: found.row, call, calls };
+  if (!match || !call) throw noSuchCall(sessionId, { step, index });
+  return { row: match.row, call, calls };
 }
 
 /** Chosen: some two screens. */
@@ -244,11 +244,11 @@ export function resultEvent(
 ): { readonly type: "llm:tool-result"; readonly data: EventData["llm:tool-result"] } {
   const { outcome, text, durationMs, exitCode = null, truncated = false } = end;
   const { callId, index, name } = call;
-  const shown =
+  const output =
     text.length <= MAX_CHARS ? { text } : { text: cutChars(text, MAX_CHARS), handle: callKey(call) };
   const excerpt = cutTail(text, EXCERPT_CHARS);
   return {
     type: "llm:tool-result",
-    data: { callId, index, name, outcome, durationMs, exitCode, truncated, excerpt, ...shown },
+    data: { callId, index, name, outcome, durationMs, exitCode, truncated, excerpt, ...output },
   };
 }

@@ -75,9 +75,9 @@ export async function tracedRun(
     .from(runs)
     .where(eq(runs.sessionId, sessionId))
     .orderBy(asc(runs.ordinal));
-  const place = rows.findIndex((row) => row.runId === runId);
-  const row = rows[place];
-  return row && { startedAt: row.startedAt, previous: rows[place - 1]?.runId };
+  const index = rows.findIndex((row) => row.runId === runId);
+  const row = rows[index];
+  return row && { startedAt: row.startedAt, previous: rows[index - 1]?.runId };
 }
 
 const TRACED = ["question:asked", "question:answered", "session:ended"] as const;

@@ -30,24 +30,24 @@ interface FoundRow extends Record<string, unknown> {
 /**
  * Rows of the live line that contain every word, compacted ones too, and whole outputs that do; newest first. One query. Words
  * match anywhere in a text, ignoring case; the excerpt surrounds the longest word.
- * @param words at least one
+ * @param terms at least one
  */
 export async function searchTranscript(
   db: Queryable,
   sessionId: string,
-  words: readonly string[],
+  terms: readonly string[],
   {
     limit,
     maxSearchedChars = MAX_SEARCHED_CHARS,
   }: { readonly limit: number; readonly maxSearchedChars?: number },
 ): Promise<HistorySearch> {
-  const longest = words.reduce((long, word) => (word.length > long.length ? word : long), "");
+  const longest = terms.reduce((long, word) => (word.length > long.length ? word : long), "");
   const { rows } = await db.execute<FoundRow>(sql`
     with outputs(place, at_step, output, before) as (${outputsOf(sessionId)}),
     hits(place, at_step, said_by, output, begin, excerpt) as (
-      ${foundMessages(sessionId, words, longest)}
+      ${foundMessages(sessionId, terms, longest)}
       union all
-      ${foundOutputs(sessionId, words, longest, maxSearchedChars)}
+      ${foundOutputs(sessionId, terms, longest, maxSearchedChars)}
     ), newest as (
       -- A cut result whose whole output has the words as well is listed once, by its output.
       select distinct on (place) * from hits order by place desc, output nulls last limit ${limit}
@@ -74,9 +74,9 @@ function outputsOf(sessionId: string): SQL {
     where ${isLive(toolCalls, sessionId)} and ${toolCalls.truncated} and size.chars is not null`;
 }
 
-function foundMessages(sessionId: string, words: readonly string[], longest: string): SQL {
+function foundMessages(sessionId: string, terms: readonly string[], longest: string): SQL {
   // In addition to the text itself: a row's JSON is checked first, without being parsed.
-  const escaped = words.map((word) => JSON.stringify(word).slice(1, -1));
+  const escaped = terms.map((word) => JSON.stringify(word).slice(1, -1));
   return sql`
     select ${storedMessages.sequence}, ${storedMessages.step}, ${storedMessages.role}, null::text, 0::bigint,
       ${excerptOf(sql`t.body`, longest)}
@@ -86,12 +86,12 @@ function foundMessages(sessionId: string, words: readonly string[], longest: str
       from json_array_elements(${storedMessages.content}) p
     ) t
     where ${isLive(storedMessages, sessionId)} and ${storedMessages.role} <> 'system'
-      and ${storedMessages.content}::text ilike all (${patternsOf(escaped)}) and t.body ilike all (${patternsOf(words)})`;
+      and ${storedMessages.content}::text ilike all (${patternsOf(escaped)}) and t.body ilike all (${patternsOf(terms)})`;
 }
 
 function foundOutputs(
   sessionId: string,
-  words: readonly string[],
+  terms: readonly string[],
   longest: string,
   maxSearchedChars: number,
 ): SQL {
@@ -106,7 +106,7 @@ function foundOutputs(
       order by ${toolOutputs.part} limit 1
     ) hit
     where whole.before < ${maxSearchedChars} and not exists (
-      select from unnest(${patternsOf(words)}) as word where not exists (
+      select from unnest(${patternsOf(terms)}) as word where not exists (
         select from ${toolOutputs} where ${isOfCall} and ${toolOutputs.content} ilike word
       )
     )`;
@@ -134,8 +134,8 @@ function hitsOf({
   return [{ sequence: Number(place), step, role, excerpt, ...output }];
 }
 
-const patternsOf = (words: readonly string[]): SQL =>
-  sql`array(select json_array_elements_text(${JSON.stringify(words.map(like))}::json))`;
+const patternsOf = (terms: readonly string[]): SQL =>
+  sql`array(select json_array_elements_text(${JSON.stringify(terms.map(like))}::json))`;
 
 /** A LIKE pattern that matches a text with the word. */
 function like(word: string): string {
@@ -155,7 +155,7 @@ export function createSessionMemory(db: Queryable, sessionId: string): SessionMe
       const text = await resultText(db, sessionId, handle);
       return text === undefined ? undefined : { ...cutPage(text, offset, limit), total: text.length };
     },
-    search: (words, limit) => searchTranscript(db, sessionId, words, { limit }),
+    search: (terms, limit) => searchTranscript(db, sessionId, terms, { limit }),
     saveBlob: (bytes, mediaType) => saveBlobFor(db, sessionId, { bytes, mediaType }),
   };
 }
@@ -166,20 +166,20 @@ async function storedOutput(
   offset: number,
   limit: number,
 ) {
-  const mine = and(eq(toolOutputs.sessionId, sessionId), eq(toolOutputs.handle, handle));
-  const [last] = await db.select().from(toolOutputs).where(mine).orderBy(desc(toolOutputs.part)).limit(1);
+  const ofHandle = and(eq(toolOutputs.sessionId, sessionId), eq(toolOutputs.handle, handle));
+  const [last] = await db.select().from(toolOutputs).where(ofHandle).orderBy(desc(toolOutputs.part)).limit(1);
   if (!last) return undefined;
   const total = last.offset + last.content.length;
   const begin = db
     .select({ part: max(toolOutputs.part) })
     .from(toolOutputs)
-    .where(and(mine, lte(toolOutputs.offset, offset)));
+    .where(and(ofHandle, lte(toolOutputs.offset, offset)));
   const parts = await db
     .select()
     .from(toolOutputs)
     .where(
       and(
-        mine,
+        ofHandle,
         // Includes the piece that begins where the page ends: it may hold the second half of a character.
         lte(toolOutputs.offset, offset + limit),
         sql`${toolOutputs.part} >= coalesce(${begin}, 0)`,

@@ -154,7 +154,7 @@ export async function insertMessage(
   sequence: number,
   row: NewMessage,
 ): Promise<boolean> {
-  const made = await db
+  const rows = await db
     .insert(storedMessages)
     .values({
       sessionId,
@@ -171,7 +171,7 @@ export async function insertMessage(
     })
     .onConflictDoNothing()
     .returning({ id: storedMessages.id });
-  return made.length > 0;
+  return rows.length > 0;
 }
 
 /** Stores the part of an answer before a person stopped it; `commitAnswer` stores a whole answer with its calls. */
@@ -223,11 +223,11 @@ export async function stepSoFar(db: Queryable, at: LinePlace, step: number): Pro
     .select({ kind: storedMessages.kind, tokens: storedMessages.tokenCount, meta: storedMessages.meta })
     .from(storedMessages)
     .where(and(ofStep(at, step), inArray(storedMessages.kind, ["guidance", "answer"])));
-  const said = rows.filter(({ kind }) => kind === "guidance");
+  const guidanceRows = rows.filter(({ kind }) => kind === "guidance");
   return {
-    slot: said.length === 0 ? "user" : `user:${said.length}`,
-    tokens: said.reduce((sum, row) => sum + row.tokens, 0),
-    isFull: said.some((row) => (row.meta as MessageMeta | null)?.leftSome === true),
-    isAnswered: said.length < rows.length,
+    slot: guidanceRows.length === 0 ? "user" : `user:${guidanceRows.length}`,
+    tokens: guidanceRows.reduce((sum, row) => sum + row.tokens, 0),
+    isFull: guidanceRows.some((row) => (row.meta as MessageMeta | null)?.leftSome === true),
+    isAnswered: guidanceRows.length < rows.length,
   };
 }

@@ -103,21 +103,21 @@ export class WorkerLease implements Service {
    * caller finds.
    * @returns false if it has its lease again, or another worker is doing this
    */
-  async settle(lost: LostWorker, cleanUp: () => Promise<void>): Promise<boolean> {
+  async settle(worker: LostWorker, cleanUp: () => Promise<void>): Promise<boolean> {
     const client = this.#client;
     if (client === undefined) return false;
     // The workers that free a frozen worker's tasks exclude each other by the next class.
-    const lock = sql`${this.#class + (lost.frozen ? 1 : 0)}, ${lost.id}`;
+    const lock = sql`${this.#class + (worker.frozen ? 1 : 0)}, ${worker.id}`;
     const { rows } = await client.query<{ taken: boolean }>(
       forDriver(sql`select pg_try_advisory_lock(${lock}) as taken`),
     );
     if (!rows[0]?.taken) return false;
     try {
-      const open = await client.query(forDriver(sql`select from ${openWorker(lost.id)}`));
+      const open = await client.query(forDriver(sql`select from ${openWorker(worker.id)}`));
       if (open.rowCount === 0) return false;
-      await this.#endIdle(client, lost);
+      await this.#endIdle(client, worker);
       await cleanUp();
-      if (!lost.frozen) await client.query(endOf(lost.id));
+      if (!worker.frozen) await client.query(endOf(worker.id));
       return true;
     } finally {
       await client.query(forDriver(sql`select pg_advisory_unlock(${lock})`)).catch(() => undefined);
@@ -165,8 +165,8 @@ export class WorkerLease implements Service {
   }
 
   async #take(client: pg.Client): Promise<void> {
-    const held = this.#id === undefined ? undefined : await client.query(holdAgain(this.#id, this.#class));
-    if (held?.rows[0]?.held) return;
+    const result = this.#id === undefined ? undefined : await client.query(holdAgain(this.#id, this.#class));
+    if (result?.rows[0]?.held) return;
     // Others considered it lost in the meantime: from now on it counts as another worker.
     const { identity, namespace } = this.#options;
     const returning = sql`returning ${bare(workers.id)}`;
@@ -221,22 +221,22 @@ interface Asking {
   readonly sessions: readonly string[];
 }
 
-const given = (name: keyof Asking) => sql.placeholder(name);
+const parameter = (name: keyof Asking) => sql.placeholder(name);
 
 /** One statement, so that the record costs no commit of its own. */
 const MISSING = named(
   "longhaul_missing_workers",
   sql`with own as (
-      update ${workers} set ${bare(workers.sessions)} = ${given("sessions")}
-      where ${workers.id} = ${given("id")} and ${workers.sessions} <> ${given("sessions")})
+      update ${workers} set ${bare(workers.sessions)} = ${parameter("sessions")}
+      where ${workers.id} = ${parameter("id")} and ${workers.sessions} <> ${parameter("sessions")})
     select ${workers.id}, ${workers.identity}, lease.pid is not null as frozen, ${workers.sessions} from ${workers}
     left join pg_locks lease on lease.locktype = 'advisory' and lease.granted and lease.objsubid = 2
       and lease.database = (select oid from pg_database where datname = current_database())
-      and lease.classid = ${given("lockClass")} and lease.objid = ${workers.id}
+      and lease.classid = ${parameter("lockClass")} and lease.objid = ${workers.id}
     left join pg_stat_activity said on said.pid = lease.pid
-    where ${isNull(workers.endedAt)} and ${workers.id} <> ${given("id")} and ${workers.namespace} = ${given("namespace")}
-      and clock_timestamp() - pg_postmaster_start_time() > ${given("settlingMs")} * interval '1 ms'
-      and (lease.pid is null or clock_timestamp() - said.state_change > ${given("frozenMs")} * interval '1 ms')
+    where ${isNull(workers.endedAt)} and ${workers.id} <> ${parameter("id")} and ${workers.namespace} = ${parameter("namespace")}
+      and clock_timestamp() - pg_postmaster_start_time() > ${parameter("settlingMs")} * interval '1 ms'
+      and (lease.pid is null or clock_timestamp() - said.state_change > ${parameter("frozenMs")} * interval '1 ms')
     order by ${workers.id}`,
 );
 

@@ -148,12 +148,12 @@ function* records(bytes: Uint8Array): Generator<StoredRecord> {
   // If any name is not UTF-8, names are decoded one by one.
   const isText = isUtf8(buffer);
   const fields = buffer.toString(isText ? "utf8" : "latin1").split("\0");
-  const named = (field: string): string => (isText ? field : textOfBytes(Buffer.from(field, "latin1")));
+  const decodedName = (field: string): string => (isText ? field : textOfBytes(Buffer.from(field, "latin1")));
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const match = /^(\S+) ([0-7]+) (\d+) (\S*) ([^]+)$/.exec(fields[at] ?? "");
     if (match === null) continue;
     const [, letter = "", mode = "", size = "", mtime = "", path = ""] = match;
-    yield { letter, mode, size, mtime, path: named(path), target: named(fields[at + 1] ?? "") };
+    yield { letter, mode, size, mtime, path: decodedName(path), target: decodedName(fields[at + 1] ?? "") };
   }
 }
 

@@ -90,8 +90,8 @@ const PIECE_BYTES = 1024 * 1024;
 async function* inPieces(source: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
   let parts: Uint8Array[] = [];
   let size = 0;
-  for await (const given of source) {
-    const part = given as Uint8Array;
+  for await (const chunk of source) {
+    const part = chunk as Uint8Array;
     parts.push(part);
     size += part.byteLength;
     if (size < PIECE_BYTES) continue;
@@ -147,22 +147,22 @@ export async function readFiles(
   packs: StoredChain["packs"],
   paths: ReadonlySet<string>,
 ): Promise<Map<string, Uint8Array>> {
-  const wanted = new Set(paths);
+  const missing = new Set(paths);
   const bytes = new Map<string, Uint8Array>();
   for await (const pack of packs) {
-    if (wanted.size === 0) break;
+    if (missing.size === 0) break;
     // Within one pack the last entry of a path counts, as in tar itself.
-    const found = await unpack(pack, wanted);
-    for (const [path, content] of found) {
+    const unpacked = await unpack(pack, missing);
+    for (const [path, content] of unpacked) {
       bytes.set(path, content);
-      wanted.delete(path);
+      missing.delete(path);
     }
   }
   return bytes;
 }
 
-async function unpack(pack: StoredBytes, wanted: ReadonlySet<string>): Promise<Map<string, Uint8Array>> {
-  const found = new Map<string, Uint8Array>();
+async function unpack(pack: StoredBytes, paths: ReadonlySet<string>): Promise<Map<string, Uint8Array>> {
+  const contents = new Map<string, Uint8Array>();
   // Names in headers are bytes; those of a pax record are UTF-8 by definition.
   const tar = extract(AS_BYTES);
   const source = Readable.from(pack.pieces(), { objectMode: false });
@@ -177,15 +177,15 @@ async function unpack(pack: StoredBytes, wanted: ReadonlySet<string>): Promise<M
     assertSafeName(path);
     total += entry.header.size ?? 0;
     if (total > MAX_UNPACKED_BYTES) throw new RangeError("The pack holds more than was ever saved: refused.");
-    if (entry.header.type === "file" && wanted.has(path)) {
+    if (entry.header.type === "file" && paths.has(path)) {
       const pieces: Buffer[] = [];
       for await (const piece of entry) pieces.push(piece as Buffer);
-      found.set(path, Buffer.concat(pieces));
+      contents.set(path, Buffer.concat(pieces));
     } else {
       entry.resume();
     }
   }
-  return found;
+  return contents;
 }
 
 const BLOCK_BYTES = 512;

@@ -98,7 +98,7 @@ export const compactionEvents = pgTable(
   ],
 );
 
-const { supersededBy: _supersededBy, ...shown } = getTableColumns(storedMessages);
+const { supersededBy: _supersededBy, ...columns } = getTableColumns(storedMessages);
 
 /**
  * Messages with the effect of the rounds in force. A round's own row lists the sequences that it replaced, so its marks are
@@ -110,7 +110,7 @@ export const messages = pgView("messages")
   .as((query) =>
     query
       .select({
-        ...shown,
+        ...columns,
         isCompacted: sql<boolean>`${compactionEvents.id} is not null`.as("is_compacted"),
         compactedRound: sql<number | null>`${compactionEvents.round}`.as("compacted_round"),
         compactedAt: sql`${compactionEvents.createdAt}`
