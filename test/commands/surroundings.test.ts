@@ -123,17 +123,21 @@ function sample(): string[] {
   return [random.pick(plain ?? []), random.pick(secure ?? [])];
 }
 
-test.for(sample())(`a session is done with %s (seed ${seed})`, async (name, { skip }) => {
-  if (NEEDS_OPENSSL.test(name) && noCertificates() !== undefined) skip(noCertificates());
-  const queue = `surroundings-${randomUUID()}`;
-  const own = { ...(await works[name]?.()), LONGHAUL_TASK_QUEUE: queue };
-  const environment = { ...inject("commandsEnvironment"), ...own };
-  const worker = await startWorkerProcess(environment);
-  onTestFinished(async () => void (await worker.terminate()));
-  const done = await longhaul(["run", "run: echo here\nsay: Hello."], { environment });
-  expect(done, `${done.err}\n${worker.log()}`).toMatchObject({ code: 0, out: "Hello.\n" });
-  expect(done.err).not.toMatch(/warning|deprecat/i);
-});
+test.for(sample())(
+  `a session is done with %s (seed ${seed})`,
+  { timeout: 300_000 },
+  async (name, { skip }) => {
+    if (NEEDS_OPENSSL.test(name) && noCertificates() !== undefined) skip(noCertificates());
+    const queue = `surroundings-${randomUUID()}`;
+    const own = { ...(await works[name]?.()), LONGHAUL_TASK_QUEUE: queue };
+    const environment = { ...inject("commandsEnvironment"), ...own };
+    const worker = await startWorkerProcess(environment);
+    onTestFinished(async () => void (await worker.terminate()));
+    const done = await longhaul(["run", "run: echo here\nsay: Hello."], { environment });
+    expect(done, `${done.err}\n${worker.log()}`).toMatchObject({ code: 0, out: "Hello.\n" });
+    expect(done.err).not.toMatch(/warning|deprecat/i);
+  },
+);
 
 test.for(Object.keys(refused))(
   "a worker does not start with %s, and says which variable it is",

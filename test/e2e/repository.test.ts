@@ -14,7 +14,7 @@ import { type AtEnd, emptyFolder } from "../support/empty-folder.ts";
 import { createFakeForge } from "../support/fake-forge.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { gitIn, makeRemote, onRepository, serveGit } from "../support/remotes.ts";
-import { type ModelScript, scriptedModel } from "../support/scripted-model.ts";
+import { type ModelScript, scriptedModel, text } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
@@ -77,13 +77,18 @@ describe.concurrent("a session on a repository", () => {
 
   it("refuses to push over another person's commit, and keeps the work", async () => {
     const place = remote();
+    const pushed = Promise.withResolvers<void>();
     const session = await start(
       place.url,
-      bash(bash(scriptedModel(), "echo 1 > one"), "git add -A; git commit -qm Mine").says("Done."),
+      bash(bash(scriptedModel(), "echo 1 > one"), "git add -A; git commit -qm Mine").replies(async () => {
+        await pushed.promise;
+        return { parts: [text("Done.")] };
+      }),
       { branch: "shared" },
     );
     await session.until("git:fetched");
     const theirs = place.commit("shared", { theirs: "theirs\n" });
+    pushed.resolve();
     expect(await session.result()).toMatchObject({ status: "completed", delivery: "refused" });
     expect(place.at("shared")).toBe(theirs);
     expect(await session.dataOf("git:refused")).toEqual([

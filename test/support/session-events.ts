@@ -28,7 +28,7 @@ export function sessionEvents({ db }: Pick<Store, "db">, id: string): SessionEve
           const list = await events();
           return list.find((event) => event.type === type && fits(event as never)) as never;
         },
-        60_000,
+        120_000,
       ),
   };
 }
