@@ -20,6 +20,8 @@ import { migrateStore, openStore, type Store } from "../activities/store/db.ts";
 import { mayNotMigrate } from "../temporal/postgres-probe.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { toApplicationName } from "../activities/store/worker-lease.ts";
+import { readInstallation } from "../activities/store/sandboxes.ts";
+import { cachedFor } from "../activities/sandbox/shared-work.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
 import type { WorkerConfig } from "./config.ts";
 import type { TelemetrySettings } from "../activities/runtime/telemetry/telemetry.ts";
@@ -56,7 +58,7 @@ export async function bindDeps(config: WorkerConfig, tools: WorkerTools): Promis
   const searchAttributes = await hasSearchAttributes(connection, namespace, logger);
   const telemetry = config.telemetry && (await loadTelemetry(config.telemetry, config.buildId, logger));
   const store = openWorkerStore(config, tools);
-  const sandboxHost = openSandboxHost(config, logger);
+  const sandboxHost = openSandboxHost(config, store, logger);
   const mcp = openMcp(config, store, logger);
   const { providers: environment, identities } = config;
   const mask = (text: string) => sanitizer.clean(text);
@@ -122,14 +124,14 @@ async function prepareTables(store: Store, config: WorkerConfig, logger: Logger)
     logger.warn("this worker is older than the database; if its tables do not match, it takes no more work");
 }
 
-function openSandboxHost(config: WorkerConfig, logger: Logger) {
+function openSandboxHost(config: WorkerConfig, { db }: Store, logger: Logger) {
   const docker = connectDocker();
   const say = (line: string) => logger.info(line);
-  return withAttached(createDockerHost({ docker, name: config.host, guardImage: config.guardImage, say }), {
-    docker,
-    isAllowed: config.allowContainers,
-    say,
-  });
+  const installation = cachedFor(Infinity, () => readInstallation(db));
+  return withAttached(
+    createDockerHost({ docker, name: config.host, guardImage: config.guardImage, installation, say }),
+    { docker, isAllowed: config.allowContainers, installation, say },
+  );
 }
 
 function openMcp(config: WorkerConfig, store: Store, logger: Logger) {

@@ -78,9 +78,15 @@ export interface BuildResult {
   readonly failed?: string;
 }
 
-/** A session's sandbox: its limits, its network and the settings of its commands. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
-export interface SandboxSpec {
+/** Whose a sandbox is. */
+export interface OwnSession {
   readonly sessionId: string;
+  /** The installation that has the session's row: set by the host, which serves one; absent in trials, which have no row. */
+  readonly installation?: string;
+}
+
+/** A session's sandbox: its limits, its network and the settings of its commands. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
+export interface SandboxSpec extends OwnSession {
   readonly image: string;
   readonly network: "bridge" | "none" | "listed";
   readonly memoryBytes: number;

@@ -124,6 +124,7 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
   [schema.blobs, "none"],
   // For the operator only.
   [schema.workers, "none"],
+  [schema.installation, "none"],
   [schema.rateWindows, "none"],
   [schema.openRequests, "none"],
   [schema.mcpCredentials, "none"],

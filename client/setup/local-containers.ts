@@ -56,15 +56,18 @@ export { forwardPort, listeningPorts } from "../../activities/sandbox/docker/san
  * @throws ClientError (missing) if no engine answers, (impossible) if it does not have the sandbox
  */
 export async function sandboxHere({ db }: Pick<Store, "db">, sessionId: string) {
-  const found = await runningSandbox(connectDocker(), sessionId).catch((error: unknown) => {
-    throw missing(
-      "The Docker engine does not answer; a sandbox's servers are reached through it.",
-      "Run this where the worker's engine is, or set DOCKER_HOST to it.",
-      error,
-    );
-  });
+  const recorded = await findSandbox(db, sessionId);
+  const found = await runningSandbox(connectDocker(), sessionId, recorded?.container).catch(
+    (error: unknown) => {
+      throw missing(
+        "The Docker engine does not answer; a sandbox's servers are reached through it.",
+        "Run this where the worker's engine is, or set DOCKER_HOST to it.",
+        error,
+      );
+    },
+  );
   if (found !== undefined) return found;
-  const host = (await findSandbox(db, sessionId))?.host;
+  const host = recorded?.host;
   throw notPossible(
     `${sessionId} has no running sandbox on this Docker engine.`,
     host === undefined || host === "" || host === hostname()

@@ -49,7 +49,7 @@ test("is let through, and no rule is there that nothing needs", async () => {
   expect(sandbox.network.reach).not.toBe("everything");
   expect((await bash(sandbox, "echo hello; sleep 0.1; echo there")).out).toBe("hello\nthere\n");
   await sandbox.start({ id: "serve", argv: ["python3", "-m", "http.server", "8080"] });
-  const container = await runningSandbox(behind(), guarded.sessionId);
+  const container = await runningSandbox(behind(), guarded.sessionId, sandbox.identity.container);
   expect(await listeningPorts(container!)).toEqual(expect.any(Array));
   expect(await host.volume(guarded.sessionId)).toBeDefined();
 

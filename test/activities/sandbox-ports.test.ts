@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 
 const container = async () => {
-  const found = await runningSandbox(sandboxes.docker, sessionId());
+  const found = await runningSandbox(sandboxes.docker, sessionId(), sandbox.identity.container);
   if (found === undefined) throw new Error("no sandbox");
   return found;
 };
@@ -52,7 +52,9 @@ test("listening ports of a sandbox are listed with their process, without our ow
     },
     { port: 8081, address: "::", pid: expect.any(Number), process: expect.any(String) },
   ]);
-  expect(await runningSandbox(sandboxes.docker, "no-such-session")).toBeUndefined();
+  expect(await runningSandbox(sandboxes.docker, "no-such-session", undefined)).toBeUndefined();
+  // Another installation's session of the same id has its own row.
+  expect(await runningSandbox(sandboxes.docker, sessionId(), "0123456789ab")).toBeUndefined();
 });
 
 test("a server without a network answers at a loopback port, with complete data both ways", async () => {

@@ -1,7 +1,7 @@
 /** After a soak: the checker over each session, and what was left behind. */
 import { sql } from "drizzle-orm";
 import pg from "pg";
-import { removeSandbox } from "../../activities/sandbox/docker/docker-containers.ts";
+import { removeBox } from "../support/remove-box.ts";
 import { CANARY } from "../support/canary.ts";
 import { checkEvidence } from "../support/checker/check.ts";
 import { collectEvidence } from "../support/checker/collect.ts";
@@ -75,7 +75,7 @@ export async function findLeaks(stand: ChaosStand, sessions: Sessions): Promise<
 
 /** For later runs: removes sandboxes of sessions that did not end. */
 export async function removeLeft({ docker }: ChaosStand, sessions: Sessions): Promise<void> {
-  for (const { id } of sessions.all) await removeSandbox(docker, id).catch(() => undefined);
+  for (const { id } of sessions.all) await removeBox(docker, id).catch(() => undefined);
 }
 
 async function leftConnections({ postgres }: ChaosStand): Promise<string[]> {

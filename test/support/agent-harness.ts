@@ -15,6 +15,7 @@ import { createMcp } from "../../activities/mcp/load-mcp.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { temporalRuns } from "../../temporal/session-runs.ts";
+import { readInstallation } from "../../activities/store/sandboxes.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { changedConfig, configOf, type ConfigChange } from "./run-config.ts";
@@ -86,7 +87,9 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
   const database = await createTestDatabase(20);
   const taskQueue = `test-${randomBytes(4).toString("hex")}`;
   const docker = new Dockerode();
-  const sandboxHost = createDockerHost({ docker, name: "test" });
+  // As of workers on the same database.
+  const installation = () => readInstallation(database.store.db);
+  const sandboxHost = createDockerHost({ docker, name: "test", installation });
   const { announcements } = database.store;
   await announcements.start();
   const models = new Map<string, ReturnType<typeof createAiSdkModel>>();

@@ -4,7 +4,7 @@ import { Connection, type WorkflowHandle } from "@temporalio/client";
 import Dockerode from "dockerode";
 import { inject, onTestFinished, type TestContext } from "vitest";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
-import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
+import { removeBox } from "./remove-box.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
 import { parseCodecKeys } from "../../temporal/codec.ts";
@@ -118,7 +118,7 @@ export async function startKillableSession(
   const end = async (): Promise<void> => {
     await handle.terminate("the test is over").catch(() => undefined);
     await Promise.all(workers.map((worker) => worker.kill()));
-    await createDockerHost({ docker, name: "test" }).remove(id);
+    await removeBox(docker, id);
     await Promise.all([connection.close(), ...(beside ? [] : [model.close()])]);
   };
   (options.context?.onTestFinished ?? onTestFinished)(() => session.close());

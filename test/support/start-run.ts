@@ -1,7 +1,7 @@
 /** Runs of a session that tests start directly, as a client of Temporal does. */
 import type { Client } from "@temporalio/client";
 import type Dockerode from "dockerode";
-import { removeSandbox } from "../../activities/sandbox/docker/docker-containers.ts";
+import { removeBox } from "./remove-box.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
@@ -34,5 +34,5 @@ export async function endSession(client: Client, docker: Dockerode, id: string):
     .getHandle(id)
     .terminate("It is over.")
     .catch(() => undefined);
-  await removeSandbox(docker, id).catch(() => undefined);
+  await removeBox(docker, id).catch(() => undefined);
 }

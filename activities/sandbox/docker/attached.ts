@@ -14,13 +14,13 @@ import {
   detachSource,
   supervisorSource,
 } from "../agent/sources.ts";
-import type { SandboxHost, SandboxSpec } from "../sandbox-host.ts";
+import type { SandboxHost, OwnSession, SandboxSpec } from "../sandbox-host.ts";
 import { SandboxLost, type Sandbox } from "../sandbox.ts";
 import { abortable } from "../shared-work.ts";
-import { volumeIdentity, volumeLabels } from "./docker-containers.ts";
+import { ownVolume, volumeIdentity, volumeLabels } from "./docker-containers.ts";
 import { containerUnavailable, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
-import { sandboxLabels, sandboxName, SESSION_LABEL, SHORT_ID } from "./profile.ts";
+import { isOwnedBy, ownerLabels, sandboxLabels, sandboxName, SESSION_LABEL, SHORT_ID } from "./profile.ts";
 import { runInside } from "./run-program.ts";
 import { SupervisorLink } from "./supervisor-link.ts";
 
@@ -34,6 +34,8 @@ export interface AttachOptions {
   readonly docker: Dockerode;
   /** Whether sessions of this worker may work in other people's containers. */
   readonly isAllowed: boolean;
+  /** As the host's. */
+  readonly installation?: (() => Promise<string>) | undefined;
   readonly say?: (line: string) => void;
 }
 
@@ -62,14 +64,17 @@ class AttachedContainers {
   readonly #hostName: string;
   readonly #docker: Dockerode;
   readonly #isAllowed: boolean;
+  readonly #installation: () => Promise<string>;
   readonly #say: (line: string) => void;
   /** By session. */
   readonly #links = new Map<string, SupervisorLink>();
 
-  constructor(hostName: string, { docker, isAllowed, say = () => undefined }: AttachOptions) {
+  constructor(hostName: string, options: AttachOptions) {
+    const { docker, isAllowed, installation = async () => "", say = () => undefined } = options;
     this.#hostName = hostName;
     this.#docker = docker;
     this.#isAllowed = isAllowed;
+    this.#installation = installation;
     this.#say = say;
   }
 
@@ -87,7 +92,7 @@ class AttachedContainers {
     const { link, empty, boot } = await abortable(this.#connect(spec, target.id), signal);
     const identity = {
       host: this.#hostName,
-      volume: (await volumeIdentity(this.#docker, sessionId)) ?? "",
+      volume: (await volumeIdentity(this.#docker, await this.#owner(sessionId))) ?? "",
       container: target.id.slice(0, SHORT_ID),
       boot,
       image: target.image,
@@ -120,15 +125,19 @@ class AttachedContainers {
     this.#links.clear();
   }
 
+  async #owner(sessionId: string): Promise<OwnSession> {
+    return { sessionId, installation: await this.#installation() };
+  }
+
   async #containerOf(sessionId: string): Promise<string | undefined> {
     const labels = await volumeLabels(this.#docker, sandboxName(sessionId));
-    return labels?.[SESSION_LABEL] === sessionId ? labels[ATTACHED_LABEL] : undefined;
+    return isOwnedBy(await this.#owner(sessionId), labels) ? labels?.[ATTACHED_LABEL] : undefined;
   }
 
   async #mark(sessionId: string, name: string, id: string): Promise<void> {
-    const Labels = { ...sandboxLabels(sessionId, new Date()), [ATTACHED_LABEL]: id };
-    // Returns the existing one if there is one.
-    await unless([], () => this.#docker.createVolume({ Name: sandboxName(sessionId), Labels }));
+    const owner = await this.#owner(sessionId);
+    const labels = { ...sandboxLabels(owner, new Date()), [ATTACHED_LABEL]: id };
+    await ownVolume(this.#docker, sandboxName(sessionId), ownerLabels(owner), labels);
     if ((await this.#containerOf(sessionId)) !== id)
       throw containerUnavailable(name, "it is not the container of that name that the session worked in");
   }

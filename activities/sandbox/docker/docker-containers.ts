@@ -3,43 +3,57 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import { fatal } from "../../contract/failures.ts";
 import { unless } from "./docker-errors.ts";
-import { sandboxName, CREATED_LABEL, GUARD_LABEL, SESSION_LABEL } from "./profile.ts";
+import type { OwnSession } from "../sandbox-host.ts";
+import {
+  CREATED_LABEL,
+  GUARD_LABEL,
+  INSTALLATION_LABEL,
+  isOwnedBy,
+  sandboxName,
+  SESSION_LABEL,
+} from "./profile.ts";
 
 /** How long a volume may be held by a container that is being removed. */
 const VOLUME_TRIES = 50;
 const RETRY_MS = 100;
 
-/** Removes the session's container and volume. @returns the container's id, if there was one */
-export async function removeSandbox(docker: Dockerode, sessionId: string): Promise<string | undefined> {
-  const name = sandboxName(sessionId);
+/**
+ * Removes the session's container and volume, and nothing of others.
+ * @returns the container's id, if there was one, or that the container of that name is another's
+ */
+export async function removeSandbox(
+  docker: Dockerode,
+  owner: OwnSession,
+): Promise<{ readonly id: string | undefined; readonly isOthers: boolean }> {
+  const name = sandboxName(owner.sessionId);
   const container = docker.getContainer(name);
   const info = await unless([404], () => container.inspect());
-  if (info !== undefined && info.Config.Labels[SESSION_LABEL] === sessionId) {
-    // 409: its removal is under way already.
-    await unless([404, 409], () => container.remove({ force: true, v: true }));
-  }
-  await removeFirewallContainers(docker, sessionId);
-  await removeVolume(docker, sessionId);
-  return info?.Id;
+  const id = info !== undefined && isOwnedBy(owner, info.Config.Labels) ? info.Id : undefined;
+  // 409: its removal is under way already.
+  if (id !== undefined) await unless([404, 409], () => container.remove({ force: true, v: true }));
+  await removeFirewallContainers(docker, owner);
+  await removeVolume(docker, owner);
+  return { id, isOthers: info !== undefined && id === undefined };
 }
 
 /** These containers remove themselves when they end; any left belong to a worker that died before it started them. */
-async function removeFirewallContainers(docker: Dockerode, sessionId: string): Promise<void> {
-  const filters = { label: [`${GUARD_LABEL}=${sessionId}`] };
+async function removeFirewallContainers(docker: Dockerode, owner: OwnSession): Promise<void> {
+  const filters = { label: [`${GUARD_LABEL}=${owner.sessionId}`] };
   for (const { Id: id, Labels: labels } of (await unless([], () =>
     docker.listContainers({ all: true, filters }),
   )) ?? []) {
     // Another session's sandbox, whose image has the label: a container has those of its image, too.
     if (labels[SESSION_LABEL] !== undefined) continue;
+    if ((labels[INSTALLATION_LABEL] ?? "") !== (owner.installation ?? "")) continue;
     await unless([404, 409], () => docker.getContainer(id).remove({ force: true, v: true }));
   }
 }
 
-async function removeVolume(docker: Dockerode, sessionId: string): Promise<void> {
-  const name = sandboxName(sessionId);
+async function removeVolume(docker: Dockerode, owner: OwnSession): Promise<void> {
+  const name = sandboxName(owner.sessionId);
   for (let tries = 0; tries < VOLUME_TRIES; tries++) {
     const labels = await volumeLabels(docker, name);
-    if (labels?.[SESSION_LABEL] !== sessionId) return;
+    if (!isOwnedBy(owner, labels)) return;
     const removed = await unless([409], async () => {
       await docker.getVolume(name).remove();
       return true;
@@ -49,18 +63,15 @@ async function removeVolume(docker: Dockerode, sessionId: string): Promise<void>
   }
 }
 
-/**
- * Sessions that have a container or a volume here, in any state, found by label and never by name. The caller decides which
- * are over: an unknown session may belong to another installation.
- */
-export async function labelledSessions(docker: Dockerode): Promise<string[]> {
+/** The installation's sessions that have a container or a volume here, in any state, found by label and never by name. */
+export async function labelledSessions(docker: Dockerode, installation = ""): Promise<string[]> {
   const filters = { label: [SESSION_LABEL] };
   const containers = (await unless([], () => docker.listContainers({ all: true, filters }))) ?? [];
   const volumes = (await unless([], () => docker.listVolumes({ filters })))?.Volumes ?? [];
   const sessions = new Set<string>();
   for (const { Labels: labels } of [...containers, ...volumes]) {
     const session: string | undefined = labels?.[SESSION_LABEL];
-    if (session !== undefined) sessions.add(session);
+    if (session !== undefined && (labels?.[INSTALLATION_LABEL] ?? "") === installation) sessions.add(session);
   }
   return [...sessions];
 }
@@ -99,11 +110,11 @@ export async function ownVolume(
 
 /**
  * Distinguishes a session's volume from another of its name: our label, in milliseconds; the engine's own creation time has
- * seconds. Undefined if there is no volume.
+ * seconds. Undefined if it has no volume here.
  */
-export async function volumeIdentity(docker: Dockerode, sessionId: string): Promise<string | undefined> {
-  const volume = await unless([404], () => docker.getVolume(sandboxName(sessionId)).inspect());
-  if (volume === undefined) return undefined;
+export async function volumeIdentity(docker: Dockerode, owner: OwnSession): Promise<string | undefined> {
+  const volume = await unless([404], () => docker.getVolume(sandboxName(owner.sessionId)).inspect());
+  if (volume === undefined || !isOwnedBy(owner, volume.Labels)) return undefined;
   const labels: Record<string, string> = volume.Labels ?? {};
   return labels[CREATED_LABEL] ?? ("CreatedAt" in volume ? String(volume.CreatedAt) : "");
 }

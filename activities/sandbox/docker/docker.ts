@@ -2,7 +2,7 @@
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import { DEFAULT_IMAGE } from "../../config/sandbox-settings.ts";
-import type { KeptSetUps, SandboxHost } from "../sandbox-host.ts";
+import type { KeptSetUps, SandboxHost, OwnSession } from "../sandbox-host.ts";
 import { cachedFor } from "../shared-work.ts";
 import { buildImage } from "./build-image.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
@@ -10,7 +10,7 @@ import { unless } from "./docker-errors.ts";
 import { EgressProxy } from "./egress-proxy.ts";
 import { Firewall } from "./firewall.ts";
 import type { Surroundings } from "./profile-differences.ts";
-import { DEFAULT_EGRESS_NAME, sandboxName, imageVolumes } from "./profile.ts";
+import { DEFAULT_EGRESS_NAME, sandboxName, imageVolumes, isOwnedBy } from "./profile.ts";
 import { SandboxLinks } from "./sandbox-links.ts";
 import { SandboxOpener } from "./sandbox-opener.ts";
 import {
@@ -29,6 +29,8 @@ export interface DockerHostOptions {
   readonly name: string;
   /** The operator's image that runs the firewall, with python3 and nft; default the one that the set-up builds. */
   readonly guardImage?: string;
+  /** Names the installation whose sessions it serves: nothing of another one is used or removed. Default: none, as in trials. */
+  readonly installation?: (() => Promise<string>) | undefined;
   /** The proxy of `network: listed`: its container, and further `name:address` for its look-ups. */
   readonly egress?: { readonly name: string; readonly hosts: readonly string[] };
   /** Called with one line for each action. */
@@ -43,6 +45,7 @@ export function createDockerHost({
   docker,
   name,
   guardImage = DEFAULT_IMAGE,
+  installation = async () => "",
   egress = EGRESS,
   say = () => undefined,
 }: DockerHostOptions): SandboxHost {
@@ -63,23 +66,27 @@ export function createDockerHost({
     egressVolume: egress.name,
     say,
   });
+  const own = async <T extends OwnSession>(owner: T): Promise<T & OwnSession> => ({
+    ...owner,
+    installation: await installation(),
+  });
   return {
     name,
-    open: (spec, signal) => opener.open(spec, signal),
+    open: async (spec, signal) => opener.open(await own(spec), signal),
     refuseUnfit: (spec) => images.refuseUnfit(spec),
     async remove(sessionId) {
       await opener.settled(sessionId);
-      const removed = await removeSandbox(docker, sessionId);
-      if (removed !== undefined) links.drop(removed, "the sandbox was removed");
-      proxy.forget(sessionId);
+      const { id, isOthers } = await removeSandbox(docker, await own({ sessionId }));
+      if (id !== undefined) links.drop(id, "the sandbox was removed");
+      if (!isOthers) proxy.forget(sessionId);
     },
-    sessions: () => labelledSessions(docker),
+    sessions: async () => labelledSessions(docker, await installation()),
     removeUnused: async () => [
       ...((await proxy.removeUnused()) ? [`removed the egress proxy ${egress.name}`] : []),
       ...(await removeOldKept(docker)),
     ],
-    setUps: keptSetUps(docker, links, opener),
-    volume: (sessionId) => volumeIdentity(docker, sessionId),
+    setUps: keptSetUps({ docker, links, opener, own, installation }),
+    volume: async (sessionId) => volumeIdentity(docker, await own({ sessionId })),
     async close() {
       proxy.close("the worker is stopping");
       links.dropAll("the worker is stopping; commands in the sandbox continue");
@@ -87,22 +94,34 @@ export function createDockerHost({
   };
 }
 
-const keptSetUps = (docker: Dockerode, links: SandboxLinks, opener: SandboxOpener): KeptSetUps => ({
-  async take(spec, key, { signal, accepts } = {}) {
+interface KeptOptions {
+  readonly docker: Dockerode;
+  readonly links: SandboxLinks;
+  readonly opener: SandboxOpener;
+  /** Adds whose it is. */
+  readonly own: <T extends OwnSession>(owner: T) => Promise<T & OwnSession>;
+  readonly installation: () => Promise<string>;
+}
+
+const keptSetUps = ({ docker, links, opener, own, installation }: KeptOptions): KeptSetUps => ({
+  async take(asked, key, { signal, accepts } = {}) {
+    const spec = await own(asked);
     const reusable = await findKept(docker, spec, key);
     if (reusable === undefined || (await accepts?.(reusable.commit)) === false) return undefined;
     // Only the container is removed: the files stay on their volume.
     const container = docker.getContainer(sandboxName(spec.sessionId));
     const info = await unless([404], () => container.inspect());
-    await unless([404, 409], () => container.remove({ force: true, v: true }));
-    if (info !== undefined)
+    if (info !== undefined && isOwnedBy(spec, info.Config.Labels)) {
+      await unless([404, 409], () => container.remove({ force: true, v: true }));
       links.drop(info.Id, "the sandbox is recreated with the result of an earlier set-up");
+    }
     return opener.open({ ...spec, keptImage: reusable.image }, signal);
   },
-  keep: (spec, key, commit) => keepAs(docker, spec, { key, commit }),
-  build: (spec, key, request, signal) => buildImage(docker, spec, { ...request, key }, signal),
-  makers: () => makersOfKept(docker),
-  forget: (sessionId) => removeKeptOf(docker, sessionId),
+  keep: async (spec, key, commit) => keepAs(docker, await own(spec), { key, commit }),
+  build: async (spec, key, request, signal) =>
+    buildImage(docker, await own(spec), { ...request, key }, signal),
+  makers: async () => makersOfKept(docker, await installation()),
+  forget: async (sessionId) => removeKeptOf(docker, await own({ sessionId })),
 });
 
 /** Cached no longer than this: a restarted engine may have other settings. */

@@ -20,7 +20,7 @@ import {
   networkRules,
   type NetworkRules,
 } from "./firewall-rules.ts";
-import { GUARD_LABEL } from "./profile.ts";
+import { GUARD_LABEL, INSTALLATION_LABEL } from "./profile.ts";
 import { runOnce } from "./run-program.ts";
 
 /** The host's addresses change when networks come and go. */
@@ -119,7 +119,7 @@ export class Firewall {
       User: "0:0",
       Entrypoint: program,
       Env: [SYSTEM_PATH, ...environment],
-      Labels: { [GUARD_LABEL]: spec.sessionId },
+      Labels: { [GUARD_LABEL]: spec.sessionId, [INSTALLATION_LABEL]: spec.installation ?? "" },
       HostConfig: {
         NetworkMode: `container:${info.Id}`,
         CapAdd: ["NET_ADMIN"],

@@ -16,6 +16,7 @@ import {
   OOM_SCORE_ADJ,
   PROTOCOL_LABEL,
   sandboxName,
+  INSTALLATION_LABEL,
   SESSION_LABEL,
   SHM_BYTES,
   SOURCE_VARIABLE,
@@ -80,6 +81,7 @@ function wantedProgram(
   const added = spec.network === "listed" ? egressEnvironment(info.Config.Labels[EGRESS_TOKEN_LABEL]) : [];
   return {
     session: [info.Config.Labels[SESSION_LABEL], spec.sessionId],
+    installation: [info.Config.Labels[INSTALLATION_LABEL] ?? "", spec.installation ?? ""],
     protocol: [info.Config.Labels[PROTOCOL_LABEL], String(PROTOCOL)],
     image: [madeFrom ?? info.Config.Image, spec.image],
     user: [info.Config.User, "0:0"],

@@ -7,9 +7,11 @@ import { createHash } from "node:crypto";
 import type { ContainerCreateOptions, ContainerInspectInfo, MountSettings } from "dockerode";
 import { cutChars } from "../../text/cut.ts";
 import { ownSupervisorSource, PROTOCOL, pythonArguments } from "../agent/sources.ts";
-import { CACHE_FOLDER, type SandboxSpec } from "../sandbox-host.ts";
+import { CACHE_FOLDER, type OwnSession, type SandboxSpec } from "../sandbox-host.ts";
 
 export const SESSION_LABEL = "longhaul.session";
+/** Label of all that is a session's: which installation the session is of, since two on one engine may use one id. */
+export const INSTALLATION_LABEL = "longhaul.installation";
 export const CREATED_LABEL = "longhaul.created";
 /** Label of the sandbox's container: its token, which no other sandbox has. */
 export const EGRESS_TOKEN_LABEL = "longhaul.egress-token";
@@ -79,9 +81,20 @@ export function sandboxName(sessionId: string): string {
   return `longhaul-${cutChars(plain, NAME_CHARS - 13)}-${hash}`;
 }
 
-export function sandboxLabels(sessionId: string, now: Date): Record<string, string> {
+/** The labels that prove whose something on the engine is; a name, or the session alone, proves nothing. */
+export function ownerLabels({ sessionId, installation = "" }: OwnSession): Record<string, string> {
+  return { [SESSION_LABEL]: sessionId, [INSTALLATION_LABEL]: installation };
+}
+
+/** Whether labels are those of the session's own sandbox. */
+export const isOwnedBy = (
+  owner: OwnSession,
+  labels: Readonly<Record<string, string>> | null | undefined,
+): boolean => Object.entries(ownerLabels(owner)).every(([label, value]) => (labels?.[label] ?? "") === value);
+
+export function sandboxLabels(owner: OwnSession, now: Date): Record<string, string> {
   return {
-    [SESSION_LABEL]: sessionId,
+    ...ownerLabels(owner),
     [CREATED_LABEL]: now.toISOString(),
     [PROTOCOL_LABEL]: String(PROTOCOL),
   };
@@ -113,7 +126,7 @@ function profileOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): Con
     Entrypoint: ENTRYPOINT,
     Cmd: [],
     Labels: {
-      ...sandboxLabels(spec.sessionId, now),
+      ...sandboxLabels(spec, now),
       ...(egress === undefined ? {} : { [EGRESS_TOKEN_LABEL]: egress.token }),
     },
     Healthcheck: { Test: ["NONE"] },
@@ -129,7 +142,7 @@ function profileOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): Con
       Mounts: [
         // Recreates the volume if it was removed in between.
         {
-          ...volumeMount(sandboxName(spec.sessionId), "/workspace", sandboxLabels(spec.sessionId, now)),
+          ...volumeMount(sandboxName(spec.sessionId), "/workspace", sandboxLabels(spec, now)),
           ReadOnly: spec.readOnly === true,
         },
         ...(egress === undefined

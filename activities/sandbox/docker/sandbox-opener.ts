@@ -29,10 +29,11 @@ import {
   cacheName,
   createOptions,
   isMountedOtherwise,
+  isOwnedBy,
+  ownerLabels,
   PROFILE_LABEL,
   sandboxLabels,
   sandboxName,
-  SESSION_LABEL,
 } from "./profile.ts";
 import type { SandboxLinks } from "./sandbox-links.ts";
 import type { ImageCheck } from "./unfit-image.ts";
@@ -94,7 +95,7 @@ export class SandboxOpener {
     const running = await bringUp(this.#host, spec, signal);
     const { found } = running;
     const container = found.Name.replace(/^\//, "");
-    const volume = (await volumeIdentity(docker, spec.sessionId)) ?? "";
+    const volume = (await volumeIdentity(docker, spec)) ?? "";
     const connected = await abortable(this.#connect(running, spec), signal);
     const { link, network, empty, boot, isolation } = connected;
     const { image } = await surroundingsOf(found);
@@ -232,8 +233,7 @@ async function create(
   await images.refuseUnfit(spec);
   const now = new Date();
   const name = sandboxName(spec.sessionId);
-  const { [SESSION_LABEL]: session = "", ...labels } = sandboxLabels(spec.sessionId, now);
-  await ownVolume(docker, name, { [SESSION_LABEL]: session }, labels);
+  await ownVolume(docker, name, ownerLabels(spec), sandboxLabels(spec, now));
   if (spec.cache !== undefined) await ownVolume(docker, cacheName(spec.cache), { [CACHE_LABEL]: spec.cache });
   // The proxy may be started after it.
   if (spec.network === "listed") await ownVolume(docker, egressVolume, EGRESS_LABELS);
@@ -268,9 +268,9 @@ async function createContainer(
  * version's profile: its volume stays, and it is made again.
  */
 function isOlder(info: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): boolean {
-  const { [SESSION_LABEL]: session, [PROFILE_LABEL]: profile } = info.Config.Labels;
+  const { [PROFILE_LABEL]: profile } = info.Config.Labels;
   const isOfSession =
-    session === spec.sessionId &&
+    isOwnedBy(spec, info.Config.Labels) &&
     info.Mounts.some(
       ({ Type, Name, Destination }) =>
         Type === "volume" && Name === sandboxName(spec.sessionId) && Destination === "/workspace",

@@ -6,7 +6,7 @@ import { reasonOf } from "../../contract/errors.ts";
 import { cutChars } from "../../text/cut.ts";
 import { forwardSource, portsSource } from "../agent/sources.ts";
 import { unless } from "./docker-errors.ts";
-import { sandboxName, SESSION_LABEL } from "./profile.ts";
+import { sandboxName, SESSION_LABEL, SHORT_ID } from "./profile.ts";
 import { startProgram, programOutput } from "./run-program.ts";
 import { frameReader } from "./supervisor-stream.ts";
 
@@ -23,15 +23,19 @@ export interface ListeningPort {
   readonly process: string | null;
 }
 
-/** @returns the session's running sandbox on this engine, if it has one */
+/**
+ * @param recorded the container's id, as the session's row has it: another installation may have a session of that id here
+ * @returns the session's running sandbox on this engine, if it has one
+ */
 export async function runningSandbox(
   docker: Dockerode,
   sessionId: string,
+  recorded: string | undefined,
 ): Promise<Dockerode.Container | undefined> {
   const container = docker.getContainer(sandboxName(sessionId));
   const info = await unless([404], () => container.inspect());
-  const isOurs = info?.Config.Labels[SESSION_LABEL] === sessionId && info.State.Running;
-  return isOurs ? container : undefined;
+  const isOurs = info?.Config.Labels[SESSION_LABEL] === sessionId && info.Id.slice(0, SHORT_ID) === recorded;
+  return isOurs && info.State.Running ? container : undefined;
 }
 
 export async function listeningPorts(container: Dockerode.Container): Promise<readonly ListeningPort[]> {

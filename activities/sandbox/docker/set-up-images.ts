@@ -1,8 +1,8 @@
 /** Images that keep what a project's set-up made outside the workspace: one per key, on the host that made it. */
 import type Dockerode from "dockerode";
-import type { SandboxSpec } from "../sandbox-host.ts";
+import type { OwnSession, SandboxSpec } from "../sandbox-host.ts";
 import { unless } from "./docker-errors.ts";
-import { sandboxName } from "./profile.ts";
+import { INSTALLATION_LABEL, sandboxName } from "./profile.ts";
 
 /** Labels for the base image's name, and for its id: a newer image of the same name has other programs. */
 export const MADE_FROM_LABEL = "longhaul.setup.image";
@@ -37,7 +37,11 @@ export async function findKept(
   );
   const labels: Record<string, string> = kept?.Config.Labels ?? {};
   const fits =
-    base !== undefined && labels[MADE_FROM_LABEL] === spec.image && labels[MADE_FROM_ID_LABEL] === base.Id;
+    base !== undefined &&
+    labels[MADE_FROM_LABEL] === spec.image &&
+    labels[MADE_FROM_ID_LABEL] === base.Id &&
+    // The owner in the key is only a name, which another installation gives to someone else.
+    isOfInstallation(labels, spec.installation);
   if (!fits || isOlder(labels[KEPT_LABEL], MAX_AGE_MS)) return undefined;
   // By its id: another session may give the name to something else meanwhile.
   return { image: kept?.Id ?? name, commit: labels[COMMIT_LABEL] ?? "" };
@@ -51,6 +55,7 @@ export async function keptLabels(docker: Dockerode, spec: SandboxSpec): Promise<
     [MADE_FROM_LABEL]: spec.image,
     [MADE_FROM_ID_LABEL]: base.Id,
     [MAKER_LABEL]: spec.sessionId,
+    [INSTALLATION_LABEL]: spec.installation ?? "",
     // Also without an owner: the image may be based on one that has the label.
     [OWNER_LABEL]: spec.ownerKey ?? "",
   };
@@ -81,7 +86,7 @@ export async function removeOldKept(docker: Dockerode): Promise<string[]> {
   const setUpImages = byAge.filter((image) => nameOf(image)?.startsWith(`${REPOSITORY}:`) === true);
   const counts = new Map<string, number>();
   const surplus = setUpImages.filter((image) => {
-    const owner = image.Labels?.[OWNER_LABEL] ?? "";
+    const owner = `${image.Labels?.[INSTALLATION_LABEL] ?? ""} ${image.Labels?.[OWNER_LABEL] ?? ""}`;
     const newer = counts.get(owner) ?? 0;
     counts.set(owner, newer + 1);
     return newer >= MAX_IMAGES || isOlder(madeAt(image), MAX_AGE_MS);
@@ -92,16 +97,25 @@ export async function removeOldKept(docker: Dockerode): Promise<string[]> {
   return removeImages(docker, [...surplus, ...unnamed]);
 }
 
-/** The sessions that made what is kept here. */
-export async function makersOfKept(docker: Dockerode): Promise<string[]> {
-  const images = await keptImages(docker, MAKER_LABEL);
+/** The installation's sessions that made what is kept here. */
+export async function makersOfKept(docker: Dockerode, installation: string | undefined): Promise<string[]> {
+  const images = await keptOf(docker, MAKER_LABEL, installation);
   return [...new Set(images.flatMap(({ Labels: labels }) => labels?.[MAKER_LABEL] ?? []))];
 }
 
 /** Removes what a session made, but nothing that a sandbox uses. @returns a line for each */
-export async function removeKeptOf(docker: Dockerode, sessionId: string): Promise<string[]> {
-  return removeImages(docker, await keptImages(docker, `${MAKER_LABEL}=${sessionId}`));
+export async function removeKeptOf(
+  docker: Dockerode,
+  { sessionId, installation }: OwnSession,
+): Promise<string[]> {
+  return removeImages(docker, await keptOf(docker, `${MAKER_LABEL}=${sessionId}`, installation));
 }
+
+const isOfInstallation = (labels: Readonly<Record<string, string>> | null, installation = ""): boolean =>
+  (labels?.[INSTALLATION_LABEL] ?? "") === installation;
+
+const keptOf = async (docker: Dockerode, label: string, installation: string | undefined) =>
+  (await keptImages(docker, label)).filter(({ Labels: labels }) => isOfInstallation(labels, installation));
 
 const keptImages = async (docker: Dockerode, label: string): Promise<Dockerode.ImageInfo[]> =>
   (await unless([], () => docker.listImages({ filters: { label: [label] } }))) ?? [];

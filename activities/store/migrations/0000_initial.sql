@@ -335,6 +335,12 @@ CREATE TABLE "questions" (
 	CONSTRAINT "questions_status_check" CHECK ("questions"."status" in ('open','answered','defaulted','declined','withdrawn','superseded'))
 );
 --> statement-breakpoint
+CREATE TABLE "installation" (
+	"only" boolean PRIMARY KEY DEFAULT true NOT NULL,
+	"id" text DEFAULT gen_random_uuid() NOT NULL,
+	CONSTRAINT "installation_only_check" CHECK ("installation"."only")
+);
+--> statement-breakpoint
 CREATE TABLE "mcp_catalogues" (
 	"session_id" text NOT NULL,
 	"server" text NOT NULL,

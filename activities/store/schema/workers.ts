@@ -1,6 +1,17 @@
 /** The worker processes. */
 import { sql } from "drizzle-orm";
-import { pgTable, serial, text, bigint, bigserial, index, integer, primaryKey } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  bigserial,
+  boolean,
+  check,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  serial,
+  text,
+} from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 
 /**
@@ -50,6 +61,18 @@ export const openRequests = pgTable(
     expiresAt: at("expires_at").notNull(),
   },
   (t) => [index("open_requests_key_idx").on(t.key)],
+);
+
+/** One row: which installation this database is, in a restored copy too. Workers find their own by it on an engine that others use. */
+export const installation = pgTable(
+  "installation",
+  {
+    only: boolean().primaryKey().default(true),
+    id: text()
+      .notNull()
+      .default(sql`gen_random_uuid()`),
+  },
+  (t) => [check("installation_only_check", sql`${t.only}`)],
 );
 
 /** Postgres roles that each see one person's sessions. */

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { inject } from "vitest";
 import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
-import { createDockerHost } from "../../../activities/sandbox/docker/docker.ts";
+import { removeBox } from "../remove-box.ts";
 import { createSession } from "../../../activities/store/sessions.ts";
 import type { ServedRequest } from "../model-server/wire.ts";
 import { dataConverter } from "../../../temporal/codec.ts";
@@ -162,8 +162,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
     async close() {
       for (const handle of handles) await handle.terminate("the test is over").catch(() => undefined);
       await second.kill();
-      const host = createDockerHost({ docker, name: "test" });
-      for (const { workflowId } of handles) await host.remove(workflowId);
+      for (const { workflowId } of handles) await removeBox(docker, workflowId);
       await Promise.all([connection.close(), model.close(), holds.close()]);
       await database.drop();
     },
