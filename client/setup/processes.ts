@@ -224,8 +224,8 @@ export function tail(log: string, lines = 5): string {
   }
 }
 
-/** The receivers: every process, those that fetch packages, the engine, our own programs, the worker. */
-export type Purpose = "service" | "installer" | "dockerd" | "rehearsal" | "worker";
+/** The receivers: every process, those that fetch packages, the engine, our own programs, the worker, Git for the person who calls us. */
+export type Purpose = "service" | "installer" | "dockerd" | "rehearsal" | "worker" | "git";
 
 const ANY =
   /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TMP|TEMP|XDG_[A-Z_]+|LD_LIBRARY_PATH|SYSTEMROOT)$/i;
@@ -241,6 +241,13 @@ const NODE = /^NODE_(OPTIONS|ENV|NO_WARNINGS|TLS_REJECT_UNAUTHORIZED)$/;
 export const WORKER_SETTINGS =
   /^(OPENAI_|LONGHAUL_(?!(USER|CONFIG|DEBUG|NO_SETUP|NO_INSTALL|CODEC_TOKEN)$|SERVE_)|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_|PG[A-Z]+$|AZURE_OPENAI_BASE_URL$|[A-Z][A-Z0-9_]*_API_(KEY|TOKEN)$)/;
 
+/**
+ * All but what names another repository, index or folder than the one that is worked on, as in a hook of Git. Source:
+ * `git rev-parse --local-env-vars`, without a person's settings.
+ */
+const NO_GIT_PLACE =
+  /^(?!GIT_(DIR|COMMON_DIR|(IMPLICIT_)?WORK_TREE|INDEX_FILE|(ALTERNATE_)?OBJECT_DIRECTOR(Y|IES)|NAMESPACE|PREFIX|SHALLOW_FILE|GRAFT_FILE|REPLACE_REF_BASE|NO_REPLACE_OBJECTS|INTERNAL_SUPER_PREFIX)$)/;
+
 const ALLOWED: Readonly<Record<Purpose, readonly RegExp[]>> = {
   service: [ANY],
   installer: [
@@ -252,6 +259,7 @@ const ALLOWED: Readonly<Record<Purpose, readonly RegExp[]>> = {
   rehearsal: [ANY, NODE, /^LONGHAUL_REHEARSAL_/],
   // The engine may be reached over ssh.
   worker: [ANY, NETWORK, NODE, WORKER_SETTINGS, /^SSH_AUTH_SOCK$/],
+  git: [NO_GIT_PLACE],
 };
 
 /** The variables that a child process inherits: an allow-list per purpose, so that a key reaches only what needs it. */

@@ -19,6 +19,7 @@ import {
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { until } from "../../temporal/patience.ts";
+import { childEnvironment } from "../setup/processes.ts";
 
 const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
 const MAX_LINES = 20;
@@ -52,13 +53,12 @@ export function personsGit(
   index?: string,
 ): Promise<Ended> {
   const gitArguments = ["--no-optional-locks", "-c", "core.hooksPath=/dev/null", ...args];
-  const command = index === undefined ? ["git"] : ["env", `GIT_INDEX_FILE=${index}`, "git"];
-  const [program = "git", ...all] = [...command, ...gitArguments];
+  const env = { ...childEnvironment("git"), GIT_INDEX_FILE: index };
   return new Promise((resolve, reject) => {
     const child = execFile(
-      program,
-      all,
-      { cwd: folder, encoding: "buffer", maxBuffer: MAX_OUTPUT_BYTES },
+      "git",
+      gitArguments,
+      { cwd: folder, env, encoding: "buffer", maxBuffer: MAX_OUTPUT_BYTES },
       (error, out, stderr) => {
         const err = stderr.toString();
         if (error === null) resolve({ code: 0, out, err });

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { spawnSync } from "node:child_process";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { applyOnBranch } from "../../../client/workspace/apply-on-branch.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { gitIn } from "../../support/remotes.ts";
@@ -64,6 +64,19 @@ const everything = () => ({
   files: readdirSync(join(folder, ".git")).toSorted(),
   a: readFileSync(join(folder, "a.txt"), "utf8"),
   index: readFileSync(join(folder, ".git", "index")).toString("hex"),
+});
+
+it("is made in the checkout that it is called in, whatever a hook's variables name", async () => {
+  const other = emptyFolder();
+  gitIn(other, "init", "-q");
+  vi.stubEnv("GIT_DIR", join(other, ".git"));
+  vi.stubEnv("GIT_WORK_TREE", other);
+  vi.stubEnv("GIT_INDEX_FILE", join(other, ".git", "index.lock"));
+  vi.stubEnv("GIT_OBJECT_DIRECTORY", join(other, "objects"));
+  const applied = await applyOnBranch(folder, change).finally(() => vi.unstubAllEnvs());
+  expect(applied).toMatchObject({ committed: true });
+  expect(gitIn(folder, "show", "longhaul/x:a.txt")).toBe("two");
+  expect(readdirSync(other)).toEqual([".git"]);
 });
 
 describe("in the middle of", () => {
