@@ -33,12 +33,12 @@ const WHICH =
 
 /**
  * The program with the requested command in full, the others by name.
- * @param done gets the exit code of the command that ran
+ * @param onDone gets the exit code of the command that ran
  */
 async function createProgram(
   argv: readonly string[],
   output: Output,
-  done: (code: ExitCode) => void,
+  onDone: (code: ExitCode) => void,
 ): Promise<Command> {
   const program = new Command("longhaul")
     .description("A durable coding agent for long tasks. Close the lid, pull the plug: the task goes on.")
@@ -58,7 +58,7 @@ async function createProgram(
       .description(about);
     if (!isAsked) continue;
     const run = (await load())(command, output);
-    command.action(async (...args) => done((await run(...(args as never[]))) ?? exitCodes.completed));
+    command.action(async (...args) => onDone((await run(...(args as never[]))) ?? exitCodes.completed));
   }
   for (const command of [program, ...program.commands]) {
     command.exitOverride().showHelpAfterError("(--help shows the usage)").showSuggestionAfterError();
@@ -106,6 +106,6 @@ endWithoutReader();
 const code = await main(process.argv);
 // The pipes' buffers must be flushed; a slow connection must not delay the exit.
 await Promise.all(
-  [process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write("", done))),
+  [process.stdout, process.stderr].map((stream) => new Promise((resolve) => stream.write("", resolve))),
 );
 process.exit(code);

@@ -12,7 +12,7 @@ import { z } from "zod";
 import { type CatalogueModel, catalogueSchema } from "../activities/config/catalogue/catalogue.ts";
 import { efforts } from "../activities/config/model-target.ts";
 
-const own = fileURLToPath(new URL("../activities/config/catalogue/models.json", import.meta.url));
+const catalogueFile = fileURLToPath(new URL("../activities/config/catalogue/models.json", import.meta.url));
 const supplementFile = new URL("catalogue-supplement.yaml", import.meta.url);
 
 /** Built-in providers that the data lists; Azure uses OpenAI's names. */
@@ -156,7 +156,7 @@ function isUseful(provider: string, id: string, model: PublicModel): boolean {
   return provider !== "openrouter" || (ROUTED.test(id) && (model.release_date ?? "") >= ROUTED_SINCE);
 }
 
-const [file, date, target = own] = process.argv.slice(2);
+const [file, date, target = catalogueFile] = process.argv.slice(2);
 if (file === undefined || date === undefined)
   throw new Error("Usage: scripts/catalogue.ts API_JSON DATE [FILE]");
 const api = z

@@ -30,16 +30,16 @@ export async function oneAtATime(file, say, install) {
 
 /** Creates the file complete with its holder, so that a lock without one is never read. */
 function take(file) {
-  const own = `${file}.${process.pid}`;
-  writeFileSync(own, markOf(process.pid));
+  const ownFile = `${file}.${process.pid}`;
+  writeFileSync(ownFile, markOf(process.pid));
   try {
-    linkSync(own, file);
+    linkSync(ownFile, file);
     return true;
   } catch (error) {
     if (error.code === "EEXIST") return false;
     throw error;
   } finally {
-    rmSync(own, { force: true });
+    rmSync(ownFile, { force: true });
   }
 }
 

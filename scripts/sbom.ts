@@ -11,7 +11,7 @@ import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { imageBill, imagePackages } from "../client/setup/sandbox-image/image-packages.ts";
 
 const project = fileURLToPath(new URL("..", import.meta.url));
-const [folder = join(project, "dist", "sbom"), given] = process.argv.slice(2);
+const [folder = join(project, "dist", "sbom"), imageArgument] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 const write = (name: string, text: string) => {
   writeFileSync(join(folder, name), text);
@@ -30,14 +30,14 @@ if (npm.status !== 0) {
 write("longhaul.cdx.json", npm.stdout);
 
 const docker = connectDocker();
-const name = imageNamed(given);
+const name = imageNamed(imageArgument);
 const found = await docker
   .getImage(name)
   .inspect()
   .catch(() => undefined);
 if (found === undefined) {
   process.stderr.write(`The engine has no image ${name}: its bill was not written.\n`);
-  process.exitCode = given === undefined ? 0 : 1;
+  process.exitCode = imageArgument === undefined ? 0 : 1;
 } else {
   const bill = imageBill({ name, id: found.Id }, await imagePackages(docker, name));
   write("sandbox-image.cdx.json", `${JSON.stringify(bill, undefined, 2)}\n`);

@@ -158,7 +158,7 @@ function startFlags(): string[] {
 }
 
 async function takeTerminal(terminal: Page, environment: Environment): Promise<void> {
-  const watched = await said(longhaul(environment, "watch", SESSION, "--exit-on-question"));
+  const watched = await outputOf(longhaul(environment, "watch", SESSION, "--exit-on-question"));
   // Shows hints as `npm run longhaul --` prints them, whatever the folder of this checkout.
   await showTerminal(terminal, watched.replaceAll(/node \S*longhaul\.mjs/g, "npm run longhaul --"));
   await terminal.locator("pre").screenshot({ path: imagePath("terminal-question") });
@@ -202,8 +202,8 @@ function imagePath(name: string): string {
   return join(IMAGES, `${name}.png`);
 }
 
-function longhaul(environment: Environment, ...words: string[]) {
-  return spawn(process.execPath, clientArgs(words), {
+function longhaul(environment: Environment, ...args: string[]) {
+  return spawn(process.execPath, clientArgs(args), {
     cwd: home,
     env: environment,
     stdio: ["ignore", "pipe", "pipe"],
@@ -211,7 +211,7 @@ function longhaul(environment: Environment, ...words: string[]) {
 }
 
 /** @returns what a command prints, both streams in order */
-async function said(command: ReturnType<typeof spawn>): Promise<string> {
+async function outputOf(command: ReturnType<typeof spawn>): Promise<string> {
   let text = "";
   for (const stream of [command.stdout, command.stderr])
     stream?.setEncoding("utf8").on("data", (piece: string) => (text += piece));
@@ -223,5 +223,5 @@ async function showTerminal(page: Page, text: string): Promise<void> {
   await page.setContent(
     "<style>body{margin:0}pre{display:inline-block;margin:0;padding:20px 24px;background:#0d1117;color:#e6edf3;font:14px/1.5 'DejaVu Sans Mono',monospace;max-width:952px;white-space:pre-wrap}</style><pre></pre>",
   );
-  await page.locator("pre").evaluate((pre, shown) => (pre.textContent = shown), text);
+  await page.locator("pre").evaluate((pre, content) => (pre.textContent = content), text);
 }

@@ -51,19 +51,19 @@ function isAsLocked() {
   const [locked, installed] = [join(project, "package-lock.json"), join(modules, ".package-lock.json")].map(
     packagesIn,
   );
-  const isSame = ([place, { version, integrity, optional }]) => {
-    const there = installed[place];
-    if (there === undefined) return optional === true;
+  const isSame = ([path, { version, integrity, optional }]) => {
+    const found = installed[path];
+    if (found === undefined) return optional === true;
     return (
-      there.version === version &&
-      there.integrity === integrity &&
-      isThere(place.slice("node_modules/".length))
+      found.version === version &&
+      found.integrity === integrity &&
+      isThere(path.slice("node_modules/".length))
     );
   };
   return (
     Object.keys(locked).length > 0 &&
     Object.entries(locked).every(isSame) &&
-    Object.keys(installed).every((place) => place in locked)
+    Object.keys(installed).every((path) => path in locked)
   );
 }
 
@@ -90,7 +90,7 @@ function isThere(name) {
 
 /** @param started is given the id of each npm, which outlives us if we are killed */
 async function installPackages(started) {
-  const wanted = fingerprint();
+  const expected = fingerprint();
   say("Installing the locked packages with npm (node_modules does not match package-lock.json) …");
   const began = Date.now();
   // Also where NODE_ENV=production or npm's `omit` leaves them out: the tests' packages, the newer Node, the database.
@@ -99,7 +99,7 @@ async function installPackages(started) {
   if (status !== 0) fail("npm ci failed; its output is above. Nothing was started.", 4);
   await fetchNodeIfLeftOut(started);
   mkdirSync(modules, { recursive: true });
-  writeFileSync(stamp, wanted);
+  writeFileSync(stamp, expected);
   say(`  done in ${Math.round((Date.now() - began) / 1_000)} s`);
 }
 
@@ -118,8 +118,8 @@ async function fetchNodeIfLeftOut(started) {
 
 function findNode() {
   if (newEnough(process.versions.node)) return process.execPath;
-  const own = join(modules, "node", "bin", "node");
-  if (existsSync(own)) return own;
+  const packagedNode = join(modules, "node", "bin", "node");
+  if (existsSync(packagedNode)) return packagedNode;
   rmSync(stamp, { force: true });
   fail(
     "No Node 22.18 or newer: npm left out the install script of its `node` package. Install Node 24, or allow it.",

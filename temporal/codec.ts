@@ -82,11 +82,11 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
       "CodecKeyMissing",
       `Temporal's data of this run is encrypted with the key "${id}", which is not in ${VARIABLE} of the process that reads it. The run waits: add the key there, after the first one, which encrypts.`,
     );
-  const asked = context?.workflowId;
-  if (asked !== undefined && workflowId !== "" && asked !== workflowId)
+  const readerId = context?.workflowId;
+  if (readerId !== undefined && workflowId !== "" && readerId !== workflowId)
     throw failure(
       "CodecRefused",
-      `A payload of workflow ${workflowId} was found in workflow ${asked}, so it was not read. The run waits.`,
+      `A payload of workflow ${workflowId} was found in workflow ${readerId}, so it was not read. The run waits.`,
     );
   const data = Buffer.from(payload.data ?? []);
   try {

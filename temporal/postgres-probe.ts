@@ -52,7 +52,7 @@ async function askPostgres(
   patience: Patience,
   ask: (client: pg.Client, address: string, timeoutMs: number) => Promise<string>,
 ): Promise<string> {
-  const asked = { address: withoutPassword(url), fix: POSTGRES_FIX, isNamed: true };
+  const target = { address: withoutPassword(url), fix: POSTGRES_FIX, isNamed: true };
   try {
     const address = readPostgresAddress(url);
     const connectMs = Math.min(address.connectTimeoutMs ?? patience.connectMs, patience.connectMs);
@@ -69,14 +69,14 @@ async function askPostgres(
         client.on("error", () => {});
         try {
           await client.connect();
-          return await ask(client, asked.address, timeoutMs);
+          return await ask(client, target.address, timeoutMs);
         } finally {
           await client.end().catch(() => {});
         }
       },
     );
   } catch (error) {
-    throw postgresMissing(error, asked);
+    throw postgresMissing(error, target);
   }
 }
 
@@ -144,12 +144,12 @@ export async function refusePooler(
 
 /** Whether two clients are seen on one connection, or one of them on two. */
 async function shareBackends(client: Known, other: Known): Promise<boolean> {
-  const own = await backendOf(client);
+  const backend = await backendOf(client);
   for (let round = 0; round < ROUNDS; round += 1) {
     await other.query("begin");
     try {
       // While a client's transaction is open, no other client gets its connection.
-      if ((await backendOf(other)) === own || (await backendOf(client)) !== own) return true;
+      if ((await backendOf(other)) === backend || (await backendOf(client)) !== backend) return true;
     } finally {
       await other.query("rollback");
     }
@@ -210,7 +210,7 @@ const REFUSALS: readonly (readonly [code: RegExp, Trouble])[] = [
 ];
 
 /** How Node and the driver say that the certificate is not trusted, or that the server speaks no TLS. */
-const TLS: readonly (readonly [words: RegExp, Trouble])[] = [
+const TLS: readonly (readonly [pattern: RegExp, Trouble])[] = [
   [
     /does not support SSL/,
     {
@@ -264,7 +264,7 @@ function troubleOf(error: unknown): Trouble | undefined {
   const codes: string[] = [];
   for (let inner = error; inner instanceof Error; inner = inner.cause)
     if ("code" in inner && typeof inner.code === "string") codes.push(inner.code);
-  const tls = TLS.find(([words]) => words.test(reason) || codes.some((code) => words.test(code)));
+  const tls = TLS.find(([pattern]) => pattern.test(reason) || codes.some((code) => pattern.test(code)));
   if (tls !== undefined) return tls[1];
   // Codes of the system, such as EPIPE, have the same form as five characters of SQLSTATE have.
   const state = codes.find((code) => /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]+$/.test(code));

@@ -64,17 +64,18 @@ export function temporalMissing(address: string, cause: unknown): ServiceMissing
 
 /** @returns such as `Docker 28.2.2`. @throws ServiceMissing, also for settings with which no engine can be reached */
 export async function probeDocker(environment?: Environment, timeoutMs = PROBE_MS): Promise<string> {
-  let shown = "";
+  let engineText = "";
   try {
     const engine = engineAddress(environment);
-    shown = engine.shown;
+    engineText = engine.shown;
     const version = versionIn(await ask(engine, "/version", timeoutMs));
-    if (version.Components?.some(({ Name }) => /podman/i.test(Name ?? "")) === true) throw podman(shown);
+    if (version.Components?.some(({ Name }) => /podman/i.test(Name ?? "")) === true) throw podman(engineText);
     const unfit = unfitEngine(version);
-    if (unfit !== undefined) throw new ServiceMissing({ service: "The engine", address: shown, ...unfit });
+    if (unfit !== undefined)
+      throw new ServiceMissing({ service: "The engine", address: engineText, ...unfit });
     return `Docker ${version.Version ?? "?"}`;
   } catch (error) {
-    throw dockerMissing(shown, error);
+    throw dockerMissing(engineText, error);
   }
 }
 
@@ -193,12 +194,12 @@ async function ask({ client }: EngineAddress, path: string, timeoutMs: number): 
     dial(request: object, answered: (error: unknown, answer?: unknown) => void): void;
   };
   const statusCodes = { 200: true, 500: "server error" };
-  const asked = new Promise((resolve, reject) =>
+  const reply = new Promise((resolve, reject) =>
     modem.dial({ path, method: "GET", statusCodes }, (error, answer) =>
       error ? reject(error) : resolve(answer),
     ),
   );
-  return withTimeout(asked, timeoutMs);
+  return withTimeout(reply, timeoutMs);
 }
 
 function jsonIn(text: string): unknown {

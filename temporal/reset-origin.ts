@@ -65,17 +65,17 @@ export function placeAfter(events: readonly Event[]): HistoryPlace {
   const carried = carriedBy(events[0]);
   const scheduled = new Map<string, Scheduled>();
   for (const event of events) {
-    const asked = event.activityTaskScheduledEventAttributes;
-    if (asked) {
-      const input = valueOf(asked.input?.payloads?.[0]) as Scheduled["input"] | undefined;
-      const activity = { name: asked.activityType?.name ?? "", input: input ?? {} };
+    const scheduling = event.activityTaskScheduledEventAttributes;
+    if (scheduling) {
+      const input = valueOf(scheduling.input?.payloads?.[0]) as Scheduled["input"] | undefined;
+      const activity = { name: scheduling.activityType?.name ?? "", input: input ?? {} };
       scheduled.set(String(event.eventId), activity);
       applyScheduled(found, activity);
     }
-    const done = event.activityTaskCompletedEventAttributes;
-    const activity = scheduled.get(String(done?.scheduledEventId));
-    if (done && activity)
-      applyCompleted(found, activity, { result: valueOf(done.result?.payloads?.[0]) ?? {}, carried });
+    const completion = event.activityTaskCompletedEventAttributes;
+    const activity = scheduled.get(String(completion?.scheduledEventId));
+    if (completion && activity)
+      applyCompleted(found, activity, { result: valueOf(completion.result?.payloads?.[0]) ?? {}, carried });
   }
   const { calls, ...rest } = found;
   return calls === undefined || (calls.size === 0 && rest.step !== undefined)

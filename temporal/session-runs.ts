@@ -79,8 +79,8 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
     ]);
     const others = all.filter(({ runId }) => runId !== inCharge && runId !== asking);
     // An ended run's entry in the list is final; a run that may be running is asked for again.
-    const asked = others.map(async (run) => (run.isRunning ? known(sessionId, run.runId) : run));
-    const later = (await Promise.all(asked)).filter(
+    const descriptions = others.map(async (run) => (run.isRunning ? known(sessionId, run.runId) : run));
+    const later = (await Promise.all(descriptions)).filter(
       (run) => run !== undefined && (before === undefined || run.startedMs >= before.startedMs),
     );
     const runs = [before, ...later]
@@ -114,9 +114,9 @@ async function saidTo(
 /** The last step that a run had finished by its history. @returns 0 if Temporal does not have it */
 export async function finishedStep(client: Client, sessionId: string, runId: string): Promise<number> {
   const history = await whereFound(readHistory(client, sessionId, runId));
-  const place = history && placeAfter(history.events ?? []);
-  if (place?.step === undefined) return 0;
-  return place.phase === "tools" ? place.step : place.step - 1;
+  const position = history && placeAfter(history.events ?? []);
+  if (position?.step === undefined) return 0;
+  return position.phase === "tools" ? position.step : position.step - 1;
 }
 
 /** The runs of Temporal's list, which may lag behind by a moment, and the run that the caller knows. */
@@ -165,8 +165,8 @@ function runKeyOf(events: readonly Event[]): string {
   const chain = events[0]?.workflowExecutionStartedEventAttributes?.firstExecutionRunId ?? "";
   const first = events.find((event) => event.workflowTaskCompletedEventAttributes);
   const startedEventId = String(first?.workflowTaskCompletedEventAttributes?.startedEventId);
-  const begun = events.find((event) => String(event.eventId) === startedEventId);
-  return `${chain} ${optionalTsToMs(begun?.eventTime) ?? 0}`;
+  const startedEvent = events.find((event) => String(event.eventId) === startedEventId);
+  return `${chain} ${optionalTsToMs(startedEvent?.eventTime) ?? 0}`;
 }
 
 /** Ids of messages that the run's queue had until their sender withdrew them. */

@@ -20,11 +20,11 @@ export function createLogger(level: string, sanitizer: Sanitizer, name = "worker
 
 /** Temporal's Runtime takes this as its logger. */
 export function temporalLogger(logger: Logger): TemporalLogger {
-  const own = logger.child({ from: "temporal" });
+  const child = logger.child({ from: "temporal" });
   const write = (level: LogLevel, message: string, meta: Record<string | symbol, unknown> = {}) => {
     // Symbol keys are internal to the SDK. A task's token is long, and whoever has it can complete the task.
     const { taskToken: _, ...fields } = Object.fromEntries(Object.entries(meta));
-    own[levels[level]](fields, message);
+    child[levels[level]](fields, message);
   };
   return {
     log: write,

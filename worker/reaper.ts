@@ -53,7 +53,7 @@ type RoundOptions = Pick<ReaperOptions, "host" | "store" | "countedSaves" | "log
 export function createReaper(options: ReaperOptions): Service {
   const client = temporalClient(options, options.codecKeys);
   const { retention = {}, logger } = options;
-  const looks = [
+  const checks = [
     reapSandboxes,
     endLeftSessions,
     createQuestionLook(),
@@ -64,8 +64,8 @@ export function createReaper(options: ReaperOptions): Service {
     logger.warn({ reason: reasonOf(error) }, "a part of the clean-up failed; the next round tries again");
   const round = async () => {
     // One part can fail, as when the engine is away, without the others.
-    for (const look of looks)
-      await (async () => void (await look({ ...options, client })))().catch(onFailure);
+    for (const check of checks)
+      await (async () => void (await check({ ...options, client })))().catch(onFailure);
   };
   return new Repeating({ round, waitMs: () => options.everyMs, isDueAtStart: true, onFailure });
 }
@@ -188,10 +188,10 @@ export function createQuestionLook(): (
 async function apart(
   { logger }: Pick<ReaperOptions, "logger">,
   session: string,
-  look: () => Promise<void>,
+  check: () => Promise<void>,
 ): Promise<void> {
   try {
-    await look();
+    await check();
   } catch (error) {
     const reason = reasonOf(error);
     logger.warn(

@@ -41,9 +41,9 @@ export function createRetention({ sessionsDays, outputsDays }: OperatorPolicy["r
       const unstarted = await dropUnstarted(db, MAX_SESSIONS);
       if (unstarted > 0) options.logger.info({ unstarted }, "removed files of starts that never happened");
       if (sessionsDays !== undefined) {
-        const kept = passedOver;
+        const skipped = passedOver;
         passedOver = 0;
-        passedOver = await deleteOld(options, sessionsDays, kept);
+        passedOver = await deleteOld(options, sessionsDays, skipped);
       }
       if (outputsDays !== undefined) {
         const sessions = await dropOldOutputs(db, outputsDays, MAX_SESSIONS);
@@ -55,14 +55,14 @@ export function createRetention({ sessionsDays, outputsDays }: OperatorPolicy["r
 
 /**
  * What cannot go is passed over, so that it does not keep the rest.
- * @param kept how many of the oldest an earlier round passed over
+ * @param skipped how many of the oldest an earlier round passed over
  * @returns how many the next round passes over
  */
-async function deleteOld(options: RetentionOptions, days: number, kept: number): Promise<number> {
+async function deleteOld(options: RetentionOptions, days: number, skipped: number): Promise<number> {
   const { store } = options;
-  let [gone, failures] = [0, 0];
-  while (gone < MAX_SESSIONS && failures < MAX_FAILURES) {
-    const ids = await endedLongAgo(store.db, days, MAX_SESSIONS, kept);
+  let [deleted, failures] = [0, 0];
+  while (deleted < MAX_SESSIONS && failures < MAX_FAILURES) {
+    const ids = await endedLongAgo(store.db, days, MAX_SESSIONS, skipped);
     if (ids.length === 0) return 0;
     for (const id of ids) {
       const isGone = await deleteEnded(options, id).catch((error: unknown) => {
@@ -73,11 +73,11 @@ async function deleteOld(options: RetentionOptions, days: number, kept: number):
         return undefined;
       });
       failures = isGone === undefined ? failures + 1 : 0;
-      if (isGone === true) gone += 1;
-      else kept += 1;
+      if (isGone === true) deleted += 1;
+      else skipped += 1;
     }
   }
-  return failures >= MAX_FAILURES ? kept : 0;
+  return failures >= MAX_FAILURES ? skipped : 0;
 }
 
 /**

@@ -89,14 +89,14 @@ async function endOf(
   // Its own finaliser never ran, or found no database: without this the session would stay active forever.
   const message = `The run ended in Temporal (${status.toLowerCase()}). The conversation is kept, and the files as they were last saved. A message continues the session.`;
   if (status === "TERMINATED") return { status: "cancelled", message };
-  const own = await outcomeOf(client, id, runId);
-  if (own === undefined) return { status: status === "CANCELLED" ? "cancelled" : "failed", message };
-  if (own.message !== null) return own;
+  const outcome = await outcomeOf(client, id, runId);
+  if (outcome === undefined) return { status: status === "CANCELLED" ? "cancelled" : "failed", message };
+  if (outcome.message !== null) return outcome;
   // The rows lack the answer that ended the run; its result is the beginning of it.
-  if (isOlder && own.status === "completed" && !own.result) return ANSWER_GONE;
-  if (isOlder) return own;
+  if (isOlder && outcome.status === "completed" && !outcome.result) return ANSWER_GONE;
+  if (isOlder) return outcome;
   const answer = await lastAnswer(store.db, id);
-  return { ...own, result: answer?.role === "assistant" ? answerText(answer.content) : "" };
+  return { ...outcome, result: answer?.role === "assistant" ? answerText(answer.content) : "" };
 }
 
 /** Undefined for a run that was ended from outside, or whose result cannot be read. */

@@ -14,20 +14,20 @@ import { askAbout, askForServer, restingDuring } from "./questions.ts";
 
 /**
  * Performs all calls of a step, in parallel where allowed; returns when each has its result.
- * @param left calls without a result; finished calls are removed, so that the rest remains in the list if this throws
+ * @param remaining calls without a result; finished calls are removed, so that the rest remains in the list if this throws
  * @returns true if the agent is permanently stuck
  * @throws MovesOn if the run waits only for people, and continues on another version of the workers
  */
-export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> {
+export async function runTools(run: Run, remaining: WaitingCall[]): Promise<boolean> {
   const { state } = run;
-  const waiting = [...left];
-  const done = (entry: WaitingCall) => void left.splice(left.indexOf(entry), 1);
+  const waiting = [...remaining];
+  const finish = (entry: WaitingCall) => void remaining.splice(remaining.indexOf(entry), 1);
   const calls = waiting.filter(({ about }) => about === undefined);
   let refused = waiting.find(({ about }) => about !== undefined);
   enterPhase(run, "running tools");
   const { step } = state;
   const { fallback } = askedModel(state, run.policy);
-  const asked = fallback === undefined ? {} : { fallback };
+  const modelInput = fallback === undefined ? {} : { fallback };
   await interruptible(run, async () => {
     const scope = CancellationScope.current();
     if (state.interrupting) scope.cancel();
@@ -37,14 +37,14 @@ export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> 
       for (const group of callGroups(calls.map(({ call }) => call))) {
         run.asking.busy = group.length;
         const results = await Promise.allSettled(
-          group.map(async ([call, place]) => {
-            const entry = calls[place] ?? { call, index: place };
+          group.map(async ([call, position]) => {
+            const entry = calls[position] ?? { call, index: position };
             const { index } = entry;
             try {
-              const facts = await performCall(run, entry, { step, index, ...asked });
+              const facts = await performCall(run, entry, { step, index, ...modelInput });
               applyToolResult(state, call, facts);
               if (facts.asksForDomains === true) refused ??= { call, index, about: "egress" };
-              done(entry);
+              finish(entry);
             } finally {
               run.asking.busy -= 1;
             }
@@ -55,7 +55,7 @@ export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> 
         if (failure) throw failure.reason;
       }
       if (refused === undefined) return;
-      if (!left.includes(refused)) left.push(refused);
+      if (!remaining.includes(refused)) remaining.push(refused);
       await askForDomains(run, refused, { step, index: refused.index });
     });
   });
@@ -119,11 +119,11 @@ async function performCall(run: Run, waiting: WaitingCall, input: RunToolInput):
 async function runTool(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
   if (call.by === "delegate") return delegateTask(run, call, input);
   const summary = titled(`step ${input.step} · ${call.name}`, call);
-  const given: unknown = await performOnHost(run, "runTool", summary, input).catch((error: unknown) => {
+  const result: unknown = await performOnHost(run, "runTool", summary, input).catch((error: unknown) => {
     if (isForeign(error)) return undefined;
     throw error;
   });
-  if (isToolFacts(given)) return given;
+  if (isToolFacts(result)) return result;
   // Its activity was completed or failed by hand: the model is told that the outcome is not known.
   return performOnHost(run, "runTool", `${summary} · not known`, { ...input, isLost: true });
 }

@@ -70,9 +70,9 @@ async function loop(run: Run, first: Policy): Promise<Outcome> {
     if (state.deadline === "over") return { status: "max_steps", limit: "deadline" };
     if (isNewRunDue(run, policy)) await continueSession(run);
 
-    const asked = limitToAsk(run, policy);
-    if (asked !== undefined) {
-      state.endsAtLimit = !(await mayGoOn(run, asked, first));
+    const dueLimit = limitToAsk(run, policy);
+    if (dueLimit !== undefined) {
+      state.endsAtLimit = !(await mayGoOn(run, dueLimit, first));
       continue;
     }
 

@@ -45,9 +45,9 @@ export class DelegateSlots {
     try {
       await Promise.race([promise, CancellationScope.current().cancelRequested]);
     } catch (error) {
-      const place = this.#waiting.indexOf(resolve);
-      if (place === -1) this.leave();
-      else this.#waiting.splice(place, 1);
+      const index = this.#waiting.indexOf(resolve);
+      if (index === -1) this.leave();
+      else this.#waiting.splice(index, 1);
       throw error;
     }
   }

@@ -66,10 +66,10 @@ function orderOf({ policy }: Run, { status }: Outcome): DeliveryOrder | undefine
 
 async function publish(
   run: Run,
-  { summary, ...what }: { readonly summary: string } & Omit<PublishInput, "step">,
+  { summary, ...publication }: { readonly summary: string } & Omit<PublishInput, "step">,
 ): Promise<Publication> {
-  const line = `${summary} ${what.branch ?? run.policy?.git?.branch ?? ""}`;
-  const published = await performOnHost(run, "publish", line, { step: run.state.step, ...what });
+  const line = `${summary} ${publication.branch ?? run.policy?.git?.branch ?? ""}`;
+  const published = await performOnHost(run, "publish", line, { step: run.state.step, ...publication });
   run.state.delivery.last = wordsOf(published) ?? run.state.delivery.last;
   showDetails(run);
   return published;

@@ -22,7 +22,7 @@ interface Job {
 /** Takes the messages out of a task's jobs, in order; all other jobs go to `pass`, in lists. */
 export function route<J extends Job>(
   jobs: readonly J[],
-  taken: (message: unknown) => void,
+  receive: (message: unknown) => void,
   pass: (jobs: J[]) => void,
 ): void {
   let others: J[] = [];
@@ -35,7 +35,7 @@ export function route<J extends Job>(
     if (message === undefined) others.push(job);
     else {
       passOthers();
-      taken(message.value);
+      receive(message.value);
     }
   }
   passOthers();

@@ -83,9 +83,9 @@ function createTake(run: Run): Take {
     const queuedAt = new Date().toISOString();
     const sender = senderOf(message);
     const items = toGuidanceItems(idOf(message) ?? unnamed(parts), parts, queuedAt, sender);
-    const taken = items.filter((item) => accept(state.inbox, item)).length > 0;
+    const isAccepted = items.filter((item) => accept(state.inbox, item)).length > 0;
     // A message from the user restarts the count of repeated calls.
-    if (taken) {
+    if (isAccepted) {
       // If this fails, the next boundary tries it again. Before the session is open, there is none to store them in.
       if (run.opened) storeArrived(run).catch(() => undefined);
       withdrawForMessage(run);
@@ -93,7 +93,7 @@ function createTake(run: Run): Take {
     }
     // The details show the first few waiting messages and their number; in a flood, updating them each time costs too much.
     if (waiting(state.inbox) <= SHOWN_EACH || waiting(state.inbox) % SHOWN_EVERY === 0) showDetails(run);
-    return taken;
+    return isAccepted;
   };
 }
 

@@ -99,14 +99,15 @@ export function nextToStore({ arrived }: Inbox): readonly Guidance[] {
  * @param over ids of those that were delivered or withdrawn before
  */
 export function markStored(inbox: Inbox, items: readonly Guidance[], over: readonly string[] = []): void {
-  const gone = new Set(over);
-  const left = new Set(inbox.arrived);
+  const overIds = new Set(over);
+  const unstored = new Set(inbox.arrived);
   // What a delivery or its sender took meanwhile is not in the list any more.
-  for (const item of items) if (left.delete(item) && !gone.has(item.id)) inbox.stored.push(shown(item));
-  inbox.arrived = [...left];
+  for (const item of items)
+    if (unstored.delete(item) && !overIds.has(item.id)) inbox.stored.push(toQueued(item));
+  inbox.arrived = [...unstored];
 }
 
-const shown = ({ id, parts, queuedAt }: Guidance): Queued => ({
+const toQueued = ({ id, parts, queuedAt }: Guidance): Queued => ({
   id,
   tokens: estimateMessage({ role: "user", content: parts }),
   text: cutChars(
@@ -135,7 +136,7 @@ export function waitingTokens({ arrived, stored }: Inbox): number {
 
 /** The waiting messages as people see them, oldest first. @param most how many */
 export function oldestQueued({ arrived, stored }: Inbox, most: number): readonly Queued[] {
-  return [...stored.slice(0, most), ...arrived.slice(0, most).map(shown)].slice(0, most);
+  return [...stored.slice(0, most), ...arrived.slice(0, most).map(toQueued)].slice(0, most);
 }
 
 /** Recently seen ids, newest last, as many as the next run's input may hold. */
@@ -172,13 +173,13 @@ export function applyDelivery(
   drained: readonly Queued[],
   { taken = [], left = [] }: GuidanceDelivery,
 ): void {
-  const gone = new Set(taken);
-  for (const id of gone) see(inbox, id);
-  const stays = ({ id }: { readonly id: string }) => !gone.has(id);
+  const takenIds = new Set(taken);
+  for (const id of takenIds) see(inbox, id);
+  const stays = ({ id }: { readonly id: string }) => !takenIds.has(id);
   const known = new Set(left.map(({ id }) => id));
   inbox.arrived = inbox.arrived.filter(stays);
   // If messages are left, the result may not name all of them. If none is, what is not named waits no more.
-  const kept = drained.filter((item) => known.has(item.id) || (left.length > 0 && stays(item)));
-  inbox.stored = [...kept, ...inbox.stored.filter(stays)];
+  const stillQueued = drained.filter((item) => known.has(item.id) || (left.length > 0 && stays(item)));
+  inbox.stored = [...stillQueued, ...inbox.stored.filter(stays)];
   addOlder(inbox, left);
 }

@@ -38,10 +38,10 @@ export async function mayGoOn(run: Run, limit: BudgetLimit, first: RunPolicy): P
   };
   asking.storing += 1;
   const asks = `step ${step} · asks for more ${isCost ? "money" : "steps"}`;
-  const asked = await perform("askBudget", optionsOf(run), asks, input).finally(() => (asking.storing -= 1));
-  if (asked.kind === "passed") return false;
-  if (asked.kind === "raised") return raise(run, limit, asked.of);
-  const { question, used, of } = asked;
+  const reply = await perform("askBudget", optionsOf(run), asks, input).finally(() => (asking.storing -= 1));
+  if (reply.kind === "passed") return false;
+  if (reply.kind === "raised") return raise(run, limit, reply.of);
+  const { question, used, of } = reply;
   const budget = { ...input, used, of, id: question.id };
   const open: OpenQuestion = { ...question, budget, askedAtMs: Date.now(), settlement: undefined };
   asking.busy = 1;

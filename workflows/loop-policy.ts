@@ -100,12 +100,12 @@ export type NextMove =
 export function afterStep(state: AgentState, step: ModelStepFacts, policy: RunPolicy): NextMove {
   if (step.kind === "answered") return afterAnswer(state, step, policy);
   if (step.kind === "overflow" && !afterOverflow(state.answers.overflows, policy)) {
-    const what =
+    const reason =
       policy.autoCompaction === false
         ? "and automatic compaction is off (context.options.auto or trigger). The conversation is kept: compact it first, or resume with a model that has a larger window (say ID --model)."
         : "even after a summary made without a model. The conversation is kept: resume with a model that has a larger window (say ID --model).";
-    const said = step.said === undefined ? "" : ` The provider's words: ${step.said}`;
-    const message = `The request does not fit the model's window, ${what}${said}`;
+    const quote = step.said === undefined ? "" : ` The provider's words: ${step.said}`;
+    const message = `The request does not fit the model's window, ${reason}${quote}`;
     return { kind: "failed", type: "ContextOverflow", message };
   }
   return step.kind === "empty" ? afterEmpty(state.answers, step.reason) : { kind: "again" };

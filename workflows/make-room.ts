@@ -57,7 +57,7 @@ async function compact(run: Run, plan: CompactionPlan): Promise<number | undefin
   const { state } = run;
   enterPhase(run, "compacting");
   const { compaction } = state;
-  const asked = compaction.request;
+  const request = compaction.request;
   compaction.request = undefined;
   state.interrupting = false;
   const round = compaction.round + 1;
@@ -76,7 +76,7 @@ async function compact(run: Run, plan: CompactionPlan): Promise<number | undefin
   state.interrupting = false;
   if (facts?.kind === "limited") {
     state.context = facts.context;
-    compaction.request ??= asked;
+    compaction.request ??= request;
     return facts.waitMs;
   }
   if (facts) applyCompaction(state, facts);

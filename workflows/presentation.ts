@@ -80,7 +80,7 @@ function questionLines(question: OpenQuestion): string[] {
   return [
     `**${QUESTION_TITLES[kind]}:** ${plain(text)}`,
     "",
-    ...(options ?? []).map((label, place) => `${place + 1}. ${plain(label)}`),
+    ...(options ?? []).map((label, index) => `${index + 1}. ${plain(label)}`),
     ...(options ? [""] : []),
     `To answer, send the signal \`answer\` with ${[first, ...others].join(" or ")}`,
     "",

@@ -144,9 +144,9 @@ export function perform<Name extends Bound>(
 export function boundedSummary(summary: string): string {
   const chars = Array.from(summary);
   let bytes = 0;
-  const end = chars.findIndex((char, place) => {
+  const end = chars.findIndex((char, index) => {
     bytes += jsonBytes(char);
-    return bytes > MAX_SUMMARY_BYTES || (place === MAX_SUMMARY_CHARS - 1 && chars.length > MAX_SUMMARY_CHARS);
+    return bytes > MAX_SUMMARY_BYTES || (index === MAX_SUMMARY_CHARS - 1 && chars.length > MAX_SUMMARY_CHARS);
   });
   return end === -1 ? summary : `${chars.slice(0, end).join("")}…`;
 }

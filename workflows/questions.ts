@@ -61,8 +61,8 @@ export async function askForServer(
   { server, questions }: ServerAsksFacts,
 ): Promise<void> {
   for (const { id, about, isOptional } of questions) {
-    const asked = { ...input, about: "server", question: id } as const;
-    const settled = await ask(run, { ...call, about }, asked, { asks: `${server} asks` });
+    const target = { ...input, about: "server", question: id } as const;
+    const settled = await ask(run, { ...call, about }, target, { asks: `${server} asks` });
     const isLeftOut = isOptional === true && settled?.kind === "noted" && settled.how === "declined";
     if (settled?.kind === "noted" && settled.how !== "answered" && !isLeftOut) return;
   }
@@ -85,27 +85,27 @@ async function ask(
   if (before === undefined) asking.storing += 1;
   const title = titled(`step ${step} · ${asks}`, call);
   const store = () => perform("askPerson", optionsOf(run), title, input).finally(() => (asking.storing -= 1));
-  const held = (asked: Extract<AskedPerson, { kind: "asked" }>): OpenQuestion => ({
-    ...asked.question,
+  const toOpenQuestion = (reply: Extract<AskedPerson, { kind: "asked" }>): OpenQuestion => ({
+    ...reply.question,
     index,
     askedAtMs: Date.now(),
     settlement:
-      asked.settled ??
+      reply.settled ??
       before?.settlement ??
       (asking.messages > messages ? { how: "withdrawn", why: "said" } : undefined),
   });
-  let asked = await store();
-  if (asked.kind === "passed") return undefined;
-  let question = held(asked);
+  let latest = await store();
+  if (latest.kind === "passed") return undefined;
+  let question = toOpenQuestion(latest);
   let settlement = question.settlement ?? (await answerTo(run, question, before === undefined));
   while (settlement === ASK_AGAIN) {
     asking.storing += 1;
-    asked = await store();
-    if (asked.kind === "passed") return undefined;
-    question = held(asked);
+    latest = await store();
+    if (latest.kind === "passed") return undefined;
+    question = toOpenQuestion(latest);
     settlement = question.settlement ?? (await answerTo(run, question, false));
   }
-  const after = asked.settled ? "" : ` after ${lasted(Date.now() - question.askedAtMs)}`;
+  const after = latest.settled ? "" : ` after ${lasted(Date.now() - question.askedAtMs)}`;
   const summary = titled(`step ${step} · ${settlement.how}${after}`, call);
   const { id } = question;
   const { about, question: named } = input;

@@ -72,16 +72,16 @@ export async function sessionBatch(input: SessionBatchInput = {}): Promise<Close
     for (let first = continuedFromExecutionRunId === undefined; ; first = false) {
       // A turn that has begun runs to its end: a cancel takes effect between turns.
       const turn = await CancellationScope.nonCancellable(() => takeTurn(batch, first));
-      if (turn.done !== undefined) return await close(turn.done);
+      if (turn.closeReason !== undefined) return await close(turn.closeReason);
       const isNew = hasNewVersion(leftVersion);
       if (continueDue(maxHistoryEvents) || isNew) {
-        const left = isNew ? ownVersion() : leftVersion;
+        const nextLeftVersion = isNew ? ownVersion() : leftVersion;
         const next: SessionBatchInput = {
           open: batch.open,
           after: batch.after,
           streak: batch.streak,
           maxHistoryEvents,
-          leftVersion: left,
+          leftVersion: nextLeftVersion,
         };
         return await (isNew ? moveOn<typeof sessionBatch>(next) : continueAsNew<typeof sessionBatch>(next));
       }
@@ -98,30 +98,30 @@ export async function sessionBatch(input: SessionBatchInput = {}): Promise<Close
 async function takeTurn(
   batch: Batch,
   first: boolean,
-): Promise<{ readonly done?: CloseReason; readonly lookMs: number }> {
-  const look = await lookAt(batch);
-  if (first && look.searchAttributes) upsertSearchAttributes({ AgentBatch: [batch.name] });
-  const stopped = stopReason(look, batch.streak);
-  const places = look.concurrency - batch.open.length;
+): Promise<{ readonly closeReason?: CloseReason; readonly lookMs: number }> {
+  const report = await lookAt(batch);
+  if (first && report.searchAttributes) upsertSearchAttributes({ AgentBatch: [batch.name] });
+  const stopped = stopReason(report, batch.streak);
+  const places = report.concurrency - batch.open.length;
   if (stopped === undefined && !batch.isTaken && places > 0) {
     const items = await batchActivities.takeBatchItems({ after: batch.after, count: places });
     batch.isTaken = items.length < places;
-    for (const item of items) await begin(batch, item, look);
+    for (const item of items) await begin(batch, item, report);
   }
   const isOver = batch.open.length === 0 && (batch.isTaken || stopped !== undefined);
-  return { lookMs: look.lookMs, done: isOver ? (stopped ?? "done") : undefined };
+  return { lookMs: report.lookMs, closeReason: isOver ? (stopped ?? "done") : undefined };
 }
 
 async function lookAt(batch: Batch, cancel?: true): Promise<BatchLook> {
   batch.woken = false;
-  const look = await batchActivities.lookAtBatch({ open: batch.open, cancel });
-  const ended = new Set(look.ended.map(({ sessionId }) => sessionId));
+  const report = await batchActivities.lookAtBatch({ open: batch.open, cancel });
+  const ended = new Set(report.ended.map(({ sessionId }) => sessionId));
   batch.open = batch.open.filter((id) => !ended.has(id));
-  batch.streak = streakAfter(look.ended, batch.streak, look.stopAfter);
+  batch.streak = streakAfter(report.ended, batch.streak, report.stopAfter);
   setCurrentDetails(
-    [`**${batchLine(look.figures)}**`, "", ...batch.open.map((id) => `- \`${id}\` runs`)].join("\n"),
+    [`**${batchLine(report.figures)}**`, "", ...batch.open.map((id) => `- \`${id}\` runs`)].join("\n"),
   );
-  return look;
+  return report;
 }
 
 /** Starts the session of an item, or follows it if it was started before. */
@@ -154,8 +154,8 @@ async function begin(
 }
 
 async function cancelOpen(batch: Batch): Promise<void> {
-  for (let asked = false; batch.open.length > 0; asked = true) {
-    await lookAt(batch, asked ? undefined : true);
+  for (let hasAsked = false; batch.open.length > 0; hasAsked = true) {
+    await lookAt(batch, hasAsked ? undefined : true);
     if (batch.open.length > 0) await condition(() => batch.woken, CANCELLING_LOOK_MS);
   }
   await close("cancelled");

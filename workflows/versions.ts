@@ -10,11 +10,14 @@ export function ownVersion(): string | undefined {
 /**
  * Whether workers of another version should take over, and this run may go to them by continuing as new. Always false if
  * runs are not pinned.
- * @param left the version that the previous run left for another. If this run is still on it, as when an operator keeps a run on
+ * @param leftVersion the version that the previous run left for another. If this run is still on it, as when an operator keeps a run on
  *   its version, the move is not tried again
  */
-export function hasNewVersion(left: string | undefined): boolean {
-  return workflowInfo().targetWorkerDeploymentVersionChanged && (left === undefined || left !== ownVersion());
+export function hasNewVersion(leftVersion: string | undefined): boolean {
+  return (
+    workflowInfo().targetWorkerDeploymentVersionChanged &&
+    (leftVersion === undefined || leftVersion !== ownVersion())
+  );
 }
 
 /** Continues as new, on the version that new runs begin on. */

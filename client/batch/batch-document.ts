@@ -205,7 +205,7 @@ interface Progress {
 }
 
 function progress(output: Output): Progress {
-  const shown = new Map<string, string>();
+  const shownStatuses = new Map<string, string>();
   const { terminal } = output;
   const area = output.isLive && terminal ? new LiveArea(output.draw, terminal) : undefined;
   const print = (line: string) => (area ? area.print(`${line}\n`) : output.show(`${line}\n`));
@@ -214,8 +214,8 @@ function progress(output: Output): Progress {
     update(document) {
       for (const item of document.items) {
         const line = itemLine(item, output);
-        if (line === undefined || shown.get(item.id) === item.status) continue;
-        shown.set(item.id, item.status);
+        if (line === undefined || shownStatuses.get(item.id) === item.status) continue;
+        shownStatuses.set(item.id, item.status);
         // Items that ended before the watch began are only counted.
         if (!first || item.status === "waiting") print(line);
       }

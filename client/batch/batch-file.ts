@@ -80,12 +80,12 @@ export function parseBatch(content: string): {
     }
     const { id, ...rest } = parsed.value;
     const digest = createHash("sha256").update(JSON.stringify(rest)).digest("hex");
-    const named = id ?? freeId(cutChars(digest, DIGEST_ID_CHARS), lineOf);
-    const earlier = lineOf.get(named);
+    const uniqueId = id ?? freeId(cutChars(digest, DIGEST_ID_CHARS), lineOf);
+    const earlier = lineOf.get(uniqueId);
     if (earlier !== undefined)
-      mistakes.push({ line, reason: `id: ${named} is already used in line ${earlier}` });
-    lineOf.set(named, line);
-    items.push({ ...rest, id: named, ordinal: items.length + 1, line, digest });
+      mistakes.push({ line, reason: `id: ${uniqueId} is already used in line ${earlier}` });
+    lineOf.set(uniqueId, line);
+    items.push({ ...rest, id: uniqueId, ordinal: items.length + 1, line, digest });
   }
   return { items, mistakes };
 }
@@ -105,9 +105,9 @@ function parseLine(
 }
 
 /** An item without an id is named after its content, so that lines can be moved and inserted. */
-function freeId(wanted: string, taken: ReadonlyMap<string, number>): string {
-  if (!taken.has(wanted)) return wanted;
-  for (let count = 2; ; count += 1) if (!taken.has(`${wanted}-${count}`)) return `${wanted}-${count}`;
+function freeId(id: string, usedIds: ReadonlyMap<string, number>): string {
+  if (!usedIds.has(id)) return id;
+  for (let count = 2; ; count += 1) if (!usedIds.has(`${id}-${count}`)) return `${id}-${count}`;
 }
 
 /** @throws ClientError if there are mistakes: (missing) if all are of that kind, else (usage) */
@@ -132,11 +132,11 @@ export function refuseMistakes(path: string, mistakes: readonly Mistake[], fix?:
 }
 
 /** The batch's name: the given one, else the file's. @throws ClientError (usage) */
-export function batchName(given: string | undefined, path: string): string {
-  if (given !== undefined) {
-    if (NAME.test(given)) return given;
+export function batchName(chosenName: string | undefined, path: string): string {
+  if (chosenName !== undefined) {
+    if (NAME.test(chosenName)) return chosenName;
     throw usageError(
-      `${JSON.stringify(cutChars(given, 80))} cannot be a batch's name.`,
+      `${JSON.stringify(cutChars(chosenName, 80))} cannot be a batch's name.`,
       "It begins with a letter or digit and has at most 24 letters, digits, dots, dashes and underscores.",
     );
   }

@@ -37,7 +37,7 @@ export async function prepareBatch(
   const noteOnce = onceEach(note);
   const prepared: PreparedItem[] = [];
   const refused: Mistake[] = [];
-  const begun = performance.now();
+  const startedMs = performance.now();
   let config: ResolvedConfig | undefined;
   for (const item of items) {
     try {
@@ -52,7 +52,7 @@ export async function prepareBatch(
         reason: harmlessLine(`${message} ${fix}`, MAX_REASON_CHARS),
         exitCode,
       });
-      if (performance.now() - begun > MAX_CHECK_MS)
+      if (performance.now() - startedMs > MAX_CHECK_MS)
         refuseMistakes(
           path,
           refused,
@@ -95,8 +95,8 @@ function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
   };
   if (flags.maxCost === undefined) return merged;
   // `maxCost` limits the whole batch; a session's own limit remains if it is lower.
-  const { maxCost: _maxCost, ...own } = merged;
-  const { maxCostUsd = Infinity } = resolveConfig(own).run.limits;
+  const { maxCost: _maxCost, ...sessionFlags } = merged;
+  const { maxCostUsd = Infinity } = resolveConfig(sessionFlags).run.limits;
   return { ...merged, maxCost: Math.min(maxCostUsd, flags.maxCost) };
 }
 
@@ -111,10 +111,10 @@ function sharedSources(): Sources {
   };
 }
 
-function once<T>(known: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
-  const made = known.get(key) ?? make();
-  known.set(key, made);
-  return made;
+function once<T>(results: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
+  const result = results.get(key) ?? make();
+  results.set(key, result);
+  return result;
 }
 
 function onceEach(note: (text: string) => void): (text: string) => void {

@@ -90,10 +90,10 @@ async function saveRows(
 ): Promise<void> {
   const starts = new Map(items.map(({ id, start }) => [id, start]));
   const rows: NewItem[] = [];
-  for (const { item, attempt: wanted } of plan.starts) {
+  for (const { item, attempt: nextAttempt } of plan.starts) {
     const start = starts.get(item.id);
     if (start === undefined) continue;
-    const attempt = await freeAttempt(services, name, item.id, wanted);
+    const attempt = await freeAttempt(services, name, item.id, nextAttempt);
     const sessionId = itemSessionId(name, item.id, attempt);
     const { workspace, ...parts } = await storedStart(services, sessionId, start);
     rows.push({
@@ -164,12 +164,12 @@ export async function isBatch({ store: { db } }: Services, name: string): Promis
 export async function cancelBatch(services: Services, name: string): Promise<BatchDocument> {
   const client = await services.temporal.client();
   const handle = client.workflow.getHandle(batchWorkflowId(name));
-  const asked = await unlessGone(async () => {
+  const wasRunning = await unlessGone(async () => {
     if ((await handle.describe()).status.name !== "RUNNING") return undefined;
     await handle.cancel();
     return true;
   });
-  if (asked === undefined)
+  if (wasRunning === undefined)
     throw notPossible(
       `The batch ${name} is not running.`,
       `See what became of it: longhaul batch status ${shellWord(name)}`,

@@ -93,12 +93,12 @@ async function runBatch(file: string, flags: BatchFlags, output: Output): Promis
   const say = (line: string) => output.note(`${output.style("dim", line)}\n`);
   return withPreparedServices({ ...flags, image: config.run.sandbox.image }, say, async (services) => {
     const { concurrency, stopAfter, maxCost } = flags;
-    const order = { name, items, concurrency, stopAfter, maxCostUsd: maxCost };
-    const { attached, begun, completed } = await startBatch(services, order);
-    const done = completed === 0 ? "" : `, ${completed} completed before`;
-    const what = attached ? "attached to" : `${plural(begun, "session")} to start in`;
+    const request = { name, items, concurrency, stopAfter, maxCostUsd: maxCost };
+    const { attached, begun, completed } = await startBatch(services, request);
+    const completedText = completed === 0 ? "" : `, ${completed} completed before`;
+    const action = attached ? "attached to" : `${plural(begun, "session")} to start in`;
     const limits = attached ? "; it keeps its limits" : "";
-    output.note(`${what} batch ${output.style("bold", name)}${done}${limits}\n`);
+    output.note(`${action} batch ${output.style("bold", name)}${completedText}${limits}\n`);
     return finish(services, name, flags.json === true, output);
   });
 }

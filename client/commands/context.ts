@@ -9,7 +9,7 @@ import {
 } from "../../activities/contract/request-size.ts";
 import type { ContextReport } from "../../activities/context/context-report.ts";
 import { noSuchSession } from "../console/errors.ts";
-import type { Look, Output, Style } from "../console/output.ts";
+import type { TextStyle, Output, Style } from "../console/output.ts";
 import { bar } from "../console/format.ts";
 import { percent, plural, tokens } from "../../activities/text/format.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -28,7 +28,7 @@ export function contextCommand(command: Command, output: Output) {
     });
 }
 
-const looks: Record<BreakdownPart, Look> = {
+const partStyles: Record<BreakdownPart, TextStyle> = {
   system: "cyan",
   tools: "magenta",
   messages: "green",
@@ -51,7 +51,7 @@ export function contextBreakdown(report: ContextReport, style: Style): string {
   const rows = BREAKDOWN_PARTS.map(([name, title, sign]) => {
     const amount = report.parts[name];
     const origin = style("dim", origins[name]);
-    return `  ${style(looks[name], sign)} ${title.padEnd(14)}${tokens(amount).padStart(7)}  ${percent(amount, report.window).padStart(5)}  ${origin}`.trimEnd();
+    return `  ${style(partStyles[name], sign)} ${title.padEnd(14)}${tokens(amount).padStart(7)}  ${percent(amount, report.window).padStart(5)}  ${origin}`.trimEnd();
   });
   const { budget, messages } = report;
   return [
@@ -89,7 +89,7 @@ function stackedBar(parts: Breakdown, style: Style): string {
   const signs = new Map(BREAKDOWN_PARTS.map(([name, , sign]) => [name, sign]));
   return toBar(parts, BAR_CELLS)
     .filter(([, cells]) => cells > 0)
-    .map(([name, cells]) => style(looks[name], (signs.get(name) ?? "").repeat(cells)))
+    .map(([name, cells]) => style(partStyles[name], (signs.get(name) ?? "").repeat(cells)))
     .join("");
 }
 

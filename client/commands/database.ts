@@ -19,8 +19,8 @@ export function databaseCommand(command: Command, output: Output) {
     .argument("<what>", "client")
     .argument("<name>", "whose sessions: the name in LONGHAUL_USER")
     .option("--revoke", "remove the role; the sessions stay");
-  return async (what: string, name: string, flags: DatabaseFlags): Promise<void> => {
-    if (what !== "client") throw usageError("Write it as: longhaul database client NAME");
+  return async (action: string, name: string, flags: DatabaseFlags): Promise<void> => {
+    if (action !== "client") throw usageError("Write it as: longhaul database client NAME");
     checkedName(name, "NAME");
     const url = operatorDatabaseUrl();
     const store = openStore({ url, maxConnections: 1 });

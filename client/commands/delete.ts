@@ -37,13 +37,13 @@ async function isMeant(question: string): Promise<boolean> {
       "This permanently deletes a session, and there is no terminal to ask for confirmation.",
       "Add --yes.",
     );
-  const asked = createInterface({ input: process.stdin, output: process.stderr });
+  const dialog = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(es)?$/i.test(
-      (await asked.question(`${question} Its files and messages will be gone. [y/N] `)).trim(),
+      (await dialog.question(`${question} Its files and messages will be gone. [y/N] `)).trim(),
     );
   } finally {
-    asked.close();
+    dialog.close();
   }
 }
 
@@ -82,11 +82,11 @@ async function readSecret(): Promise<string> {
   if (stdin.kind !== "terminal") return readMessage(["-"], stdin);
   process.stderr.write("The text to remove (not shown): ");
   const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const asked = createInterface({ input: process.stdin, output: unseen, terminal: true });
+  const dialog = createInterface({ input: process.stdin, output: unseen, terminal: true });
   try {
-    return (await asked.question("")).trim();
+    return (await dialog.question("")).trim();
   } finally {
-    asked.close();
+    dialog.close();
     process.stderr.write("\n");
   }
 }

@@ -10,8 +10,8 @@ import { present } from "../console/format.ts";
 export function doctorCommand(command: Command, output: Output) {
   command.option("--config <file>", "configuration file").option("--json", "one JSON document");
   return async (flags: { readonly config?: string; readonly json?: boolean }): Promise<ExitCode> => {
-    const own = describeSettings(flags);
-    const { run, sandbox } = own;
+    const described = describeSettings(flags);
+    const { run, sandbox } = described;
     const [{ diagnose }, { localServerChecks, modelServerCheck, identityChecks }, { mcpChecks }] =
       await Promise.all([
         import("../setup/doctor.ts"),
@@ -19,9 +19,9 @@ export function doctorCommand(command: Command, output: Output) {
         import("../setup/mcp-servers.ts"),
       ]);
     const [{ checks: found, settings }, server, locals, identities] = await Promise.all([
-      diagnose({ sandbox, model: own.choice }),
+      diagnose({ sandbox, model: described.choice }),
       run && modelServerCheck(run),
-      own.choice?.hints === undefined ? [] : localServerChecks(),
+      described.choice?.hints === undefined ? [] : localServerChecks(),
       identityChecks(),
     ]);
     const named = (name: string) => found.find((check) => check.name === name)?.ok === true;
@@ -31,11 +31,11 @@ export function doctorCommand(command: Command, output: Output) {
     const mcpServers = run?.mcpServers ?? {};
     const servers = sandbox === undefined ? [] : await mcpChecks({ mcpServers, sandbox });
     const checks = present(...found, stores, locks, server, ...locals, ...identities, ...servers);
-    const others = settings.filter(({ name }) => !own.settings.some((other) => other.name === name));
-    const diagnosis = { checks: [...checks, own.check], settings: [...others, ...own.settings] };
+    const others = settings.filter(({ name }) => !described.settings.some((other) => other.name === name));
+    const diagnosis = { checks: [...checks, described.check], settings: [...others, ...described.settings] };
     if (flags.json === true) output.json(diagnosis, 2);
     else output.result(`${output.hints(doctorText(diagnosis, output.style))}\n`);
-    if (!own.check.ok) return exitCodes.usage;
+    if (!described.check.ok) return exitCodes.usage;
     return checks.every(({ ok }) => ok) ? exitCodes.completed : exitCodes.missing;
   };
 }

@@ -48,9 +48,9 @@ export function messagesCommand(command: Command, output: Output) {
       }
       const { steps } = trajectoryDocument(row, whole, productVersion());
       // The prompt is long, and the same in every session.
-      const shown = flags.full === true ? steps : steps.filter(isSaid);
+      const shownSteps = flags.full === true ? steps : steps.filter(isSaid);
       output.result(
-        transcriptText(shown, { full: flags.full === true, style: output.style, owner: row.owner }),
+        transcriptText(shownSteps, { full: flags.full === true, style: output.style, owner: row.owner }),
       );
     });
 }

@@ -84,9 +84,9 @@ export function listText(
     { head: "TASK", cell: ({ task }) => task },
   ];
   const rows = (spared: number) => {
-    const shown = all.filter(({ spare = Infinity }) => spare > spared);
-    const cells = documents.map((document) => shown.map(({ cell }) => cell(document)));
-    return table([shown.map((column) => column.head), ...cells], columns);
+    const shownColumns = all.filter(({ spare = Infinity }) => spare > spared);
+    const cells = documents.map((document) => shownColumns.map(({ cell }) => cell(document)));
+    return table([shownColumns.map((column) => column.head), ...cells], columns);
   };
   const fits = (spared: number) => !isTerminal || rows(spared).every((line) => line.length <= columns);
   const [head = "", ...lines] = rows([0, 1, 2, 3].find(fits) ?? 4);

@@ -20,13 +20,13 @@ export function mcpCommand(command: Command, output: Output) {
     .argument("[server]", "the server; test starts one that runs in the sandbox, which takes a few seconds")
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--json", "one JSON document");
-  return async (what: string, server: string | undefined, flags: McpFlags): Promise<ExitCode> => {
+  return async (action: string, server: string | undefined, flags: McpFlags): Promise<ExitCode> => {
     const loaded = readSettings(flags);
-    if (what === "list" && server === undefined) {
+    if (action === "list" && server === undefined) {
       const { listMcpServers } = await import("../setup/mcp-servers.ts");
       return showFindings(await listMcpServers(loaded.settings, loaded.environment), output, flags, false);
     }
-    if (server === undefined || !["test", "login", "logout"].includes(what))
+    if (server === undefined || !["test", "login", "logout"].includes(action))
       throw usageError("Write `mcp list`, `mcp test NAME`, `mcp login NAME` or `mcp logout NAME`.");
     const names = Object.keys(loaded.settings.mcpServers);
     const found = loaded.settings.mcpServers[server];
@@ -35,7 +35,7 @@ export function mcpCommand(command: Command, output: Output) {
         `The configuration has no MCP server ${server}.`,
         names.length === 0 ? "Name it under mcpServers in longhaul.yaml." : `It has: ${names.join(", ")}.`,
       );
-    if (what === "test") {
+    if (action === "test") {
       const { checkMcpServer } = await import("../setup/mcp-servers.ts");
       return showFindings(
         [await checkMcpServer(server, loaded.settings, loaded.environment)],
@@ -50,7 +50,7 @@ export function mcpCommand(command: Command, output: Output) {
         `For a server over HTTP that requires one, set mcpServers.${server}.auth: oauth`,
       );
     const target = { name: server, url: found.url, scopes: found.scopes };
-    return what === "login" ? login(target, loaded.environment, output) : logout(target, output);
+    return action === "login" ? login(target, loaded.environment, output) : logout(target, output);
   };
 }
 

@@ -99,8 +99,8 @@ function servedRow(
   contextWindow: number | undefined,
   settings: Pick<AgentConfig, "models">,
 ): ModelRow {
-  const own = Object.entries(settings.models).find(([name]) => fullModelName(name) === model)?.[1];
-  const sizes = sizeAndPrice(own, contextWindow === undefined ? undefined : { contextWindow });
+  const modelSettings = Object.entries(settings.models).find(([name]) => fullModelName(name) === model)?.[1];
+  const sizes = sizeAndPrice(modelSettings, contextWindow === undefined ? undefined : { contextWindow });
   return { model, usable: true, isDefault: false, ...sizes, reasons: false, images: false, ends: null };
 }
 
@@ -115,26 +115,28 @@ export function modelRows(from: {
   const chosen = fullModelName(settings.model ?? DEFAULT_MODEL);
   const served = Object.keys(catalogue.models).filter((name) => isServed(catalogue.models[name] ?? {}, now));
   const configured = Object.entries(settings.models).map(
-    ([name, own]) => [fullModelName(name), own] as const,
+    ([name, modelSettings]) => [fullModelName(name), modelSettings] as const,
   );
   const canCallTools = (model: string) => {
-    const own = configured.find(([name]) => name === model)?.[1].tools;
-    return own === undefined ? catalogue.models[model]?.tools !== false : own !== false;
+    const configuredTools = configured.find(([name]) => name === model)?.[1].tools;
+    return configuredTools === undefined
+      ? catalogue.models[model]?.tools !== false
+      : configuredTools !== false;
   };
   return [...new Set([...configured.map(([name]) => name), ...served])]
     .filter(canCallTools)
     .map((model): ModelRow => {
-      const known = catalogue.models[model];
-      const own = configured.find(([name]) => name === model)?.[1];
+      const catalogued = catalogue.models[model];
+      const modelSettings = configured.find(([name]) => name === model)?.[1];
       const found = findProvider(model, settings.providers, environment);
       return {
         model,
         usable: found !== undefined && missingVariables(found.provider, environment).length === 0,
         isDefault: model === chosen,
-        ...sizeAndPrice(own, known),
-        reasons: known?.thinks === true || own?.reasoning !== undefined,
-        images: (own?.input ?? known?.input ?? []).includes("image"),
-        ends: known?.ends ?? null,
+        ...sizeAndPrice(modelSettings, catalogued),
+        reasons: catalogued?.thinks === true || modelSettings?.reasoning !== undefined,
+        images: (modelSettings?.input ?? catalogued?.input ?? []).includes("image"),
+        ends: catalogued?.ends ?? null,
       };
     })
     .toSorted((a, b) => Number(b.usable) - Number(a.usable) || a.model.localeCompare(b.model, "en"));
@@ -142,13 +144,13 @@ export function modelRows(from: {
 
 /** The configuration's figures win over the catalogue's. */
 function sizeAndPrice(
-  own: AgentConfig["models"][string] | undefined,
-  known: Partial<Pick<CatalogueModel, "contextWindow" | "maxOutput" | "price">> | undefined,
+  modelSettings: AgentConfig["models"][string] | undefined,
+  catalogued: Partial<Pick<CatalogueModel, "contextWindow" | "maxOutput" | "price">> | undefined,
 ): Pick<ModelRow, "contextWindow" | "maxOutput" | "price"> {
   return {
-    contextWindow: own?.contextWindow ?? known?.contextWindow ?? null,
-    maxOutput: own?.maxOutput ?? known?.maxOutput ?? null,
-    price: own?.price ?? known?.price ?? null,
+    contextWindow: modelSettings?.contextWindow ?? catalogued?.contextWindow ?? null,
+    maxOutput: modelSettings?.maxOutput ?? catalogued?.maxOutput ?? null,
+    price: modelSettings?.price ?? catalogued?.price ?? null,
   };
 }
 

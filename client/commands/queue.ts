@@ -76,11 +76,11 @@ export function unsayCommand(command: Command, output: Output) {
 /** By its id, by its position from 1, or by an unambiguous prefix of its id. */
 function findMessage<Message extends { readonly id: string }>(
   queue: readonly Message[],
-  named: string,
+  reference: string,
 ): Message | undefined {
-  const byId = queue.find(({ id }) => id === named);
+  const byId = queue.find(({ id }) => id === reference);
   if (byId !== undefined) return byId;
-  if (/^\d{1,3}$/.test(named)) return queue[Number(named) - 1];
-  const begun = queue.filter(({ id }) => id.startsWith(named));
-  return begun.length === 1 ? begun[0] : undefined;
+  if (/^\d{1,3}$/.test(reference)) return queue[Number(reference) - 1];
+  const matches = queue.filter(({ id }) => id.startsWith(reference));
+  return matches.length === 1 ? matches[0] : undefined;
 }

@@ -36,21 +36,21 @@ export function scheduleCommand(command: Command, output: Output) {
     .option("--max-cost <usd>", "stop each session when it has cost this much", positiveAmount)
     .option("--json", "one JSON document");
   return async (
-    what: string,
+    action: string,
     name: string | undefined,
     taskWords: readonly string[],
     flags: ScheduleFlags,
   ) => {
-    if (!VERBS.includes(what))
-      throw usageError(`There is no action ${what} of a schedule. Use one of: ${VERBS.join(", ")}.`);
-    if (what === "list") return list(flags, output);
+    if (!VERBS.includes(action))
+      throw usageError(`There is no action ${action} of a schedule. Use one of: ${VERBS.join(", ")}.`);
+    if (action === "list") return list(flags, output);
     if (name === undefined || !NAME.test(name))
       throw usageError(
-        `Name the schedule: longhaul schedule ${what} NAME`,
+        `Name the schedule: longhaul schedule ${action} NAME`,
         "A name begins with a letter or digit and has at most 40 letters, digits, dots, dashes and underscores.",
       );
-    if (what === "create") return create(name, taskWords, flags, output);
-    return change(what, name, output);
+    if (action === "create") return create(name, taskWords, flags, output);
+    return change(action, name, output);
   };
 }
 
@@ -64,8 +64,8 @@ async function create(
   if (cron === undefined)
     throw usageError("A schedule needs times.", 'Add them, such as --cron "0 6 * * 1-5".');
   // No one may be there to answer.
-  const given = { ...flags, questions: flags.questions ?? ("deny" as const) };
-  const { start, config } = await prepareStart(taskWords, given, output.note);
+  const startFlags = { ...flags, questions: flags.questions ?? ("deny" as const) };
+  const { start, config } = await prepareStart(taskWords, startFlags, output.note);
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
   const [{ withPreparedServices }, { makeSchedule, parseZone: zoneOf }, { storedStart }] = await Promise.all([
     import("../sessions/with-session.ts"),
@@ -126,13 +126,13 @@ function scheduleText(document: ScheduleDocument, style: Style): string {
   return `${style("bold", name)}  ${state}  ${facts.join(" · ")}\n  ${harmlessLine(task, 160)}`;
 }
 
-async function change(what: string, name: string, output: Output): Promise<ExitCode> {
+async function change(action: string, name: string, output: Output): Promise<ExitCode> {
   const [{ withServices }, { deleteSchedule, pauseSchedule, triggerSchedule }] = await modules();
   return withServices(async (services) => {
-    if (what === "delete") {
+    if (action === "delete") {
       await deleteSchedule(services, name);
       output.note(`The schedule ${name} was deleted. Its sessions are kept.\n`);
-    } else if (what === "run") {
+    } else if (action === "run") {
       const triggered = await triggerSchedule(services, name);
       if (triggered.kind === "skipped")
         throw notPossible(
@@ -147,8 +147,8 @@ async function change(what: string, name: string, output: Output): Promise<ExitC
           `A start of ${name} was requested: the session begins when the schedule's rules allow it.\n`,
         );
     } else {
-      await pauseSchedule(services, name, what === "pause");
-      output.note(`The schedule ${name} is ${what === "pause" ? "paused" : "active"}.\n`);
+      await pauseSchedule(services, name, action === "pause");
+      output.note(`The schedule ${name} is ${action === "pause" ? "paused" : "active"}.\n`);
     }
     return exitCodes.completed;
   });

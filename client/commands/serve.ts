@@ -39,7 +39,7 @@ export function serveCommand(command: Command, output: Output) {
     [],
   );
   return ({ port, host, behind }: Flags) => {
-    const named = serveTokens();
+    const namedTokens = serveTokens();
     return withServices(async (services): Promise<ExitCode> => {
       await warnWithoutWorker(services, output);
       const [{ libraryOver }, { SharedListener }, { serve }] = await Promise.all([
@@ -52,10 +52,11 @@ export function serveCommand(command: Command, output: Output) {
       const listener = new SharedListener(services.store);
       const clientFor = (user: string | undefined) =>
         libraryOver({ ...services, user }, { onNote: output.note, listener });
-      const own = clientFor(services.user);
-      const others = new Map([...named.values()].map((user) => [user, clientFor(user)]));
-      const clientOf = (user: string | undefined) => (user === undefined ? own : (others.get(user) ?? own));
-      const tokens = new Map<string, string | undefined>([...named, [token, undefined]]);
+      const ownClient = clientFor(services.user);
+      const others = new Map([...namedTokens.values()].map((user) => [user, clientFor(user)]));
+      const clientOf = (user: string | undefined) =>
+        user === undefined ? ownClient : (others.get(user) ?? ownClient);
+      const tokens = new Map<string, string | undefined>([...namedTokens, [token, undefined]]);
       const onFault = (error: unknown) => output.note(`${clean(inspect(error, { depth: 4 }))}\n`);
       const served = await serve({ clientOf, host, port, tokens, behind, onFault }).catch(
         (error: unknown) => {

@@ -200,8 +200,8 @@ const isEmptyCompression = (source: SettingPath, value: unknown) =>
 
 /** Second spellings that a group may contain. @param isSetting whether there is a setting with this documented path */
 function spellingsIn(group: SettingPath, isSetting: (path: SettingPath) => boolean): string[] {
-  const named = SPELLINGS.filter(({ from }) => from.length === group.length + 1 && from.at(-1) !== "*");
-  return named.flatMap(({ from }) => {
+  const spellings = SPELLINGS.filter(({ from }) => from.length === group.length + 1 && from.at(-1) !== "*");
+  return spellings.flatMap(({ from }) => {
     const source = [...group, from.at(-1) ?? ""];
     const path = documented(source);
     return keyOf(path) !== keyOf(source) && isSetting(path) ? [from.at(-1) ?? ""] : [];

@@ -27,7 +27,7 @@ interface ConfigFiles {
   /** The file named by the person, or the one in the current folder. */
   readonly path: string | undefined;
   readonly file: ConfigFile;
-  readonly own: { readonly path: string | undefined; readonly settings: ConfigFile };
+  readonly ownFile: { readonly path: string | undefined; readonly settings: ConfigFile };
   readonly notes: readonly string[];
 }
 
@@ -36,13 +36,16 @@ export function readConfigFiles(flags: FileFlags, environment: Environment, cwd:
   const { path, notes, named } = findConfigFile(flags, environment, cwd);
   const ownPath = ownConfigFile(environment);
   const isOwn = ownPath === undefined || (path !== undefined && realpathSync(path) === realpathSync(ownPath));
-  const own = isOwn ? undefined : ownPath;
-  const ownSettings = own === undefined ? {} : parseConfigFile(own, readConfig(own, true));
-  if (path === undefined) return { path, file: {}, own: { path: own, settings: ownSettings }, notes };
+  const separatePath = isOwn ? undefined : ownPath;
+  const ownSettings =
+    separatePath === undefined ? {} : parseConfigFile(separatePath, readConfig(separatePath, true));
+  if (path === undefined)
+    return { path, file: {}, ownFile: { path: separatePath, settings: ownSettings }, notes };
   const text = readConfig(path, named);
-  const file = parseConfigFile(shown(path, cwd), text);
-  if (!named && !(isOwn && ownPath !== undefined)) refuseWidening(shown(path, cwd), text, file, ownSettings);
-  return { path, file, own: { path: own, settings: ownSettings }, notes };
+  const file = parseConfigFile(shortPath(path, cwd), text);
+  if (!named && !(isOwn && ownPath !== undefined))
+    refuseWidening(shortPath(path, cwd), text, file, ownSettings);
+  return { path, file, ownFile: { path: separatePath, settings: ownSettings }, notes };
 }
 
 /** The person's own file, if there is one. Source: the XDG Base Directory Specification. */
@@ -55,8 +58,8 @@ function ownConfigFile(environment: Environment): string | undefined {
 }
 
 /** The file may come from a cloned repository, so it must not widen the rights that the person's own settings give. */
-function refuseWidening(name: string, text: string, file: ConfigFile, own: ConfigFile): void {
-  const widening = wideningSettings(file, agentConfigSchema.parse(own));
+function refuseWidening(name: string, text: string, file: ConfigFile, ownSettings: ConfigFile): void {
+  const widening = wideningSettings(file, agentConfigSchema.parse(ownSettings));
   if (widening.length === 0) return;
   const found = widening.map((path) => `${settingPlace(name, text, path)}: ${path.join(".")}`);
   throw usageError(
@@ -94,27 +97,27 @@ function isInside(folder: string, outer: string): boolean {
   return path === "" || (!path.startsWith("..") && !isAbsolute(path));
 }
 
-const shown = (path: string, cwd: string) => {
+const shortPath = (path: string, cwd: string) => {
   const short = relative(cwd, path);
   return short === "" || short.startsWith("..") ? path : short;
 };
 
 type Sandbox = AgentConfig["sandbox"];
 /** Whether a value gives more rights than the value in force without it. */
-type Widens<T> = (value: T, own: T, all: AgentConfig) => boolean;
+type Widens<T> = (value: T, current: T, all: AgentConfig) => boolean;
 
-const differs: Widens<unknown> = (value, own) => value !== own;
-const more: Widens<number> = (value, own) => value > own;
+const differs: Widens<unknown> = (value, current) => value !== current;
+const more: Widens<number> = (value, current) => value > current;
 /** Unset means no limit. */
-const beyond = (value: number, own: number | undefined): boolean => value > (own ?? Infinity);
-const larger: Widens<string> = (value, own) => megabytes(value) > megabytes(own);
+const beyond = (value: number, current: number | undefined): boolean => value > (current ?? Infinity);
+const larger: Widens<string> = (value, current) => megabytes(value) > megabytes(current);
 /** From the most restricted to the most open. */
 const NETWORKS: readonly string[] = ["none", "listed", "bridge"];
 
 /** Gives no rights, whatever its value. */
 const free: Widens<unknown> = () => false;
 
-type Rule = (value: never, own: never, all: AgentConfig) => boolean;
+type Rule = (value: never, current: never, all: AgentConfig) => boolean;
 interface Rules {
   /** `*` stands for every other name. */
   readonly [key: string]: Rule | Rules;
@@ -122,22 +125,22 @@ interface Rules {
 
 const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], undefined>> } = {
   image: differs,
-  network: (value, own) => NETWORKS.indexOf(value) > NETWORKS.indexOf(own),
+  network: (value, current) => NETWORKS.indexOf(value) > NETWORKS.indexOf(current),
   // It only asks a person and grants nothing by itself.
   askForDomains: free,
   // If the sandbox may reach the whole internet, a list of domains only restricts it.
-  domains: (value, own, all) =>
-    all.sandbox.network !== "bridge" && value.some((domain) => !own.includes(domain)),
-  allow: (value, own) => value.some((prefix) => !own.includes(prefix)),
+  domains: (value, current, all) =>
+    all.sandbox.network !== "bridge" && value.some((domain) => !current.includes(domain)),
+  allow: (value, current) => value.some((prefix) => !current.includes(prefix)),
   memory: larger,
   disk: larger,
-  diskFree: (value, own, all) => larger(own, value, all),
+  diskFree: (value, current, all) => larger(current, value, all),
   cpus: more,
   pids: more,
   runtime: differs,
-  cache: (value, own) => value && !own,
-  registries: (value, own) => value !== "none" && JSON.stringify(value) !== JSON.stringify(own),
-  guard: (value, own) => value !== own && value === "best-effort",
+  cache: (value, current) => value && !current,
+  registries: (value, current) => value !== "none" && JSON.stringify(value) !== JSON.stringify(current),
+  guard: (value, current) => value !== current && value === "best-effort",
   // Set-up commands run in the sandbox with the agent's rights, like its own commands.
   setup: free,
 };
@@ -150,7 +153,7 @@ const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], 
  */
 const MAY_SET = {
   // The model of the session is shown at its start; one that the person has chosen stays.
-  model: (value: string, own: string | undefined) => own !== undefined && value !== own,
+  model: (value: string, current: string | undefined) => current !== undefined && value !== current,
   models: {
     "*": {
       contextWindow: free,
@@ -209,18 +212,19 @@ const MAY_SET = {
 } satisfies { readonly [Key in keyof AgentConfig]?: unknown };
 
 /** The file's settings that give a session more rights than the person's own settings do. */
-export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPath[] {
+export function wideningSettings(file: ConfigFile, ownSettings: AgentConfig): SettingPath[] {
   const refused = (rules: Rules, group: Group, below: Group, path: SettingPath): SettingPath[] =>
     Object.entries(group).flatMap(([key, value]) => {
       const rule = Object.hasOwn(rules, key) ? rules[key] : rules["*"];
       const here = [...path, key];
       const ownValue = Object.hasOwn(below, key) ? below[key] : undefined;
       if (value === undefined) return [];
-      if (typeof rule === "function") return rule(value as never, ownValue as never, own) ? [here] : [];
+      if (typeof rule === "function")
+        return rule(value as never, ownValue as never, ownSettings) ? [here] : [];
       if (rule === undefined || !isGroup(value)) return [here];
       return refused(rule, value, isGroup(ownValue) ? ownValue : {}, here);
     });
-  return refused(MAY_SET, { ...file }, { ...own }, []);
+  return refused(MAY_SET, { ...file }, { ...ownSettings }, []);
 }
 
 /**

@@ -77,7 +77,7 @@ export function resolveConfig(
   environment: Environment = process.env,
   cwd: string = process.cwd(),
 ): ResolvedConfig {
-  const { path, own, notes, settings } = readMerged(flags, environment, cwd);
+  const { path, ownFile, notes, settings } = readMerged(flags, environment, cwd);
   const chosen = settings.model ?? defaultModel(environment);
   // Wrong usage is reported before missing credentials.
   const { run, ...resolved } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment, flags.served);
@@ -88,7 +88,7 @@ export function resolveConfig(
     run: { ...run, sandbox: machine.sandbox, skills: withSharedSkills(run.skills, cwd) },
     settings,
     rehearsal: chosen === undefined,
-    file: path ?? own.path,
+    file: path ?? ownFile.path,
     unlisted: resolved.unlisted,
     notes: [
       ...notes,
@@ -138,16 +138,16 @@ export function describeSettings(
 } {
   const name = "configuration";
   try {
-    const { path, file, own, settings } = readMerged(flags, environment, cwd);
+    const { path, file, ownFile, settings } = readMerged(flags, environment, cwd);
     const chosen = settings.model ?? defaultModel(environment);
     const model = chosen ?? REHEARSAL_MODEL;
     const { run } = runConfigOf(settings, model, environment);
     const sourceOf = (variable: string | undefined, pick: (from: ConfigFile) => unknown) => {
       if (variable !== undefined && setting(environment, variable) !== undefined) return "environment";
       if (pick(file) !== undefined) return "file";
-      return pick(own.settings) === undefined ? "default" : "own file";
+      return pick(ownFile.settings) === undefined ? "default" : "own file";
     };
-    const read = [path, own.path].filter((file) => file !== undefined).join(", which overrides ");
+    const read = [path, ownFile.path].filter((file) => file !== undefined).join(", which overrides ");
     return {
       check: { name, ok: true, found: read === "" ? `no ${CONFIG_NAME}: defaults are used` : read },
       sandbox: settings.sandbox,
@@ -157,8 +157,8 @@ export function describeSettings(
         hints: chosen === undefined ? keyNotes(environment, settings.providers) : undefined,
         isKeyElsewhere: isSetupOff(environment),
       },
-      settings: SHOWN.map(([shown, variable, pick]) => ({
-        name: shown,
+      settings: SHOWN.map(([settingName, variable, pick]) => ({
+        name: settingName,
         value: String(pick({ ...settings, model })),
         source: sourceOf(variable, pick),
       })),
@@ -217,7 +217,7 @@ export function clientSanitizer(environment: Environment = process.env): Sanitiz
 /** The files, and the settings in force: the environment and the flags override the files. */
 function readMerged(flags: ConfigFlags, environment: Environment, cwd: string) {
   const files = readConfigFiles(flags, environment, cwd);
-  const settings = overlaid(layered(files.own.settings, files.file), flags, environment);
+  const settings = overlaid(layered(files.ownFile.settings, files.file), flags, environment);
   const policy = setting(environment, "LONGHAUL_POLICY");
   // A worker that is started from here has this policy: its providers are where that says.
   const placed = policy === undefined ? {} : placedProviders(policy);

@@ -42,7 +42,7 @@ const devcontainerSchema = z.looseObject({
   remoteEnv: variables.optional(),
   forwardPorts: z.array(z.union([z.number(), z.string()])).optional(),
 });
-type Given = z.infer<typeof devcontainerSchema>;
+type DevcontainerFile = z.infer<typeof devcontainerSchema>;
 
 /** Keys for features that a sandbox does not have or sets up differently. Editors' own keys are ignored silently. */
 const LEFT_OUT = [
@@ -71,8 +71,8 @@ export interface Devcontainer {
 
 /** @throws ClientError (usage) if there is none, it cannot be read, or it requires what a sandbox cannot have */
 export function readDevcontainer(workspace: string): Devcontainer {
-  for (const place of PLACES) {
-    const path = join(workspace, place);
+  for (const location of PLACES) {
+    const path = join(workspace, location);
     let text: string;
     try {
       text = readBoundedText(path);
@@ -81,28 +81,29 @@ export function readDevcontainer(workspace: string): Devcontainer {
       if (code === "ENOENT" || code === "ENOTDIR") continue;
       throw unreadable(path, error);
     }
-    return parseDevcontainer(text, path, posix.dirname(place));
+    return parseDevcontainer(text, path, posix.dirname(location));
   }
   throw usageError(`--devcontainer: ${workspace} has no ${PLACES.join(" and no ")}.`);
 }
 
 /** @param path for messages @param folder that contains the file, in the workspace @throws ClientError (usage) */
 export function parseDevcontainer(text: string, path: string, folder = ".devcontainer"): Devcontainer {
-  const given = parsed(text, path);
-  if (given.dockerComposeFile !== undefined)
+  const file = parsed(text, path);
+  if (file.dockerComposeFile !== undefined)
     throw usageError(`${path}: dockerComposeFile is not supported: a session has one container.`, NAME_IMAGE);
-  const { env, notes } = environmentOf(given);
-  const { build, notes: buildNotes } = given.image === undefined ? buildOf(given, path, folder) : NO_BUILD;
-  const left = LEFT_OUT.filter((key) => given[key] !== undefined);
-  const ports = given.forwardPorts ?? [];
+  const { env, notes } = environmentOf(file);
+  const { build, notes: buildNotes } = file.image === undefined ? buildOf(file, path, folder) : NO_BUILD;
+  const ignoredKeys = LEFT_OUT.filter((key) => file[key] !== undefined);
+  const ports = file.forwardPorts ?? [];
   return {
-    image: given.image,
+    image: file.image,
     build,
-    setup: [given.onCreateCommand, given.updateContentCommand, given.postCreateCommand].flatMap(commandsOf),
+    setup: [file.onCreateCommand, file.updateContentCommand, file.postCreateCommand].flatMap(commandsOf),
     env,
     notes: present(
-      left.length > 0 && `${path}: left out, because a sandbox has no such setting: ${left.join(", ")}.`,
-      given["features"] !== undefined && `${path}: ${FEATURES}`,
+      ignoredKeys.length > 0 &&
+        `${path}: left out, because a sandbox has no such setting: ${ignoredKeys.join(", ")}.`,
+      file["features"] !== undefined && `${path}: ${FEATURES}`,
       ...[...buildNotes, ...notes].map((note) => `${path}: ${note}`),
       ...ports.map((port) => `The project listens on port ${port}: longhaul forward ID ${portOf(port)}`),
     ),
@@ -118,8 +119,8 @@ const FEATURES =
 const NO_BUILD = { build: undefined, notes: [] };
 
 /** Resolves the build's paths, which are relative to the file's folder. */
-function buildOf(given: Given, path: string, folder: string) {
-  const { build = {}, dockerFile } = given;
+function buildOf(file: DevcontainerFile, path: string, folder: string) {
+  const { build = {}, dockerFile } = file;
   const dockerfile = build.dockerfile ?? dockerFile;
   if (dockerfile === undefined) return NO_BUILD;
   const args: Record<string, string> = {};
@@ -134,7 +135,7 @@ function buildOf(given: Given, path: string, folder: string) {
   }
   const result = buildSettingsSchema.safeParse({
     dockerfile: posix.join(folder, dockerfile),
-    context: posix.join(folder, build.context ?? given.context ?? "."),
+    context: posix.join(folder, build.context ?? file.context ?? "."),
     args,
     target: build.target,
   });
@@ -145,7 +146,7 @@ function buildOf(given: Given, path: string, folder: string) {
   );
 }
 
-function parsed(text: string, path: string): Given {
+function parsed(text: string, path: string): DevcontainerFile {
   let value: unknown;
   try {
     value = JSON.parse(plainJson(text));
@@ -167,13 +168,13 @@ const plainJson = (text: string): string =>
     .replace(/("(?:\\.|[^"\\])*")|,(?=\s*[}\]])/g, (_, string: string | undefined) => string ?? "");
 
 /** The specification runs the commands of an object in parallel; here they run one after the other. */
-function commandsOf(given: z.infer<typeof commands> | undefined): string[] {
-  if (given === undefined) return [];
-  if (typeof given === "string") return given.trim() === "" ? [] : [replaced(given)];
+function commandsOf(command: z.infer<typeof commands> | undefined): string[] {
+  if (command === undefined) return [];
+  if (typeof command === "string") return command.trim() === "" ? [] : [replaced(command)];
   // An array is run without a shell, so each word is quoted.
-  if (Array.isArray(given))
-    return given.length === 0 ? [] : [given.map((word) => quoted(replaced(word))).join(" ")];
-  return Object.values(given).flatMap(commandsOf);
+  if (Array.isArray(command))
+    return command.length === 0 ? [] : [command.map((word) => quoted(replaced(word))).join(" ")];
+  return Object.values(command).flatMap(commandsOf);
 }
 
 const quoted = (word: string): string =>
@@ -185,7 +186,7 @@ const replaced = (text: string): string =>
     .replaceAll(/\$\{(container|local)WorkspaceFolder\}/g, WORKSPACE)
     .replaceAll(/\$\{(container|local)WorkspaceFolderBasename\}/g, "workspace");
 
-function environmentOf({ containerEnv, remoteEnv }: Given) {
+function environmentOf({ containerEnv, remoteEnv }: DevcontainerFile) {
   const env: Record<string, string> = {};
   const notes: string[] = [];
   for (const [name, value] of Object.entries({ ...containerEnv, ...remoteEnv })) {
@@ -218,12 +219,12 @@ function withContainer(
 ): ConfigFile["sandbox"] {
   if (container === undefined) return file;
   const { image, build, setup, env } = container;
-  const own = setupSettingsSchema.parse(file?.setup ?? []);
+  const ownSetup = setupSettingsSchema.parse(file?.setup ?? []);
   return {
     ...file,
     ...definedFields({ image, build }),
     env: { ...env, ...file?.env },
-    setup: { ...own, commands: [...setup, ...own.commands] },
+    setup: { ...ownSetup, commands: [...setup, ...ownSetup.commands] },
   };
 }
 

@@ -44,13 +44,13 @@ export async function openServices(
   services: LocalServices = findServices(),
   say?: (line: string) => void,
 ): Promise<Services> {
-  const named = clientUser();
+  const chosenUser = clientUser();
   trustNamedAuthorities();
   const { store, owner } = await openOwnStore(services.databaseUrl, say);
-  if (owner !== undefined && named !== undefined && named !== owner) {
+  if (owner !== undefined && chosenUser !== undefined && chosenUser !== owner) {
     await store.close();
     throw usageError(
-      `LONGHAUL_USER is ${named}, and the role of DATABASE_URL is ${owner}'s.`,
+      `LONGHAUL_USER is ${chosenUser}, and the role of DATABASE_URL is ${owner}'s.`,
       "Unset LONGHAUL_USER.",
     );
   }
@@ -59,7 +59,7 @@ export async function openServices(
     store,
     temporal,
     taskQueue: services.taskQueue,
-    user: owner ?? named,
+    user: owner ?? chosenUser,
     uiUrl: (id) =>
       services.uiUrl === undefined
         ? undefined

@@ -39,10 +39,10 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
         `Your role in Postgres may not do that: ${inner.message}.`,
         "Only the operator may delete, purge, log in to MCP servers, or see other people's sessions. If a table of another version is missing, a worker of that version creates it.",
       );
-    const lost = lostStore(inner, typeof code === "string" ? code : "");
-    if (lost !== undefined)
+    const lostName = lostStore(inner, typeof code === "string" ? code : "");
+    if (lostName !== undefined)
       return missing(
-        `${lost}: ${plainReason(inner)}`,
+        `${lostName}: ${plainReason(inner)}`,
         "`longhaul doctor` shows what is missing; the task itself continues.",
         error,
       );

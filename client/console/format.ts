@@ -11,8 +11,8 @@ export function bar(part: number, whole: number, width = 10): string {
 }
 
 /** How full the model's window is. The only context percentage that we show. */
-export function contextText(used: number, window: number): string {
-  return `context ${bar(used, window)} ${percent(used, window)} of ${tokens(window)}`;
+export function contextText(usedTokens: number, window: number): string {
+  return `context ${bar(usedTokens, window)} ${percent(usedTokens, window)} of ${tokens(window)}`;
 }
 
 /** The parts without `false`, `null` and `undefined`. */

@@ -4,8 +4,8 @@ import { exitCodes, unwritable } from "./errors.ts";
 import { harmlessJson, steered } from "./format.ts";
 import { createRunnerGuard, type RunnerGuard } from "./runner-commands.ts";
 
-export type Look = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta" | "italic";
-export type Style = (look: Look, text: string) => string;
+export type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta" | "italic";
+export type Style = (textStyle: TextStyle, text: string) => string;
 
 export interface TerminalSize {
   readonly columns: number;
@@ -50,7 +50,7 @@ export function processOutput(hints: (text: string) => string, isRead = false) {
     json: (value: unknown, indent?: number) =>
       void stdout.write(`${harmlessJson(JSON.stringify(value, null, indent))}\n`),
     // styleText itself checks the stream, NO_COLOR and FORCE_COLOR.
-    style: (look: Look, text: string) => styleText(look, text, { stream: stderr }),
+    style: (textStyle: TextStyle, text: string) => styleText(textStyle, text, { stream: stderr }),
     columns: Math.max(40, Math.min(stderr.columns ?? 100, 160)),
     /** Current size of standard error, if that is a terminal. */
     terminal: stderr.isTTY === true ? terminal : undefined,

@@ -62,10 +62,10 @@ export const hasRunnerCommand = (text: string): boolean => breakCommands("", tex
 /** @param line what stands before the piece on its first line */
 function breakCommands(line: string, piece: string): string {
   const text = line + piece;
-  const places = new Set<number>();
-  const add = (place: number, end: number): void => {
+  const offsets = new Set<number>();
+  const add = (offset: number, end: number): void => {
     // What was written before cannot be changed, but a command needs all of its prefix.
-    if (end > line.length) places.add(Math.max(place, line.length));
+    if (end > line.length) offsets.add(Math.max(offset, line.length));
   };
   for (const { 0: found, 1: front = "", index } of text.matchAll(AT_START))
     add(index + front.length, index + found.length);
@@ -73,9 +73,9 @@ function breakCommands(line: string, piece: string): string {
     add(index + (names[1] ?? names[2] ?? names[3] ?? "").length, index + found.length);
   let out = "";
   let at = line.length;
-  for (const place of [...places].toSorted((a, b) => a - b)) {
-    out += `${text.slice(at, place)} `;
-    at = place;
+  for (const insertAt of [...offsets].toSorted((a, b) => a - b)) {
+    out += `${text.slice(at, insertAt)} `;
+    at = insertAt;
   }
   return out + text.slice(at);
 }

@@ -64,10 +64,13 @@ export function batchesOver(
   return {
     list: async () => Promise.all((await readBatches(services)).map((batch) => withRun(services, batch))),
     get: async (name) => withRun(services, await readBatch(services, name)),
-    start: async (file, { name: given, concurrency = CONCURRENCY, stopAfter, maxCostUsd, ...all } = {}) => {
+    start: async (
+      file,
+      { name: givenName, concurrency = CONCURRENCY, stopAfter, maxCostUsd, ...all } = {},
+    ) => {
       if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_CONCURRENCY)
         throw usageError(`concurrency must be an integer from 1 to ${MAX_CONCURRENCY}.`);
-      const name = batchName(given, file);
+      const name = batchName(givenName, file);
       const ofAll = flagsOf(maxCostUsd === undefined ? all : { ...all, maxCostUsd });
       const { items } = await prepareBatch(file, ofAll, onNote);
       return { name, ...(await startBatch(services, { name, items, concurrency, stopAfter, maxCostUsd })) };

@@ -44,18 +44,20 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
   const session = (reference: string) => requireSession(services, reference);
   const onNote = options.onNote ?? (() => undefined);
   return {
-    batches: batchesOver(services, { flagsOf: (asked) => runFlags(asked, options), onNote }),
+    batches: batchesOver(services, { flagsOf: (startOptions) => runFlags(startOptions, options), onNote }),
     schedules: schedulesOver(services),
-    start: async (task, asked = {}) => {
-      const { start } = await prepareStart([task], runFlags(asked, options), onNote, { stdin: noStdin() });
+    start: async (task, startOptions = {}) => {
+      const { start } = await prepareStart([task], runFlags(startOptions, options), onNote, {
+        stdin: noStdin(),
+      });
       return startSession(services, start);
     },
     say: async (reference, text, { id, images, files } = {}) => {
       if (id !== undefined && !isMessageId(id))
         throw usageError(`${JSON.stringify(id)} is not a message id.`);
-      const words = await readMessage([text], noStdin());
+      const messageText = await readMessage([text], noStdin());
       const attachments = await readAttachments({ images, files });
-      return sendGuidance(services, await session(reference), { id, text: words, attachments });
+      return sendGuidance(services, await session(reference), { id, text: messageText, attachments });
     },
     unsay: async (reference, message) => withdrawMessage(services, await session(reference), message),
     unsayAll: async (reference) => withdrawAll(services, await session(reference)),
@@ -87,7 +89,8 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
       return { changed, patch, ignored };
     },
     export: async (reference, format = "own") => exported(store, await session(reference), format),
-    events: (reference, wanted) => events({ services, listen, closed: closed.signal }, reference, wanted),
+    events: (reference, eventOptions) =>
+      events({ services, listen, closed: closed.signal }, reference, eventOptions),
     close: async () => {
       closed.abort();
       await services.close();
@@ -131,8 +134,8 @@ async function* events(
 }
 
 /** The flags of a library call: services and workers run elsewhere and have the keys. */
-function runFlags(asked: StartOptions, { model, config }: LibraryOptions) {
-  const { maxCostUsd, deadlineMs, images, files, ...more } = asked;
+function runFlags(startOptions: StartOptions, { model, config }: LibraryOptions) {
+  const { maxCostUsd, deadlineMs, images, files, ...more } = startOptions;
   return {
     setup: false,
     ...more,
@@ -152,8 +155,8 @@ function pastOf(services: Services, session: (reference: string) => Promise<Sess
   return {
     callResult: async (reference, call) => callResult(services, await session(reference), call),
     compact: async (reference, { focus = "" } = {}) => {
-      const asked = compactionFocus(focus);
-      await compactSession(services, await session(reference), asked);
+      const checkedFocus = compactionFocus(focus);
+      await compactSession(services, await session(reference), checkedFocus);
     },
     undoCompaction: async (reference) => undoCompaction(services, await session(reference)),
     context: async (reference) => {
@@ -167,9 +170,9 @@ function pastOf(services: Services, session: (reference: string) => Promise<Sess
       retrySession(services, await session(reference), { fromStep, dropMessages }),
     fork: async (reference, { fromStep, message, id } = {}) => {
       const chosen = id === undefined ? undefined : parseSessionId(id);
-      const words = message === undefined ? undefined : await readMessage([message], noStdin());
+      const messageText = message === undefined ? undefined : await readMessage([message], noStdin());
       const row = await session(reference);
-      return { id: await forkSession(services, row, { fromStep, message: words, id: chosen }) };
+      return { id: await forkSession(services, row, { fromStep, message: messageText, id: chosen }) };
     },
   };
 }

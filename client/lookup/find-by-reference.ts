@@ -26,9 +26,9 @@ const NAMED = 5;
  * An exact match wins over ids that only begin with the reference.
  * @throws ClientError (impossible) if none or several match
  */
-export async function findByReference(db: Store["db"], written: string): Promise<SessionRow> {
+export async function findByReference(db: Store["db"], input: string): Promise<SessionRow> {
   // Postgres refuses NUL, and no id contains it.
-  const reference = cleanText(written);
+  const reference = cleanText(input);
   if (reference === LAST) return newest(db);
   const exact = await findSessionRow(db, reference);
   if (exact !== undefined) return exact;
@@ -57,15 +57,17 @@ async function deleted(db: Store["db"], id: string): Promise<ClientError | undef
 
 function ambiguous(reference: string, matches: readonly string[]): ClientError {
   // How many more there are is not known.
-  const named =
+  const names =
     matches.length > NAMED + 1 ? `${matches.slice(0, NAMED).join(", ")} and others` : listNames(matches);
-  return notPossible(`Several sessions begin with ${reference}: ${named}.`, "Type more of the id.");
+  return notPossible(`Several sessions begin with ${reference}: ${names}.`, "Type more of the id.");
 }
 
 /** @param ids those that there are, the newest of many */
 export function notFound(reference: string, ids: readonly string[]): ClientError {
   if (ids.length === 0 && reference === LAST) return notPossible("There are no sessions yet.", START_ONE);
   if (ids.length === 0) return noSuchSession(reference, `There are none yet. ${START_ONE}`);
-  const meant = nearest(reference, ids);
-  return meant === undefined ? noSuchSession(reference) : noSuchSession(reference, `Did you mean ${meant}?`);
+  const suggestion = nearest(reference, ids);
+  return suggestion === undefined
+    ? noSuchSession(reference)
+    : noSuchSession(reference, `Did you mean ${suggestion}?`);
 }

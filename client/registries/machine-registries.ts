@@ -57,10 +57,10 @@ const READERS: Readonly<Record<Ecosystem, (machine: PersonsMachine) => readonly 
 };
 
 export function findRegistries(machine: PersonsMachine): FoundRegistries {
-  const named = Object.entries(READERS).map(([name, read]) => [name, read(machine)] as const);
+  const entries = Object.entries(READERS).map(([name, read]) => [name, read(machine)] as const);
   return withoutCredentials(
     Object.fromEntries(
-      named.map(([name, found]) => [name, found.filter((address) => address !== undefined)]),
+      entries.map(([name, found]) => [name, found.filter((address) => address !== undefined)]),
     ),
   );
 }
@@ -68,7 +68,7 @@ export function findRegistries(machine: PersonsMachine): FoundRegistries {
 /** The same addresses without names and passwords; invalid web addresses are omitted. */
 export function withoutCredentials(registries: RegistryAddresses): FoundRegistries {
   const notes: string[] = [];
-  const kept = Object.entries(registries).map(([name, addresses]) => {
+  const plainEntries = Object.entries(registries).map(([name, addresses]) => {
     const plain = addresses.flatMap((address) => {
       if (name === "go" && /^(direct|off)$/.test(address)) return [address];
       if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol)) return [];
@@ -82,7 +82,7 @@ export function withoutCredentials(registries: RegistryAddresses): FoundRegistri
     });
     return [name, plain] as const;
   });
-  return { registries: Object.fromEntries(kept.filter(([, plain]) => plain.length > 0)), notes };
+  return { registries: Object.fromEntries(plainEntries.filter(([, plain]) => plain.length > 0)), notes };
 }
 
 function npmRegistry({ environment, home, read }: PersonsMachine): (string | undefined)[] {

@@ -3,10 +3,10 @@ import { wantsWords } from "../../activities/contract/questions.ts";
 import type { EventData } from "../../activities/store/event.ts";
 import { harmlessLine, lastLines, present, shellWord } from "../console/format.ts";
 import { duration } from "../../activities/text/format.ts";
-import type { Style, Look } from "../console/output.ts";
+import type { Style, TextStyle } from "../console/output.ts";
 import { questionTitle, type Sentence, type Tone } from "../view/describe-event.ts";
 
-const LOOKS: Readonly<Record<Tone, Look>> = {
+const TONE_STYLES: Readonly<Record<Tone, TextStyle>> = {
   quiet: "dim",
   notice: "cyan",
   people: "magenta",
@@ -23,11 +23,11 @@ const DETAIL_COLUMNS = 120;
 export function sentenceLines({ tone, mark, text, facts, detail = "" }: Sentence, style: Style): string[] {
   const indent = tone === "quiet" && mark === undefined ? "  " : "";
   const first = present(
-    style(LOOKS[tone], `${indent}${present(mark, text).join(" ")}`),
+    style(TONE_STYLES[tone], `${indent}${present(mark, text).join(" ")}`),
     facts && style("dim", facts),
   ).join("  ");
   const lines = lastLines(detail, DETAIL_LINES, DETAIL_COLUMNS);
-  return [first, ...lines.map((line) => style(LOOKS[tone], `  ${line}`))];
+  return [first, ...lines.map((line) => style(TONE_STYLES[tone], `  ${line}`))];
 }
 
 const EXCERPT_LINES = 5;
@@ -40,7 +40,7 @@ export function resultLines(
   columns: number,
 ): string[] {
   const what = callText(text, about, columns - facts.length - 6, style);
-  const first = `  ${style(LOOKS[tone], mark)} ${what}  ${style("dim", facts)}`;
+  const first = `  ${style(TONE_STYLES[tone], mark)} ${what}  ${style("dim", facts)}`;
   const excerpt = lastLines(detail ?? "", EXCERPT_LINES, columns - 6);
   return [first, ...excerpt.map((line) => style("dim", `    │ ${line}`))];
 }
@@ -85,8 +85,8 @@ type Options = EventData["question:asked"]["options"];
 
 export const optionLines = (options: Options, style: Style, columns: number): string[] =>
   (options ?? []).map(
-    ({ label, description }, place) =>
-      `  ${style("bold", String(place + 1))} ${label}${description === undefined ? "" : style("dim", ` – ${harmlessLine(description, columns)}`)}`,
+    ({ label, description }, index) =>
+      `  ${style("bold", String(index + 1))} ${label}${description === undefined ? "" : style("dim", ` – ${harmlessLine(description, columns)}`)}`,
   );
 
 export function defaultLine(text: string, expiresAt: string | null, style: Style, columns: number): string {

@@ -36,7 +36,7 @@ export function contextPlot(
   const floor = y(0);
   const area = `${x(points[0]?.step ?? first)},${floor} ${line((point) => point.cached)} ${x(points.at(-1)?.step ?? last)},${floor}`;
   const scale = [0, 0.25, 0.5, 0.75, 1].map((share) => share * top);
-  const made = rounds.filter((round) => round.status === "compacted");
+  const compactions = rounds.filter((round) => round.status === "compacted");
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Context by step">
     <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="Tokens of each request by step">
       ${scale.map(
@@ -48,7 +48,7 @@ export function contextPlot(
               >${tokens(count)}</text
             >`,
       )}
-      ${made.map(
+      ${compactions.map(
         ({ round, step }) =>
           html`<line class="round" x1="${x(step)}" x2="${x(step)}" y1="${TOP}" y2="${floor}"
             ><title>round ${round}, before step ${step}</title></line

@@ -130,11 +130,11 @@ function figures({ session, usage, ...data }: ReportData) {
 }
 
 function endPart({ result, error }: SessionRow): Html {
-  const words = errorText(error) ?? result;
-  if (words === null) return html``;
+  const text = errorText(error) ?? result;
+  if (text === null) return html``;
   return error === null
-    ? html`<section class="result markdown" aria-label="Result">${markdownHtml(words)}</section>`
-    : html`<section class="result failed" aria-label="Failure">${words}</section>`;
+    ? html`<section class="result markdown" aria-label="Result">${markdownHtml(text)}</section>`
+    : html`<section class="result failed" aria-label="Failure">${text}</section>`;
 }
 
 function errorText(error: unknown): string | undefined {
@@ -175,8 +175,8 @@ const MAX_PATCH_CHARS = 400_000;
 /** The change file by file, each with its line counts and its patch. */
 function changesPart(patch: string): Html {
   if (patch === "") return html`<p class="faint">No change to a file was saved.</p>`;
-  const shown = cutChars(patch, MAX_PATCH_CHARS);
-  const files = patchFiles(shown);
+  const shownPatch = cutChars(patch, MAX_PATCH_CHARS);
+  const files = patchFiles(shownPatch);
   const sum = (pick: (file: PatchFile) => number | null) =>
     files.reduce((total, file) => total + (pick(file) ?? 0), 0);
   return html`<p>
@@ -184,7 +184,7 @@ function changesPart(patch: string): Html {
       ${lineCounts(
         sum(({ added }) => added),
         sum(({ removed }) => removed),
-      )}${patch.length > shown.length ? ", cut here: longhaul diff shows all of it" : ""}
+      )}${patch.length > shownPatch.length ? ", cut here: longhaul diff shows all of it" : ""}
     </p>
     ${files.map(
       ({ path, added, removed, text }) =>
@@ -205,11 +205,11 @@ function lineCounts(added: number, removed: number): Html {
   >`;
 }
 
-const LOOKS: Readonly<Record<string, string>> = { "+": "add", "-": "del", "@": "at" };
+const LINE_CLASSES: Readonly<Record<string, string>> = { "+": "add", "-": "del", "@": "at" };
 
 function diffLine(line: string): Html {
-  const look = LOOKS[line.charAt(0)];
-  return look === undefined ? html`${line}` : html`<span class="${look}">${line}</span>`;
+  const className = LINE_CLASSES[line.charAt(0)];
+  return className === undefined ? html`${line}` : html`<span class="${className}">${line}</span>`;
 }
 
 /** For paper, phones and dark mode. */

@@ -106,11 +106,11 @@ async function shownPictures(
     .filter(({ file }) => DRAWN.has(file.mediaType));
   const stored = await loadBlobs(db, [...new Set(parts.flatMap(({ file }) => blobId(file) ?? []))]);
   const pictures = new Map<string, Picture[]>();
-  let used = 0;
+  let pictureChars = 0;
   for (const { owner, file } of parts) {
     const base64 = base64Of(file, stored);
-    if (base64 === undefined || used + base64.length > MAX_PICTURE_BYTES) continue;
-    used += base64.length;
+    if (base64 === undefined || pictureChars + base64.length > MAX_PICTURE_BYTES) continue;
+    pictureChars += base64.length;
     pictures.set(owner, [...(pictures.get(owner) ?? []), { mediaType: file.mediaType, base64 }]);
   }
   return pictures;

@@ -127,7 +127,7 @@ function callPart(call: ShownCall, next: ShownCall | undefined): Html {
   const todos = call.name === "todo" ? todoItems(call.input) : undefined;
   const { mark, tone, facts } = call.end;
   const interrupted = tone === "warn" ? "interrupted" : "";
-  const look = call.hasFailed ? "failed" : interrupted;
+  const className = call.hasFailed ? "failed" : interrupted;
   const isOpen = call.hasFailed || call.pictures.length > 0 || todos !== undefined;
   const title = html`<summary>
     <span class="mark">${mark}</span> <b>${call.name}</b>
@@ -139,8 +139,8 @@ function callPart(call: ShownCall, next: ShownCall | undefined): Html {
   ${call.pictures.map(({ mediaType, base64 }) => html`<img alt="${call.about}" src="data:${mediaType};base64,${base64}" />`)}
   ${next === undefined || !call.hasFailed ? html`` : html`<a class="next" href="#${anchorOf(next)}">next failure: step ${next.step}, ${next.name}</a>`}`;
   return isOpen
-    ? html`<details class="call ${look}" id="${anchorOf(call)}" open>${title} ${body}</details>`
-    : html`<details class="call ${look}" id="${anchorOf(call)}">${title} ${body}</details>`;
+    ? html`<details class="call ${className}" id="${anchorOf(call)}" open>${title} ${body}</details>`
+    : html`<details class="call ${className}" id="${anchorOf(call)}">${title} ${body}</details>`;
 }
 
 /** A list of links to failures; nothing if there are none. */

@@ -57,9 +57,9 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
     const [mine, found] = await Promise.all([findSchedule(db, name), describeSchedule(client, name)]);
     // The same order before, whose answers were lost.
     if (mine && found && isSameOrder(mine, order) && isAdoptable(found, order, memo)) return nextOf(found);
-    if (mine === undefined || found !== undefined) throw taken(name);
+    if (mine === undefined || found !== undefined) throw nameInUse(name);
     await removeSchedule(db, name);
-    if (!(await createSchedule(db, row))) throw taken(name);
+    if (!(await createSchedule(db, row))) throw nameInUse(name);
   }
   const found = await createInTemporal(services, order, memo).then(
     () => describeSchedule(client, name),
@@ -93,7 +93,7 @@ const memoOf = ({ taskQueue, user }: Services, order: ScheduleOrder): ScheduleMe
 async function createInTemporal(
   services: Services,
   { name, cron, timeZone, overlap, task, config }: ScheduleOrder,
-  own: ScheduleMemo,
+  scheduleMemo: ScheduleMemo,
 ): Promise<void> {
   const client = await services.temporal.client();
   const { staticSummary, memo, ...more } = workflowOptions(services.taskQueue, name, { task, config });
@@ -113,7 +113,7 @@ async function createInTemporal(
       ...(more.priority === undefined ? {} : { priority: more.priority }),
     },
     policies: { overlap: POLICIES[overlap], catchupWindow: CATCH_UP },
-    memo: own,
+    memo: scheduleMemo,
   });
 }
 
@@ -151,7 +151,7 @@ async function settle(
   }
   if (found !== undefined && isAdoptable(found, order, memo)) return found;
   await removeSchedule(db, name);
-  if (found !== undefined) throw taken(name);
+  if (found !== undefined) throw nameInUse(name);
   throw error;
 }
 
@@ -174,7 +174,7 @@ function checkTimes(cron: string): void {
   throw usageError(`${JSON.stringify(cron)} has ${times.split(/\s+/).length} fields.`, FORM);
 }
 
-function taken(name: string): ClientError {
+function nameInUse(name: string): ClientError {
   return notPossible(
     `There is a schedule ${name} already.`,
     `Delete it first: longhaul schedule delete ${shellWord(name)}`,
@@ -186,10 +186,10 @@ function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError
   if (!(error instanceof TypeError)) return undefined;
   const zone = parseZone({ cron, timeZone });
   if (/unknown time zone/i.test(error.message)) {
-    const meant = nearest(zone, Intl.supportedValuesOf("timeZone"));
+    const suggestion = nearest(zone, Intl.supportedValuesOf("timeZone"));
     return usageError(
       `Temporal does not know the time zone ${zone}.`,
-      meant === undefined ? "Its name has the form Europe/Berlin." : `Did you mean ${meant}?`,
+      suggestion === undefined ? "Its name has the form Europe/Berlin." : `Did you mean ${suggestion}?`,
     );
   }
   return usageError(

@@ -68,16 +68,16 @@ async function answer(
   if ("status" in bearer) return refuse(response, bearer.status, "The token is not valid for this server.");
   try {
     const { payloads } = await readBody(request, bodySchema);
-    const given = payloads.map(({ metadata, data }) => ({
+    const inputs = payloads.map(({ metadata, data }) => ({
       metadata: bytesOf(metadata),
       data: Buffer.from(data, "base64"),
     }));
-    const made = verb === "encode" ? await codec.encode(given) : await codec.decode(given);
-    const written = made.map(({ metadata, data }) => ({
+    const outputs = verb === "encode" ? await codec.encode(inputs) : await codec.decode(inputs);
+    const jsonPayloads = outputs.map(({ metadata, data }) => ({
       metadata: textsOf(metadata ?? {}),
       data: Buffer.from(data ?? []).toString("base64"),
     }));
-    sendJson(response, 200, { payloads: written });
+    sendJson(response, 200, { payloads: jsonPayloads });
   } catch (error) {
     const { status } = httpFailure(error);
     refuse(response, status === 500 ? 422 : status, reasonOf(error));

@@ -16,10 +16,10 @@ const LISTEN_TROUBLES: Readonly<Record<string, string>> = {
 };
 
 /** The error of a server that cannot listen at `place`. */
-export function cannotListen(error: unknown, place: string, flags: string) {
+export function cannotListen(error: unknown, address: string, flags: string) {
   const { code = "", message } = error as NodeJS.ErrnoException;
   const why = LISTEN_TROUBLES[code] ?? (code || message);
-  return notPossible(`${place} cannot be opened: ${why}.`, `Choose another ${flags}.`);
+  return notPossible(`${address} cannot be opened: ${why}.`, `Choose another ${flags}.`);
 }
 
 export async function untilStopped(served: { close(): Promise<void> }): Promise<ExitCode> {
@@ -62,9 +62,9 @@ export function checkBearer(
   { tokens }: Guard,
   { authorization = "" }: IncomingHttpHeaders,
 ): { readonly user: string | undefined } | HttpRefusal {
-  const [, given = ""] = /^Bearer (\S+)$/i.exec(authorization) ?? [];
+  const [, sentToken = ""] = /^Bearer (\S+)$/i.exec(authorization) ?? [];
   // All are compared, so that the time does not reveal which one matches.
-  const [found] = [...tokens].filter(([token]) => timingSafeEqual(digest(given), digest(token)));
+  const [found] = [...tokens].filter(([token]) => timingSafeEqual(digest(sentToken), digest(token)));
   if (found !== undefined) return { user: found[1] };
   return {
     status: 401,

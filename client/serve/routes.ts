@@ -119,9 +119,9 @@ export const routes: readonly Route[] = [
     const format = z.enum(["own", "atif"]).default("own");
     return client.export(id, parse(format, query.get("format") ?? undefined, "format"));
   }),
-  post(session("/messages"), message, ({ client, body: { text, id: own, files } }, id) => {
+  post(session("/messages"), message, ({ client, body: { text, id: messageId, files } }, id) => {
     const images = files?.map(({ name, data }) => ({ name, bytes: Buffer.from(data, "base64") }));
-    return client.say(id, text, { id: own, images });
+    return client.say(id, text, { id: messageId, images });
   }),
   {
     method: "DELETE",

@@ -90,14 +90,14 @@ function reachable(host: string, address: string): string[] {
   if (!isAny(host)) return isLoopback(address) ? [] : [host];
   return ownAddresses()
     .filter(({ family, internal }) => !internal && (host === "::" || family === "IPv4"))
-    .map((own) => own.address)
-    .filter((own) => !own.startsWith("fe80:"));
+    .map((info) => info.address)
+    .filter((address) => !address.startsWith("fe80:"));
 }
 
 /** Names of this server; if it listens on all interfaces, this machine's addresses. */
 function hostsOf(host: string, port: number): Set<string> {
-  const own = isAny(host) ? ownAddresses().map(({ address }) => address) : [host];
-  const names = ["127.0.0.1", "localhost", "[::1]", ...own.map((address) => nameOf(address).toLowerCase())];
+  const hosts = isAny(host) ? ownAddresses().map(({ address }) => address) : [host];
+  const names = ["127.0.0.1", "localhost", "[::1]", ...hosts.map((address) => nameOf(address).toLowerCase())];
   // A browser omits the default port.
   return new Set(names.flatMap((name) => [`${name}:${port}`, ...(port === 80 ? [name] : [])]));
 }
@@ -202,12 +202,12 @@ export async function streamEvents(
     last === undefined
       ? parse(seq, query.get("from") ?? undefined, "from")
       : parse(seq, last, "Last-Event-ID");
-  const left = new AbortController();
+  const disconnect = new AbortController();
   // Registered first: otherwise a client that leaves at once would be served until the session's end.
-  response.on("close", () => left.abort());
+  response.on("close", () => disconnect.abort());
   // An unknown session is reported as a status.
   const { id } = await stream.client.status(stream.id);
-  const signal = AbortSignal.any([left.signal, stream.ended]);
+  const signal = AbortSignal.any([disconnect.signal, stream.ended]);
   // Without it nginx and its like hold events back until a buffer is full.
   const unbuffered = { "x-accel-buffering": "no" };
   response.writeHead(200, {

@@ -93,13 +93,13 @@ async function copy(
 }
 
 /** Whether the session's run was started with these messages, whatever their ids. */
-async function hasBegunWith(client: Client, id: string, said: readonly Guidance[]): Promise<boolean> {
-  if (said.length === 0) return true;
+async function hasBegunWith(client: Client, id: string, messages: readonly Guidance[]): Promise<boolean> {
+  if (messages.length === 0) return true;
   const run = await describedRun(client, id);
   if (run === undefined) return false;
   const received = acceptedGuidance(await readHistory(client, id, run.runId));
   const partsOfAll = (items: readonly Guidance[]) => JSON.stringify(items.map(({ parts }) => parts));
-  return partsOfAll(received.slice(0, said.length)) === partsOfAll(said);
+  return partsOfAll(received.slice(0, messages.length)) === partsOfAll(messages);
 }
 
 async function guidanceOf(services: Services, sessionId: string, text: string): Promise<Guidance> {

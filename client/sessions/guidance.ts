@@ -65,9 +65,9 @@ export const isMessageId = (id: string) => /^[\w.:-]{1,128}$/.test(id);
  * @throws ClientError (usage) if it is too long, (impossible) if the queue is full or the session refuses it, (missing) as
  * `requireKey`
  */
-export async function sendGuidance(services: Services, row: SessionRow, given: MessageDraft): Promise<Sent> {
-  requireTextRoom(given.text, given.attachments);
-  const message = cleaned(given);
+export async function sendGuidance(services: Services, row: SessionRow, draft: MessageDraft): Promise<Sent> {
+  requireTextRoom(draft.text, draft.attachments);
+  const message = cleaned(draft);
   const { db } = services.store;
   const [waiting] = await Promise.all([countWaiting(db, row.id), requireKey(services.temporal, row.id)]);
   // An ended session is resumed by this message, and then delivers waiting ones.
@@ -131,7 +131,7 @@ async function send(
       throw refused(row.id, error);
     }
     // No worker answered, or the run has just closed. The message's id ensures that it is delivered only once.
-    const sent = settled({
+    const sending = settled({
       make: async () => {
         const signal = { signal: guidanceSignal, signalArgs: [guidance] as [GuidanceMessage] };
         await client.workflow.signalWithStart(WORKFLOW_TYPE, { ...start, ...signal });
@@ -141,7 +141,7 @@ async function send(
       what: `it has the message for ${row.id}`,
       again: `Send it again as ${id}, under which it counts once: longhaul say ${shellWord(row.id)} --id ${shellWord(id)} …`,
     });
-    await sent.catch(async (failure: unknown) => {
+    await sending.catch(async (failure: unknown) => {
       // Unless it is unknown whether the run has it.
       if (!(failure instanceof ClientError)) await takeBack(services, row, entered);
       throw failure;
@@ -265,9 +265,9 @@ export async function withdrawAll(services: Services, row: SessionRow): Promise<
   const tried = new Set<string>();
   for (;;) {
     // The run shows the oldest alone if there are many.
-    const left = (await readStatus(services, row)).queue.filter(({ id }) => !tried.has(id));
-    if (left.length === 0) return withdrawn;
-    for (const { id } of left) {
+    const remaining = (await readStatus(services, row)).queue.filter(({ id }) => !tried.has(id));
+    if (remaining.length === 0) return withdrawn;
+    for (const { id } of remaining) {
       tried.add(id);
       if (await isWithdrawn(services, row, id)) withdrawn.push(id);
     }

@@ -88,13 +88,13 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   await keep();
   // The run's first activity would do this; done here, watchers see it even while no worker runs.
   const { step, round } = point;
-  const taken = await takeOver(
+  const takeover = await takeOver(
     { store, sessionRuns },
     { sessionId: row.id, runId },
     { step, phase: "model", round },
   );
-  if (taken === "superseded") throw overtaken(row.id, step);
-  return { step, fromRun: point.runId, runId, epoch: taken.epoch };
+  if (takeover === "superseded") throw overtaken(row.id, step);
+  return { step, fromRun: point.runId, runId, epoch: takeover.epoch };
 }
 
 /** @returns the new run */
@@ -179,26 +179,26 @@ export async function findResetPoint(
   runIds: readonly string[],
   step: number | undefined,
 ): Promise<Found> {
-  let gone = false;
+  let lacksHistory = false;
   for (const runId of runIds) {
     let history: History;
     try {
       history = await readHistory(client, sessionId, runId);
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error;
-      gone = true;
+      lacksHistory = true;
       continue;
     }
-    const asked = askedIn(history.events ?? [], runId);
-    const newest = asked.at(-1)?.step;
+    const points = pointsIn(history.events ?? [], runId);
+    const newest = points.at(-1)?.step;
     // A step may be requested several times, such as after an interrupt: the first request is its beginning.
-    const point = asked.find((request) => request.step === (step ?? newest));
+    const point = points.find((request) => request.step === (step ?? newest));
     if (point) return { kind: "found", point };
   }
-  return { kind: gone ? "gone" : "never" };
+  return { kind: lacksHistory ? "gone" : "never" };
 }
 
-function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
+function pointsIn(events: readonly Event[], runId: string): ResetPoint[] {
   const points: ResetPoint[] = [];
   const tasks = new WorkflowTasks();
   for (const event of events) {
@@ -208,9 +208,9 @@ function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
     if (!scheduled || !task) continue;
     const data = scheduled.input?.payloads?.[0]?.data;
     if (scheduled.activityType?.name !== "modelStep" || !data) continue;
-    const taken = tasks.firstAttempt(task);
+    const taskFinishedEventId = tasks.firstAttempt(task);
     const { step, round } = JSON.parse(Buffer.from(data).toString()) as { step: number; round?: number };
-    points.push({ runId, step, round, taskFinishedEventId: taken, at: tasks.beganAt(taken) });
+    points.push({ runId, step, round, taskFinishedEventId, at: tasks.beganAt(taskFinishedEventId) });
   }
   return points;
 }

@@ -168,8 +168,8 @@ export function sessionGit(
     throw usageError(
       `--also: expected a host and a path such as github.com/acme/*, not ${JSON.stringify(unclear)}.`,
     );
-  const wanted = pr ?? config.pr;
-  if (wanted !== "none" && parseForge(address.url, config.forge) === undefined)
+  const prKind = pr ?? config.pr;
+  if (prKind !== "none" && parseForge(address.url, config.forge) === undefined)
     throw usageError(
       noForge(address.url),
       [
@@ -186,8 +186,8 @@ export function sessionGit(
     ref,
     branch: branch ?? config.branch,
     // A pull request needs a pushed branch.
-    push: when === "never" && wanted !== "none" ? "end" : when,
-    pr: wanted,
+    push: when === "never" && prKind !== "none" ? "end" : when,
+    pr: prKind,
     also: [...config.also, ...(also ?? [])],
   };
 }

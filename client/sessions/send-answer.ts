@@ -65,30 +65,31 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
 export async function sendAnswer(
   services: Services,
   id: string,
-  said: AnswerMessage,
+  answerMessage: AnswerMessage,
   names?: AnswerNames,
 ): Promise<Answered> {
-  const named = { ...said, by: said.by ?? senderOf({ by: services.user }).by };
+  const signed = { ...answerMessage, by: answerMessage.by ?? senderOf({ by: services.user }).by };
   const { db } = services.store;
-  const open = await openOrAskedAgain(services, id, named.question);
+  const open = await openOrAskedAgain(services, id, signed.question);
   const all = await listQuestions(db, { of: id, all: true });
-  const asked = chosen(id, open, all, {
-    question: named.question,
+  const openQuestion = chosen(id, open, all, {
+    question: signed.question,
     isCommand: names !== undefined,
   });
   // A wrong answer is reported even without a worker.
-  const options = asked.options === null ? {} : { options: asked.options.map(({ label }) => label) };
+  const options =
+    openQuestion.options === null ? {} : { options: openQuestion.options.map(({ label }) => label) };
   const answer = readAnswer(
-    [{ id: asked.id, kind: asked.kind, ...options }],
-    { ...named, question: asked.id },
+    [{ id: openQuestion.id, kind: openQuestion.kind, ...options }],
+    { ...signed, question: openQuestion.id },
     names,
   );
   if (!answer.ok) throw notPossible(`The answer was not accepted: ${answer.reason}.`);
 
-  const { session, id: question } = asked;
+  const { session, id: question } = openQuestion;
   await requireKey(services.temporal, session);
-  const message = { ...named, question };
-  const warning = unseenWarning(asked, message);
+  const message = { ...signed, question };
+  const warning = unseenWarning(openQuestion, message);
   const client = await services.temporal.client();
   const handle = client.workflow.getHandle(session);
   const sent = await unlessGone(async () => {
@@ -155,16 +156,18 @@ function chosen(
   all: readonly ListedQuestion[],
   { question, isCommand }: { readonly question: string | undefined; readonly isCommand: boolean },
 ): ListedQuestion {
-  const named = open.filter((candidate) => question === undefined || candidate.id === question);
+  const candidates = open.filter((candidate) => question === undefined || candidate.id === question);
   // Delegates number their steps separately, so ids may coincide: then this session's own question is meant.
   const [only] =
-    named.length > 1 && question !== undefined ? named.filter(({ session }) => session === id) : named;
-  if (only !== undefined && (named.length === 1 || question !== undefined)) return only;
-  if (named.length > 1) {
+    candidates.length > 1 && question !== undefined
+      ? candidates.filter(({ session }) => session === id)
+      : candidates;
+  if (only !== undefined && (candidates.length === 1 || question !== undefined)) return only;
+  if (candidates.length > 1) {
     // Delegates number their steps separately, so the hint names the session that asked.
-    const { session = id, id: first = "" } = named[0] ?? {};
+    const { session = id, id: first = "" } = candidates[0] ?? {};
     throw notPossible(
-      `${named.length} questions of ${id} are open: ${named.map((candidate) => nameOf(candidate, id)).join(", ")}.`,
+      `${candidates.length} questions of ${id} are open: ${candidates.map((candidate) => nameOf(candidate, id)).join(", ")}.`,
       isCommand
         ? `Say which one: longhaul answer ${shellWord(session)} ${shellWord(first)} …`
         : `Say which one, such as question ${first} of the session ${session}.`,

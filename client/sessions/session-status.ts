@@ -167,8 +167,8 @@ async function listed(db: Services["store"]["db"], { parent, ...listing }: Listi
 async function closedRuns(services: Services, rows: readonly SessionRow[]) {
   const open = rows.filter((row) => !sessionHasEnded(row)).slice(0, 20);
   if (open.length === 0) return new Map();
-  const asked = Promise.all(
+  const descriptions = Promise.all(
     open.map(async ({ id }) => [id, await describeRun(services.temporal, id)] as const),
   );
-  return new Map(await withTimeout(asked, LIST_MS).catch(() => []));
+  return new Map(await withTimeout(descriptions, LIST_MS).catch(() => []));
 }

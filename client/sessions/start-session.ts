@@ -45,8 +45,8 @@ export interface Started {
 }
 
 /** @throws ClientError (impossible) if another task uses the id, or its session has ended */
-export async function startSession(services: Services, asked: Start): Promise<Started> {
-  const start = cleaned(asked);
+export async function startSession(services: Services, request: Start): Promise<Started> {
+  const start = cleaned(request);
   const client = await services.temporal.client();
   const id = await store(services, start);
   const attached = id === undefined;
@@ -272,13 +272,13 @@ export function staticSummary(task: string): string {
   const disarmed = inertMarkdown(text);
   if (Buffer.byteLength(disarmed) <= SUMMARY_BYTES) return disarmed;
   // A cut between a character and its escape would activate the next one: whole characters are dropped instead.
-  let kept = "";
+  let shortened = "";
   for (const point of text) {
-    const next = kept + inertMarkdown(point);
+    const next = shortened + inertMarkdown(point);
     if (Buffer.byteLength(next) > SUMMARY_BYTES - ELLIPSIS_BYTES) break;
-    kept = next;
+    shortened = next;
   }
-  return `${kept}…`;
+  return `${shortened}…`;
 }
 
 function quoted(text: string): string {
@@ -291,12 +291,12 @@ function quoted(text: string): string {
 /** The text's beginning in at most `maxBytes` of UTF-8, cut at a code point. */
 export function cutToBytes(text: string, maxBytes: number): string {
   if (Buffer.byteLength(text) <= maxBytes) return text;
-  let used = 3;
-  let kept = "";
+  let usedBytes = 3;
+  let shortened = "";
   for (const point of text) {
-    used += Buffer.byteLength(point);
-    if (used > maxBytes) break;
-    kept += point;
+    usedBytes += Buffer.byteLength(point);
+    if (usedBytes > maxBytes) break;
+    shortened += point;
   }
-  return `${kept}…`;
+  return `${shortened}…`;
 }

@@ -236,17 +236,17 @@ export function gitStatus(
   repository: Repository | undefined,
   publications: readonly PublicationRow[],
 ): SessionGitStatus | null {
-  const wanted = knownConfig(config).repository;
-  const url = repository?.url ?? wanted?.url;
+  const configured = knownConfig(config).repository;
+  const url = repository?.url ?? configured?.url;
   if (url === undefined) return null;
-  const done = (kind: string) =>
+  const findDone = (kind: string) =>
     publications.find((publication) => publication.kind === kind && publication.status === "done");
   return {
     url,
     base: repository?.baseCommit ?? null,
-    branch: repository?.branch ?? toBranchName({ branch: wanted?.branch ?? "" }, id),
-    pushed: done("push")?.commit ?? null,
-    pullRequest: done("pull-request")?.url ?? null,
+    branch: repository?.branch ?? toBranchName({ branch: configured?.branch ?? "" }, id),
+    pushed: findDone("push")?.commit ?? null,
+    pullRequest: findDone("pull-request")?.url ?? null,
   };
 }
 

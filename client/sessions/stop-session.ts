@@ -38,16 +38,16 @@ export async function cancelSession(
   let run = await describeRun(temporal, id);
   // If Temporal gave no answer, a second request reports what is wrong.
   if (run === undefined) await withRunning(services, row, (handle) => handle.describe());
-  let asked: string | undefined;
+  let cancelledRunId: string | undefined;
   const isClosed = () => run !== undefined && run.status !== "RUNNING" && run.status !== "CONTINUED_AS_NEW";
   const slow = setTimeout(onSlow, WAIT_NOTE_MS);
   const closed = await until(
     async () => {
       if (isClosed()) return true;
-      if (run?.status === "RUNNING" && asked !== run.runId) {
+      if (run?.status === "RUNNING" && cancelledRunId !== run.runId) {
         // The session's end is the last event.
-        if (asked === undefined) await recordAction(services, row, "cancel");
-        if (await requestCancel(services, id, run)) asked = run.runId;
+        if (cancelledRunId === undefined) await recordAction(services, row, "cancel");
+        if (await requestCancel(services, id, run)) cancelledRunId = run.runId;
       }
       // If the run continued as new, its successor is the run to end.
       const followed = run?.status === "CONTINUED_AS_NEW" ? undefined : run?.runId;
@@ -58,9 +58,9 @@ export async function cancelSession(
     POLL_MS,
   ).finally(() => clearTimeout(slow));
   if (!closed) throw noWorker(id, run?.trouble);
-  if (asked === undefined) throw notRunning(row);
+  if (cancelledRunId === undefined) throw notRunning(row);
   if (run?.status !== "CANCELLED") throw endedOtherwise(id, run?.status ?? "");
-  return { runId: asked, ...(await readKept(store.db, id, since)) };
+  return { runId: cancelledRunId, ...(await readKept(store.db, id, since)) };
 }
 
 /** @returns false if it has just ended: the next check shows how */
@@ -141,8 +141,8 @@ export async function interruptSession(
     await recordAction(services, row, "interrupt");
     let view: SessionView | undefined;
     const hasStopped = async () => {
-      const asked = askWithin(handle.client, INTERRUPT_REPLY_MS, () => handle.query(statusQuery));
-      view = await asked.catch(() => undefined);
+      const reply = askWithin(handle.client, INTERRUPT_REPLY_MS, () => handle.query(statusQuery));
+      view = await reply.catch(() => undefined);
       // If the run has ended meanwhile, waiting longer is useless.
       return view?.interrupting !== true || (view.status !== "active" && view.status !== "waiting");
     };

@@ -272,11 +272,11 @@ function callLines(
   const body = harmless(result?.content ?? "")
     .trimEnd()
     .split("\n");
-  const shown = full ? body : body.slice(-RESULT_LINES);
-  const hidden = body.length - shown.length;
+  const shownLines = full ? body : body.slice(-RESULT_LINES);
+  const hidden = body.length - shownLines.length;
   return present(
     `${head}  ${style(outcome === "completed" ? "dim" : "red", outcome)}`,
     hidden > 0 && style("dim", `    │ … ${plural(hidden, "line")} above, shown by --full`),
-    ...(result === undefined ? [] : shown.map((line) => style("dim", `    │ ${line}`))),
+    ...(result === undefined ? [] : shownLines.map((line) => style("dim", `    │ ${line}`))),
   );
 }

@@ -151,9 +151,9 @@ export async function withRunning<T>(
 ): Promise<T> {
   await requireKey(services.temporal, row.id);
   const client = await services.temporal.client();
-  const done = await unlessGone(async () => ({ value: await use(client.workflow.getHandle(row.id)) }));
-  if (done === undefined) throw notRunning(row);
-  return done.value;
+  const result = await unlessGone(async () => ({ value: await use(client.workflow.getHandle(row.id)) }));
+  if (result === undefined) throw notRunning(row);
+  return result.value;
 }
 
 export function notRunning({ id, status }: SessionRow): ClientError {

@@ -80,15 +80,15 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
     const { worker, difference } = running;
     const found = `process ${worker.pid}, log ${worker.log}`;
     if (!isDifferent(difference)) return { name: "Worker", ok: true, found };
-    const lost = lostProtections(worker, toWorkerEnvironment(services));
+    const lostNames = lostProtections(worker, toWorkerEnvironment(services));
     return {
       name: "Worker",
       ok: true,
       warning: true,
       found: `${found}; it was started before ${describeDifference(difference)} changed, or from a shell with other settings`,
       fix:
-        lost.length > 0
-          ? protectionMissing(lost).fix
+        lostNames.length > 0
+          ? protectionMissing(lostNames).fix
           : "The next `longhaul run`, `say` or `up --detach` from this shell replaces it; its current work is finished first.",
     };
   }
@@ -107,11 +107,11 @@ async function servedByOthers({ temporalAddress, taskQueue }: LocalServices): Pr
       workersOf(connection, namespace, taskQueue),
     );
     if (workers.length > 0) {
-      const shown = workers.slice(0, SHOWN_WORKERS).join(", ");
+      const names = workers.slice(0, SHOWN_WORKERS).join(", ");
       return {
         name,
         ok: true,
-        found: `${plural(workers.length, "worker")} of the queue ${taskQueue}: ${shown}`,
+        found: `${plural(workers.length, "worker")} of the queue ${taskQueue}: ${names}`,
       };
     }
   } catch {
@@ -249,8 +249,8 @@ const notLookedAt = (missing: string): Finding => ({
   found: `not looked at: ${missing} is missing`,
 });
 
-const after = (first: Finding, name: string, look: () => Promise<Finding>): Promise<Finding> =>
-  first.ok ? look() : Promise.resolve(notLookedAt(name));
+const after = (first: Finding, name: string, check: () => Promise<Finding>): Promise<Finding> =>
+  first.ok ? check() : Promise.resolve(notLookedAt(name));
 
 /** @param variable that names the service, if starting one of our own would help while it is not set */
 async function probed(variable: string | undefined, probe: () => Promise<string>): Promise<Finding> {

@@ -61,7 +61,7 @@ export async function checkMcpServer(
   const mcp = createMcp(createMcpAccess(environment), store);
   try {
     const listed = isRemote(server)
-      ? await mcp.list(asked(name, server), undefined, new AbortController().signal)
+      ? await mcp.list(listRequest(name, server), undefined, new AbortController().signal)
       : await listInSandbox(mcp, name, server, settings.sandbox);
     return found(name, server, listed);
   } catch (error) {
@@ -130,7 +130,7 @@ const unasked = (server: string, place: McpFinding["place"]): McpFinding => ({
   failed: null,
 });
 
-const asked = (name: string, settings: McpServer) => ({
+const listRequest = (name: string, settings: McpServer) => ({
   sessionId: probeId("mcp-test", randomUUID()),
   name,
   settings,
@@ -148,11 +148,11 @@ async function listInSandbox(
     name: "mcp-test",
     guardImage,
   });
-  const of = asked(name, server);
+  const of = listRequest(name, server);
   try {
-    const own = withMachine(sandbox, process.env, process.cwd()).sandbox;
-    const opened = await host.open(sandboxSpec(of.sessionId, { sandbox: own }));
-    await opened.egress?.allow(expandDomains(own.domains));
+    const machineSandbox = withMachine(sandbox, process.env, process.cwd()).sandbox;
+    const opened = await host.open(sandboxSpec(of.sessionId, { sandbox: machineSandbox }));
+    await opened.egress?.allow(expandDomains(machineSandbox.domains));
     return await mcp.list(of, opened, new AbortController().signal);
   } finally {
     await host.remove(of.sessionId).catch(() => undefined);

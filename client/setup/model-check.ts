@@ -15,7 +15,7 @@ import { readPolicy } from "../../worker/read-policy.ts";
 import { WrongSettings } from "../../temporal/service-missing.ts";
 
 type Check = Finding & { readonly name: string };
-type Asked = Pick<
+type CheckedModel = Pick<
   ModelTarget,
   "model" | "modelName" | "contextWindow" | "maxOutput" | "api" | "provider" | "noTools"
 >;
@@ -39,16 +39,16 @@ export function modelFinding(
       : { name, ok: true, warning: true, found, fix: hints.join(" ") };
   }
   const address = addressOf(provider, environment);
-  const asked =
+  const modelText =
     address === undefined ? target.model : `${target.model}, asked at ${withoutPassword(address)}`;
   const lacks = missingVariables(provider, environment);
-  if (lacks.length === 0) return { name, ok: true, found: `${asked}; ${keyText(provider, environment)}` };
-  if (isKeyElsewhere) return { name, ok: true, found: `${asked}; the workers have the key` };
+  if (lacks.length === 0) return { name, ok: true, found: `${modelText}; ${keyText(provider, environment)}` };
+  if (isKeyElsewhere) return { name, ok: true, found: `${modelText}; the workers have the key` };
   const names = lacks.join(" and ");
   return {
     name,
     ok: false,
-    found: `${asked}; ${names} ${lacks.length === 1 ? "is" : "are"} not set`,
+    found: `${modelText}; ${names} ${lacks.length === 1 ? "is" : "are"} not set`,
     fix: `Set ${names}.`,
   };
 }
@@ -70,15 +70,15 @@ export async function localServerChecks(): Promise<Check[]> {
 
 /** @returns undefined if the provider has no address of its own that lists models */
 export async function modelServerCheck(
-  run: Asked,
+  run: CheckedModel,
   environment: Environment = process.env,
 ): Promise<Check | undefined> {
   const server = serverOf(run, environment);
   if (server === undefined) return undefined;
   const { address, headers } = server;
   const { modelName: name = run.model, provider } = run;
-  const asked = { name, provider: provider?.name };
-  const { models } = await askModel(address, asked, { timeoutMs: SERVER_MS, headers });
+  const query = { name, provider: provider?.name };
+  const { models } = await askModel(address, query, { timeoutMs: SERVER_MS, headers });
   return serverFinding(run, withoutPassword(address), models);
 }
 
@@ -87,10 +87,10 @@ const START_MS = 1_000;
 
 /** Asks servers in parallel for the windows of models that are not in the catalogue, and whether they call tools; omits servers that do not answer. */
 export async function askWindows(
-  targets: readonly Asked[],
+  targets: readonly CheckedModel[],
   environment: Environment = process.env,
 ): Promise<NonNullable<ModelFacts["served"]>> {
-  const asked = targets.map(async (target): Promise<[string, ServedWindow][]> => {
+  const windows = targets.map(async (target): Promise<[string, ServedWindow][]> => {
     const server = serverOf(target, environment);
     if (server === undefined) return [];
     const { address, headers } = server;
@@ -106,10 +106,10 @@ export async function askWindows(
     const from = withoutPassword(address);
     return [[target.model, { contextWindow, most, tools, runner, from }]];
   });
-  return Object.fromEntries((await Promise.all(asked)).flat());
+  return Object.fromEntries((await Promise.all(windows)).flat());
 }
 
-function serverOf({ provider, api }: Asked, environment: Environment) {
+function serverOf({ provider, api }: CheckedModel, environment: Environment) {
   const address = provider && addressOf(provider, environment);
   // A cloud lists models only for those who have a token.
   if (!address || provider?.name === "rehearsal" || provider?.preset !== undefined) return undefined;
@@ -125,11 +125,11 @@ const isAlike = (one: string, other: string): boolean =>
 
 /** What `doctor` says of the model at its server: whether it is there, calls tools, and has the window that is counted with. */
 export function serverFinding(
-  asked: Asked,
+  checked: CheckedModel,
   address: string,
   models: readonly ServedModel[] | undefined,
 ): Check {
-  const { model, modelName = model, provider, noTools } = asked;
+  const { model, modelName = model, provider, noTools } = checked;
   const name = "Model server";
   const warning = (found: string, fix?: string) => ({ name, ok: true, warning: true as const, found, fix });
   if (models === undefined)
@@ -153,13 +153,13 @@ export function serverFinding(
       `${count}; ${modelName} cannot call tools, as its server says: it is refused`,
       `Choose another model, or set models.${model}.tools: none to use it without tools.`,
     );
-  const { found, fix, isEnough } = windowFinding(asked, served);
+  const { found, fix, isEnough } = windowFinding(checked, served);
   return isEnough ? { name, ok: true, found: `${count}${found}` } : warning(`${count}${found}`, fix);
 }
 
 /** The window that the server gives a model, beside the one that is counted with. */
 function windowFinding(
-  { model, modelName = model, contextWindow, maxOutput, noTools }: Asked,
+  { model, modelName = model, contextWindow, maxOutput, noTools }: CheckedModel,
   served: ServedModel,
 ): { readonly found: string; readonly fix?: string; readonly isEnough?: true } {
   const { contextWindow: servedWindow, most, runner, slots } = served;

@@ -39,11 +39,11 @@ const LOCAL_MS = 300;
 export async function findLocalServers(
   servers: readonly { readonly provider: string; readonly baseUrl: string }[] = LOCAL,
 ): Promise<ModelServer[]> {
-  const asked = servers.map(async ({ provider, baseUrl }) => {
+  const answers = servers.map(async ({ provider, baseUrl }) => {
     const models = await askModels(baseUrl, { timeoutMs: LOCAL_MS });
     return models === undefined || models.length === 0 ? [] : [{ provider, baseUrl, models }];
   });
-  return (await Promise.all(asked)).flat();
+  return (await Promise.all(answers)).flat();
 }
 
 /** The line that says how to use a found server: with a model that can call tools, as far as the server says so. */
@@ -104,12 +104,12 @@ export async function askModels(baseUrl: string, options: AskOptions): Promise<S
 }
 
 /** What a server has loaded counts more than what the model's file says. */
-function withShown(model: ServedModel, shown: Awaited<ReturnType<typeof askOllama>>): ServedModel {
+function withShown(model: ServedModel, details: Awaited<ReturnType<typeof askOllama>>): ServedModel {
   return {
     ...model,
-    contextWindow: model.contextWindow ?? shown?.contextWindow,
-    most: model.most ?? shown?.most,
-    tools: model.tools ?? shown?.tools,
+    contextWindow: model.contextWindow ?? details?.contextWindow,
+    most: model.most ?? details?.most,
+    tools: model.tools ?? details?.tools,
   };
 }
 
@@ -126,9 +126,9 @@ export async function askModel(
   const listed = models && servedAs(models, name, provider);
   const runner = listed?.runner;
   const mayBeOllama = runner === "ollama" || (runner === undefined && listed?.contextWindow === undefined);
-  const shown = mayBeOllama ? await askOllama(baseUrl, name, options) : undefined;
-  if (shown === undefined) return { models, served: listed };
-  const served = withShown(listed ?? { id: name, runner: "ollama" }, shown);
+  const details = mayBeOllama ? await askOllama(baseUrl, name, options) : undefined;
+  if (details === undefined) return { models, served: listed };
+  const served = withShown(listed ?? { id: name, runner: "ollama" }, details);
   return { models: models?.map((model) => (model === listed ? served : model)), served };
 }
 
@@ -141,7 +141,7 @@ async function askOllama(
   model: string,
   { timeoutMs, headers = {} }: AskOptions,
 ): Promise<Omit<ServedModel, "id"> | undefined> {
-  const shown = toFields(
+  const details = toFields(
     await getJson(`${serverRoot(baseUrl)}/api/show`, {
       signal: AbortSignal.timeout(timeoutMs),
       headers: { ...headers, "content-type": "application/json" },
@@ -149,12 +149,12 @@ async function askOllama(
       body: JSON.stringify({ model }),
     }),
   );
-  const facts = toFields(shown["model_info"]);
-  const { parameters } = shown;
+  const facts = toFields(details["model_info"]);
+  const { parameters } = details;
   const most = count(facts[`${String(facts["general.architecture"])}.context_length`]);
   const configuredWindow =
     typeof parameters === "string" ? /^num_ctx\s+(\d+)$/m.exec(parameters)?.[1] : undefined;
-  const { capabilities } = shown;
+  const { capabilities } = details;
   const tools = Array.isArray(capabilities) && !capabilities.includes("tools") ? (false as const) : undefined;
   if (most === undefined && configuredWindow === undefined && tools === undefined) return undefined;
   return {

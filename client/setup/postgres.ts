@@ -48,7 +48,7 @@ export async function ensurePostgres({ home, ports, say }: SetUp): Promise<strin
   const binaries = await findBinaries();
   mkdirSync(data, { recursive: true, mode: 0o755 });
   const owner = await postgresOwner([binaries.postgres, data], say);
-  owner.own(data);
+  owner.chown(data);
   if (!existsSync(join(data, "PG_VERSION"))) {
     writeFileSync(secret, newPassword(), { mode: PRIVATE_FILE });
     await slowly(say, "Creating a Postgres database under .longhaul (DATABASE_URL is not set)", () =>
@@ -137,7 +137,7 @@ async function initialise({ binaries, data, secret, owner, home }: Cluster): Pro
   // initdb runs as the owner and reads the password from a file that the owner owns.
   const handed = join(dirname(data), "initdb-password");
   writeFileSync(handed, readFileSync(secret), { mode: PRIVATE_FILE });
-  owner.own(handed);
+  owner.chown(handed);
   const init = owner.wrap(binaries.initdb, [
     `--pgdata=${data}`,
     "--username=postgres",
@@ -217,13 +217,13 @@ export interface Owner {
     command: string,
     args: readonly string[],
   ): { command: string; args: string[]; uid?: number; gid?: number };
-  own(path: string): void;
+  chown(path: string): void;
 }
 
 /** @param paths programs and folders that the owner must be able to reach */
 export async function postgresOwner(paths: readonly string[], say: Say): Promise<Owner> {
   if (process.getuid?.() !== 0) {
-    return { wrap: (command, args) => ({ command, args: [...args] }), own: () => {} };
+    return { wrap: (command, args) => ({ command, args: [...args] }), chown: () => {} };
   }
   const { uid, gid } = await postgresUser(say);
   // Another user cannot enter a clone in /root or in a private temporary folder. Only then, the server keeps the one
@@ -231,7 +231,7 @@ export async function postgresOwner(paths: readonly string[], say: Say): Promise
   const closed = !paths.every(reachableByAll);
   const capability = passingCapability();
   return {
-    own: (path) => chownSync(path, uid, gid),
+    chown: (path) => chownSync(path, uid, gid),
     wrap: (command, args) =>
       closed
         ? {
@@ -274,8 +274,8 @@ async function postgresUser(say: Say): Promise<{ uid: number; gid: number }> {
     "/usr/sbin/nologin",
     "postgres",
   ]);
-  const made = await ids();
-  if (made !== undefined) return made;
+  const newIds = await ids();
+  if (newIds !== undefined) return newIds;
   throw new ServiceMissing({
     service: "Postgres",
     address: "this machine",

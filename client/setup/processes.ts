@@ -80,23 +80,23 @@ const GATE = 'read -r go && exec "$@" </dev/null';
  * @param record stores its identity. The program runs only after that, so even if we are killed, it is recorded
  */
 export async function launch(
-  what: Launch,
+  program: Launch,
   record: (mark: ProcessMark) => void = () => undefined,
 ): Promise<ProcessMark> {
-  requireProgram(what.command);
-  mkdirSync(dirname(what.log), { recursive: true, mode: PRIVATE_FOLDER });
-  const log = openSync(what.log, "a", PRIVATE_FILE);
+  requireProgram(program.command);
+  mkdirSync(dirname(program.log), { recursive: true, mode: PRIVATE_FOLDER });
+  const log = openSync(program.log, "a", PRIVATE_FILE);
   // The child inherits this umask; no other code runs before ours is restored.
   const umask = process.umask(0o077);
   try {
     fchmodSync(log, PRIVATE_FILE);
-    const child = spawn("/bin/sh", ["-c", GATE, "sh", what.command, ...what.args], {
+    const child = spawn("/bin/sh", ["-c", GATE, "sh", program.command, ...program.args], {
       detached: true,
       stdio: ["pipe", log, log],
-      env: what.env ?? childEnvironment("service"),
-      cwd: what.cwd,
-      uid: what.uid,
-      gid: what.gid,
+      env: program.env ?? childEnvironment("service"),
+      cwd: program.cwd,
+      uid: program.uid,
+      gid: program.gid,
     });
     process.umask(umask);
     await new Promise<void>((resolve, reject) => {
@@ -153,8 +153,8 @@ export async function endProcess(
 ): Promise<boolean> {
   if (!(await isAlive(mark))) return false;
   send(mark.pid, options.signal ?? "SIGTERM");
-  const gone = await until(async () => !(await isAlive(mark)), options.graceMs ?? 10_000);
-  if (!gone) {
+  const hasEnded = await until(async () => !(await isAlive(mark)), options.graceMs ?? 10_000);
+  if (!hasEnded) {
     send(mark.pid, "SIGKILL");
     await until(async () => !(await isAlive(mark)), 5_000);
   }
@@ -171,8 +171,8 @@ function send(pid: number, signal: NodeJS.Signals): void {
 }
 
 /** `wanted` if it is free, else any free port; `wanted` 0 = any. On 127.0.0.1. */
-export async function freePort(wanted = 0): Promise<number> {
-  const port = await tryListen(wanted);
+export async function freePort(preferred = 0): Promise<number> {
+  const port = await tryListen(preferred);
   if (port !== undefined) return port;
   const other = await tryListen(0);
   if (other === undefined) throw new Error("No free port on 127.0.0.1.");

@@ -96,15 +96,15 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
  */
 export function findServices(home: string = projectHome, ports: "fixed" | "free" = "fixed"): LocalServices {
   const { services, found } = readState(home);
-  const own = ports === "free";
+  const usesFreePorts = ports === "free";
   const temporalAddress =
-    (own ? undefined : configuredTemporal()) ??
+    (usesFreePorts ? undefined : configuredTemporal()) ??
     services.temporal?.address ??
     found.temporal ??
     `127.0.0.1:${TEMPORAL_PORT}`;
   return withEnvironment({
     databaseUrl:
-      (own ? undefined : settingOf("DATABASE_URL")) ??
+      (usesFreePorts ? undefined : settingOf("DATABASE_URL")) ??
       ownPostgresUrl(home) ??
       `postgres://postgres@127.0.0.1:${POSTGRES_PORT}/longhaul`,
     temporalAddress,
@@ -132,8 +132,8 @@ export async function bringDown(options: {
   const home = options.home ?? projectHome;
   return locked(home, options.say, async () => {
     const ended: string[] = [];
-    const order: readonly ServiceName[] = ["next-worker", "worker", "rehearsal", "temporal", "postgres"];
-    for (const name of order.filter((candidate) => options.keep?.includes(candidate) !== true)) {
+    const stopOrder: readonly ServiceName[] = ["next-worker", "worker", "rehearsal", "temporal", "postgres"];
+    for (const name of stopOrder.filter((candidate) => options.keep?.includes(candidate) !== true)) {
       const service = readState(home).services[name];
       if (service === undefined) continue;
       // SIGINT is Postgres' fast shutdown: it does not wait for its clients.
@@ -160,14 +160,14 @@ async function postgres(setUp: SetUp): Promise<void> {
 /** The images for sandboxes and for setting up their firewall. @returns the default sandbox image */
 async function ensureImages({ say, image }: BringUpOptions): Promise<string> {
   const tag = imageNamed(settingOf("SANDBOX_IMAGE"));
-  for (const wanted of new Set([image ?? tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
-    if (await dockerHasImage(wanted)) continue;
+  for (const imageName of new Set([image ?? tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
+    if (await dockerHasImage(imageName)) continue;
     // Loaded on demand: a start with all services running does not need the engine's client.
     const [{ connectDocker }, { ensureSandboxImage }] = await Promise.all([
       import("../../activities/sandbox/docker/connect-docker.ts"),
       import("./sandbox-image.ts"),
     ]);
-    await ensureSandboxImage({ docker: connectDocker(), tag: wanted, say });
+    await ensureSandboxImage({ docker: connectDocker(), tag: imageName, say });
   }
   return tag;
 }

@@ -115,9 +115,9 @@ async function unpack(archive: Readable, file: string, signal: AbortSignal): Pro
   const entries = extract();
   let found = false;
   entries.on("entry", (header, content, next) => {
-    const wanted = header.type === "file" && header.name.replace(/^\.\//, "") === "temporal";
-    found ||= wanted;
-    if (!wanted) {
+    const isProgram = header.type === "file" && header.name.replace(/^\.\//, "") === "temporal";
+    found ||= isProgram;
+    if (!isProgram) {
       content.on("end", next);
       content.resume();
       return;
@@ -260,16 +260,16 @@ export async function temporalBinary(options: { cache: string; say: Say }): Prom
   const onPath = findOnPath("temporal");
   if (onPath !== undefined) return onPath;
   const places = SOURCES.map(({ version }) => join(cache, `temporal-v${version}`));
-  const cached = places.find((place) => existsSync(place));
+  const cached = places.find((path) => existsSync(path));
   if (cached !== undefined) return cached;
   mkdirSync(cache, { recursive: true });
   const failures: string[] = [];
   const folder = join(cache, `new-${process.pid}`);
   for (const { what, version, get } of SOURCES) {
     try {
-      const place = join(cache, `temporal-v${version}`);
-      renameSync(await slowly(say, what, () => get(folder)), place);
-      return place;
+      const target = join(cache, `temporal-v${version}`);
+      renameSync(await slowly(say, what, () => get(folder)), target);
+      return target;
     } catch (error) {
       const reason = reasonOf(error);
       say(`  not so: ${reason}`);

@@ -256,19 +256,19 @@ export interface KeysNeeded {
  */
 export async function lackingKeys(needed: KeysNeeded): Promise<SettingMissing | undefined> {
   const { services, environment, had, reference } = needed;
-  const lost = had.filter((name) => !environment[name]);
-  if (lost.length === 0 && reference === undefined) return undefined;
+  const lostNames = had.filter((name) => !environment[name]);
+  if (lostNames.length === 0 && reference === undefined) return undefined;
   const store = openStore({ url: services.databaseUrl, maxConnections: 1 });
   try {
-    const [own, open] = await Promise.all([
-      reference === undefined ? undefined : meant(store, reference),
-      lost.length === 0 ? [] : openSessions(store),
+    const [session, open] = await Promise.all([
+      reference === undefined ? undefined : findReferenced(store, reference),
+      lostNames.length === 0 ? [] : openSessions(store),
     ]);
     const lacks = [
-      ...(own === undefined ? [] : [{ id: own.id, names: missingFor(own, environment) }]),
+      ...(session === undefined ? [] : [{ id: session.id, names: missingFor(session, environment) }]),
       ...open.map((row) => ({
         id: row.id,
-        names: missingFor(row, environment).filter((name) => lost.includes(name)),
+        names: missingFor(row, environment).filter((name) => lostNames.includes(name)),
       })),
     ].filter(({ names }) => names.length > 0);
     if (lacks.length === 0) return undefined;
@@ -286,7 +286,7 @@ export async function lackingKeys(needed: KeysNeeded): Promise<SettingMissing | 
 }
 
 /** The session that is meant. @returns undefined if there is no match: the command reports that */
-async function meant({ db }: Store, reference: string): Promise<SessionRow | undefined> {
+async function findReferenced({ db }: Store, reference: string): Promise<SessionRow | undefined> {
   return unlessTableMissing(() => findByReference(db, reference)).catch(() => undefined);
 }
 

@@ -43,8 +43,8 @@ export async function ensureWorker(options: {
     await endBrokenOff(home);
     const environment = toWorkerEnvironment(options.services);
     // Also that of a worker that died: only `down` ends one on purpose.
-    const lost = lostProtections(readState(home).services.worker, environment);
-    if (lost.length > 0) throw protectionMissing(lost);
+    const lostNames = lostProtections(readState(home).services.worker, environment);
+    if (lostNames.length > 0) throw protectionMissing(lostNames);
     const running = await runningWorker(home, options.services);
     if (running !== undefined) {
       const { difference } = running;
@@ -89,9 +89,9 @@ export const toWorkerEnvironment = (services: LocalServices): NodeJS.ProcessEnv 
 
 /** Ends a worker whose set-up was interrupted: no one waits for it any more. */
 async function endBrokenOff(home: string): Promise<void> {
-  const left = readState(home).services["next-worker"];
-  if (left === undefined) return;
-  await endProcess(left, { graceMs: END_MS });
+  const nextWorker = readState(home).services["next-worker"];
+  if (nextWorker === undefined) return;
+  await endProcess(nextWorker, { graceMs: END_MS });
   remember(home, "next-worker", undefined);
 }
 
@@ -204,8 +204,8 @@ export async function followWorker({
   readonly home?: string;
   readonly say: Say;
 }): Promise<boolean> {
-  const asked = new AbortController();
-  const onSignal = () => asked.abort();
+  const stopRequest = new AbortController();
+  const onSignal = () => stopRequest.abort();
   process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
   const file = openSync(toLogPath(home, "worker"), "r");
   let [at, rest] = [fstatSync(file).size, ""];
@@ -221,7 +221,7 @@ export async function followWorker({
     }
   };
   try {
-    while (!asked.signal.aborted) {
+    while (!stopRequest.signal.aborted) {
       read();
       const { worker } = readState(home).services;
       // No worker is recorded: `down` in another process ended it.
@@ -230,7 +230,7 @@ export async function followWorker({
         say(`The worker has ended. Its log: ${worker.log}`);
         return true;
       }
-      await sleep(LOOK_MS, undefined, { signal: asked.signal }).catch(() => undefined);
+      await sleep(LOOK_MS, undefined, { signal: stopRequest.signal }).catch(() => undefined);
     }
     return false;
   } finally {

@@ -37,9 +37,9 @@ export interface KnownPeople {
 /** @returns nothing for an event of a newer version too */
 export function describeEvent(event: SessionEvent, known: KnownPeople = {}): readonly Sentence[] {
   const sentences = SENTENCES[event.type] as Describe<EventType> | undefined;
-  const told = sentences?.(event.data, event, known) ?? [];
-  const clean = told.map(({ text, facts = "", ...look }) => ({
-    ...look,
+  const raw = sentences?.(event.data, event, known) ?? [];
+  const clean = raw.map(({ text, facts = "", ...rest }) => ({
+    ...rest,
     text: harmlessLine(text, MAX_CHARS),
     facts: harmlessLine(facts, MAX_CHARS) || undefined,
   }));
@@ -124,8 +124,8 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
     notice(`${plural(prunedCount, "old tool result")} hidden, ${tokens(savedTokens)} tokens freed`, "✂"),
   ],
   "message:queued": ({ position, excerpt }) => {
-    const place = position > 1 ? ` (position ${position})` : "";
-    return [people(`waits for the next step${place}: ${harmlessLine(excerpt, NAMES_CHARS)}`, "✉")];
+    const positionText = position > 1 ? ` (position ${position})` : "";
+    return [people(`waits for the next step${positionText}: ${harmlessLine(excerpt, NAMES_CHARS)}`, "✉")];
   },
   "message:withdrawn": ({ by }, _event, { owner }) => [
     people(`a message was taken back${byOther(by, owner)}`, "✉"),
@@ -170,8 +170,8 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
       return [{ ...warn(`set-up failed at ${where}`), detail: output }];
     }
     const from = kept === "taken" ? ", from the kept set-up" : "";
-    const lost = notKept === undefined ? "" : ` (not kept: ${harmlessLine(notKept, 200)})`;
-    return [quiet(`set up in ${duration(durationMs)}${from}${lost}`)];
+    const notKeptText = notKept === undefined ? "" : ` (not kept: ${harmlessLine(notKept, 200)})`;
+    return [quiet(`set up in ${duration(durationMs)}${from}${notKeptText}`)];
   },
   "egress:denied": ({ host, port, reason, count, allow }) => {
     const times = count > 1 ? `, ${count} times` : "";
@@ -211,8 +211,8 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
   ],
   "question:asked": ({ id, kind, text }) => [{ ...warn(questionTitle(id, kind), "?"), detail: text }],
   "question:answered": ({ id, how, by, excerpt }) => {
-    const words = excerpt === "" ? "" : `: ${harmlessLine(excerpt, NAMES_CHARS)}`;
-    return [people(`${id} ${HOW_ANSWERED[how] ?? how}${words}${byOther(by, undefined)}`, "▸")];
+    const excerptText = excerpt === "" ? "" : `: ${harmlessLine(excerpt, NAMES_CHARS)}`;
+    return [people(`${id} ${HOW_ANSWERED[how] ?? how}${excerptText}${byOther(by, undefined)}`, "▸")];
   },
   "question:expired": (data) => [
     warn(`${data.id}: no answer came, so the default is used: ${harmlessLine(data.default, 200)}`, "?"),
@@ -230,10 +230,10 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
       costUsd !== null && dollars(costUsd),
       applied.length > 0 && `${plural(applied.length, "file")} applied`,
     );
-    const left = notApplied.map(({ path, reason }) => `${path} (${reason})`).join(", ");
+    const unapplied = notApplied.map(({ path, reason }) => `${path} (${reason})`).join(", ");
     return present(
       notice(`${childId}: ${facts.join(", ")}`, "⇠"),
-      left !== "" && warn(`not applied: ${harmlessLine(left, REASON_CHARS)}`),
+      unapplied !== "" && warn(`not applied: ${harmlessLine(unapplied, REASON_CHARS)}`),
     );
   },
   "mcp:connected": ({ server, tools }) => [quiet(`${harmlessLine(server, 40)}: ${plural(tools, "tool")}`)],
@@ -307,10 +307,10 @@ function compressed(data: EventData["context:compressed"]): Sentence {
 }
 
 function created({ workspace, network, allow, gaps }: EventData["sandbox:created"]): Sentence[] {
-  const kept = workspace === "restored" ? ", files restored" : `, ${workspace}`;
+  const filesText = workspace === "restored" ? ", files restored" : `, ${workspace}`;
   const open = network?.reach === "allowed" ? undefined : network?.why;
   return present(
-    quiet(`sandbox created${workspace === "empty" ? "" : kept}`),
+    quiet(`sandbox created${workspace === "empty" ? "" : filesText}`),
     allow && quiet(`sandbox.allow opens ${listNames(allow)}`),
     gaps && warn(`the sandbox is not isolated as configured: ${harmlessLine(gaps.join("; "), 200)}`),
     gaps === undefined &&

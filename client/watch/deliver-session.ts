@@ -80,9 +80,9 @@ async function showDelivered(
   const { id, status } = row;
   const rows = (await listPublications(db, id)).filter((publication) => publication.runId === runId);
   if (toDeliveryState(rows) === "refused") return exitCodes.undelivered;
-  const wanted = order.pr === "none" ? "push" : "pull-request";
-  const done = rows.find((made) => made.kind === wanted && made.status === "done");
-  if (done !== undefined) output.result(`${done.url ?? `${done.ref} ${done.commit}`}\n`);
+  const kind = order.pr === "none" ? "push" : "pull-request";
+  const delivered = rows.find((publication) => publication.kind === kind && publication.status === "done");
+  if (delivered !== undefined) output.result(`${delivered.url ?? `${delivered.ref} ${delivered.commit}`}\n`);
   else if (!(await hasEndedWell(db, id, { runId, status }))) return exitCodes.undelivered;
   else output.note("Nothing to deliver: everything is there already.\n");
   return exitCodes.completed;

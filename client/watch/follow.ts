@@ -68,7 +68,7 @@ export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
   const waker = new Waker(options);
   const follower = new Follower(options, waker);
   try {
-    while (!options.signal.aborted && !follower.ended) yield* follower.look();
+    while (!options.signal.aborted && !follower.ended) yield* follower.readNew();
   } finally {
     waker.close();
   }
@@ -96,7 +96,7 @@ class Follower {
   }
 
   /** Reads once and yields new events; waits if there are none. */
-  async *look(): AsyncGenerator<FollowItem> {
+  async *readNew(): AsyncGenerator<FollowItem> {
     const { store, sessionId, signal } = this.#options;
     let page: SessionEvent[];
     let row: SessionRow | undefined;
@@ -231,8 +231,8 @@ class Waker {
     this.#listening = true;
     const onLost = () => (this.#listening = false);
     const { store, sessionId } = this.#options;
-    const own: Listen = (...to) => listen(store, ...to);
-    (this.#options.listen ?? own)(sessionId, this.#wake, onLost).then((stop) => {
+    const listenToStore: Listen = (...to) => listen(store, ...to);
+    (this.#options.listen ?? listenToStore)(sessionId, this.#wake, onLost).then((stop) => {
       if (this.#closed) stop();
       else this.#stop = stop;
       // Notifications since the last read were missed.

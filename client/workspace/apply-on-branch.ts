@@ -61,12 +61,12 @@ interface Change {
  */
 export async function applyOnBranch(folder: string, change: Change): Promise<Applied> {
   const checkout = await findCheckout(folder);
-  const begun = await takeCheckout(checkout);
+  const unfinishedPlan = await takeCheckout(checkout);
   try {
-    if (begun !== undefined) return await goOn(checkout, begun, nameOf(checkout, change));
+    if (unfinishedPlan !== undefined) return await goOn(checkout, unfinishedPlan, nameOf(checkout, change));
     const plan = await prepare(checkout, change);
     begin(checkout, plan);
-    await put(checkout, plan);
+    await applyPlan(checkout, plan);
     return plan.applied;
   } finally {
     leaveCheckout(checkout);
@@ -77,23 +77,23 @@ const nameOf = ({ prefix }: Checkout, { patch, branch, message }: Change) =>
   nameOfChange([prefix, patch, branch, message]);
 
 /** Finishes what a killed process began. */
-async function goOn(checkout: Checkout, begun: Plan, change: string): Promise<Applied> {
+async function goOn(checkout: Checkout, plan: Plan, change: string): Promise<Applied> {
   try {
-    refuseLocked(checkout, begun.branch);
-    await putFiles(checkout, begun, (paths) => uncommitted(checkout.top, paths));
-    await checkOutBranch(checkout, begun);
+    refuseLocked(checkout, plan.branch);
+    await putFiles(checkout, plan, (paths) => uncommitted(checkout.top, paths));
+    await checkOutBranch(checkout, plan);
   } catch (error) {
-    throw unfinished(checkout, begun, wordsOf(error));
+    throw unfinished(checkout, plan, wordsOf(error));
   }
-  if (begun.change === change) return begun.applied;
+  if (plan.change === change) return plan.applied;
   throw notPossible(
-    `An earlier \`longhaul apply\` was killed while it put ${begun.branch} here. It is finished now, and ${begun.branch} is checked out. Nothing else was applied.`,
+    `An earlier \`longhaul apply\` was killed while it put ${plan.branch} here. It is finished now, and ${plan.branch} is checked out. Nothing else was applied.`,
     "To apply this change too, check out the commit that it is for, and run the command again.",
   );
 }
 
 /** Does what is prepared, or leaves the checkout as it was. */
-async function put(checkout: Checkout, plan: Plan): Promise<void> {
+async function applyPlan(checkout: Checkout, plan: Plan): Promise<void> {
   try {
     await putFiles(checkout, plan, (paths) => uncommitted(checkout.top, paths));
   } catch (error) {
@@ -143,8 +143,8 @@ async function prepare(checkout: Checkout, change: Change): Promise<Plan> {
       "Git stores the same as before: the change is only in what its filters make of the files, such as line ends. Nothing was changed.",
     );
   const { target, applied } = await commit(checkout, change, { tree, head });
-  const pathsThat = (gone: boolean) =>
-    files.filter((file) => isRemoved(file) === gone).map(({ path }) => path);
+  const pathsThat = (removed: boolean) =>
+    files.filter((file) => isRemoved(file) === removed).map(({ path }) => path);
   return {
     change: nameOf(checkout, change),
     branch,
@@ -184,14 +184,14 @@ const doesNotFit = (why: string) =>
 
 /** @throws ClientError (impossible) if it is none, or cannot be written */
 async function findCheckout(folder: string): Promise<Checkout> {
-  const asked = ["--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-prefix"];
-  const place = await personsGit(folder, ["rev-parse", ...asked]);
-  if (place.code !== 0)
+  const options = ["--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-prefix"];
+  const answer = await personsGit(folder, ["rev-parse", ...options]);
+  if (answer.code !== 0)
     throw notPossible(
-      `${folder} is not a Git checkout: ${describeGit(place)}`,
+      `${folder} is not a Git checkout: ${describeGit(answer)}`,
       "Go to your checkout, or copy the files instead: longhaul pull ID DIR",
     );
-  const [top = folder, gitFolder = folder, common = "", prefix = ""] = String(place.out).split("\n");
+  const [top = folder, gitFolder = folder, common = "", prefix = ""] = String(answer.out).split("\n");
   for (const target of [top, gitFolder])
     await access(target, constants.W_OK).catch((error: unknown) => {
       throw unwritable(
@@ -205,7 +205,7 @@ async function findCheckout(folder: string): Promise<Checkout> {
 
 /** What speaks against writing these files: uncommitted changes, or a file there that is not in Git. Empty if nothing does. */
 async function uncommitted(top: string, paths: readonly string[]): Promise<string> {
-  const asked = [
+  const args = [
     "status",
     "--porcelain",
     "-z",
@@ -213,12 +213,12 @@ async function uncommitted(top: string, paths: readonly string[]): Promise<strin
     "--untracked-files=no",
     "--ignore-submodules=all",
   ];
-  const changed = new Set(namesIn(await mustGit(top, asked)).map((line) => line.slice(3)));
+  const changed = new Set(namesIn(await mustGit(top, args)).map((line) => line.slice(3)));
   const tracked = new Set(namesIn(await mustGit(top, ["ls-files", "-z"])));
   const found = paths.flatMap((path) => {
     if (changed.has(path)) return [`${path}: has uncommitted changes`];
-    const there = lookAt(onDisk(top, path));
-    const isOwn = there !== undefined && !there.isDirectory() && !tracked.has(path);
+    const stats = lookAt(onDisk(top, path));
+    const isOwn = stats !== undefined && !stats.isDirectory() && !tracked.has(path);
     return isOwn ? [`${path}: already exists in working directory`] : [];
   });
   return found.slice(0, MAX_NAMED).map(visible).join("\n");
@@ -247,9 +247,9 @@ function subjectOf(text: string): string {
   const line = (text.split("\n", 1)[0] ?? "").replace(/^#+\s+/, "").trim();
   // Its first sentence; a shorter one may be an abbreviation.
   const [sentence = line] = /^.{12,}?[.!?](?=\s)/.exec(line) ?? [];
-  const said = (line.length <= MAX_SUBJECT ? line : sentence).replace(/[.:]$/, "");
-  if (said.length <= MAX_SUBJECT) return said;
-  const cut = cutChars(said, MAX_SUBJECT - 1);
+  const subject = (line.length <= MAX_SUBJECT ? line : sentence).replace(/[.:]$/, "");
+  if (subject.length <= MAX_SUBJECT) return subject;
+  const cut = cutChars(subject, MAX_SUBJECT - 1);
   // Between words, unless one is that long.
   const end = cut.lastIndexOf(" ");
   return `${end > MAX_SUBJECT / 2 ? cut.slice(0, end) : cut}…`;
@@ -272,10 +272,10 @@ const NOT_THEIRS = ["core.sparseCheckout", "core.fsmonitor", "core.untrackedCach
 async function stage(checkout: Checkout, files: readonly PatchedFile[], head: string | undefined) {
   const tree = preparedTree(checkout);
   makeGitFolder(checkout, head);
-  const given = [`--git-dir=${preparedGit(checkout)}`, `--work-tree=${tree}`];
+  const folderArgs = [`--git-dir=${preparedGit(checkout)}`, `--work-tree=${tree}`];
   const settings = NOT_THEIRS.flatMap((name) => ["-c", `${name}=false`]);
   const ask = (args: readonly string[], input?: string | Uint8Array) =>
-    mustGit(tree, [...settings, ...given, ...args], input);
+    mustGit(tree, [...settings, ...folderArgs, ...args], input);
   await ask(["read-tree", head ?? "--empty"]);
   const written = files.filter(({ form, content }) => content !== undefined && form === "bytes");
   for (const { path, content } of written) {
@@ -295,11 +295,11 @@ async function stage(checkout: Checkout, files: readonly PatchedFile[], head: st
     ["100755", "+x"],
     ["100644", "-x"],
   ] as const) {
-    const those = written.filter(({ content }) => content?.mode === mode);
-    if (those.length > 0) await ask([...update, `--chmod=${sign}`, "--stdin"], pathsOf(those));
+    const sameMode = written.filter(({ content }) => content?.mode === mode);
+    if (sameMode.length > 0) await ask([...update, `--chmod=${sign}`, "--stdin"], pathsOf(sameMode));
   }
-  const made = String(await ask(["write-tree"])).trim();
-  return { tree: made, entries: entriesOf(await ask(["ls-files", "-s", "-z"]), files, made.length) };
+  const treeId = String(await ask(["write-tree"])).trim();
+  return { tree: treeId, entries: entriesOf(await ask(["ls-files", "-s", "-z"]), files, treeId.length) };
 }
 
 type Ask = (args: readonly string[], input?: string | Uint8Array) => Promise<Buffer>;
@@ -323,17 +323,17 @@ function makeGitFolder(checkout: Checkout, head: string | undefined): void {
   mkdirSync(preparedTree(checkout));
   writeFileSync(join(folder, "commondir"), `${checkout.commonFolder}\n`);
   writeFileSync(join(folder, "HEAD"), `${head ?? "ref: refs/heads/none"}\n`);
-  const own = join(checkout.gitFolder, "config.worktree");
-  if (existsSync(own)) copyFileSync(own, join(folder, "config.worktree"));
+  const worktreeConfig = join(checkout.gitFolder, "config.worktree");
+  if (existsSync(worktreeConfig)) copyFileSync(worktreeConfig, join(folder, "config.worktree"));
 }
 
 /** The removed ones first: a file's path may become a folder's. */
 function entriesOf(index: Buffer, files: readonly PatchedFile[], idLength: number): string[] {
   const names = new Map(files.map((file) => [bytesOfText(file.path).toString("latin1"), file]));
   const isOurs = (line: string) => names.has(line.slice(line.indexOf("\t") + 1));
-  const gone = files.filter(isRemoved).map(({ path }) => bytesOfText(path).toString("latin1"));
+  const removedNames = files.filter(isRemoved).map(({ path }) => bytesOfText(path).toString("latin1"));
   return [
-    ...gone.map((name) => `0 ${"0".repeat(idLength)}\t${name}`),
+    ...removedNames.map((name) => `0 ${"0".repeat(idLength)}\t${name}`),
     ...index.toString("latin1").split("\0").filter(isOurs),
   ];
 }

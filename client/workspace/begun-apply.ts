@@ -56,12 +56,12 @@ const FOLDER = "longhaul-apply";
 /** In the top folder, so that it is on the files' disk. */
 const BESIDE = ".longhaul-apply.new";
 
-const place = ({ gitFolder }: Pick<Checkout, "gitFolder">, name = "") => join(gitFolder, FOLDER, name);
+const preparedPath = ({ gitFolder }: Pick<Checkout, "gitFolder">, name = "") => join(gitFolder, FOLDER, name);
 
 /** The prepared files, in their places. */
-export const preparedTree = (checkout: Checkout): string => place(checkout, "tree");
+export const preparedTree = (checkout: Checkout): string => preparedPath(checkout, "tree");
 /** Git's own data for them: an index of its own, and everything else as the checkout has it. */
-export const preparedGit = (checkout: Checkout): string => place(checkout, "git");
+export const preparedGit = (checkout: Checkout): string => preparedPath(checkout, "git");
 
 /**
  * Takes the checkout for this process.
@@ -69,35 +69,35 @@ export const preparedGit = (checkout: Checkout): string => place(checkout, "git"
  * @throws ClientError (impossible) while another process applies something here
  */
 export async function takeCheckout(checkout: Checkout): Promise<Plan | undefined> {
-  const owner = read<ProcessMark & { readonly host?: string }>(place(checkout, "owner"));
+  const owner = read<ProcessMark & { readonly host?: string }>(preparedPath(checkout, "owner"));
   if (owner?.host !== undefined && owner.host !== hostname())
     throw notPossible(
       `\`longhaul apply\` was begun in this checkout on ${owner.host}, by process ${owner.pid}, and whether that lives cannot be seen from here.`,
-      `Run it there. If that machine is gone: rm '${place(checkout, "owner")}', and run it again: it finishes what was begun.`,
+      `Run it there. If that machine is gone: rm '${preparedPath(checkout, "owner")}', and run it again: it finishes what was begun.`,
     );
   if (owner !== undefined && (await isAlive(owner)))
     throw notPossible(`Another \`longhaul apply\` is at work in this checkout: process ${owner.pid}.`);
-  const plan = read<Plan>(place(checkout, "plan"));
+  const plan = read<Plan>(preparedPath(checkout, "plan"));
   if (plan === undefined) forget(checkout);
-  else await removeOwnLocks(place(checkout));
-  mkdirSync(place(checkout), { recursive: true });
+  else await removeOwnLocks(preparedPath(checkout));
+  mkdirSync(preparedPath(checkout), { recursive: true });
   const mark: ProcessMark = { pid: process.pid, born: (await birthOf(process.pid)) ?? "" };
-  writeFileSync(place(checkout, "owner"), JSON.stringify({ ...mark, host: hostname() }));
+  writeFileSync(preparedPath(checkout, "owner"), JSON.stringify({ ...mark, host: hostname() }));
   return plan;
 }
 
 /** Gives it back; what has begun stays, for the next `apply`. */
 export function leaveCheckout(checkout: Checkout): void {
-  if (read<Plan>(place(checkout, "plan")) === undefined) forget(checkout);
-  else rmSync(place(checkout, "owner"), { force: true });
+  if (read<Plan>(preparedPath(checkout, "plan")) === undefined) forget(checkout);
+  else rmSync(preparedPath(checkout, "owner"), { force: true });
 }
 
-const forget = (checkout: Checkout) => rmSync(place(checkout), { recursive: true, force: true });
+const forget = (checkout: Checkout) => rmSync(preparedPath(checkout), { recursive: true, force: true });
 
 /** From here on, the change is finished by this process or by the next `apply`, or undone. */
 export function begin(checkout: Checkout, plan: Plan): void {
-  writeFileSync(place(checkout, "plan.new"), JSON.stringify(plan));
-  renameSync(place(checkout, "plan.new"), place(checkout, "plan"));
+  writeFileSync(preparedPath(checkout, "plan.new"), JSON.stringify(plan));
+  renameSync(preparedPath(checkout, "plan.new"), preparedPath(checkout, "plan"));
 }
 
 /** Which change it is, for a `Plan`. */
@@ -133,13 +133,13 @@ export async function checkOutBranch(checkout: Checkout, { branch, from, entries
   const { top } = checkout;
   if ((await checkedOut(top)) !== branch) {
     const lines = Buffer.from(entries.map((entry) => `${entry}\0`).join(""), "latin1");
-    await changeIndex(checkout, place(checkout), async (index) => {
+    await changeIndex(checkout, preparedPath(checkout), async (index) => {
       await mustGit(top, ["update-index", "--replace", "-z", "--index-info"], lines, index);
       await personsGit(top, ["update-index", "-q", "--refresh"], undefined, index);
     });
     const moving = `checkout: moving from ${from} to ${branch}`;
     const toBranch = ["symbolic-ref", "-m", moving, "HEAD", `refs/heads/${branch}`];
-    await whileLocked(place(checkout), [headLock(checkout, branch)], () => mustGit(top, toBranch));
+    await whileLocked(preparedPath(checkout), [headLock(checkout, branch)], () => mustGit(top, toBranch));
   }
   forget(checkout);
 }
@@ -148,15 +148,15 @@ export async function checkOutBranch(checkout: Checkout, { branch, from, entries
 export function unfinished(checkout: Checkout, { branch }: Plan, why: string) {
   return notPossible(
     `The change is not wholly in this checkout yet: \`longhaul apply\` was stopped while it put ${branch} here.\n${why}`,
-    `Put that right, and run it again: it goes on. Or give it up: rm -r ${quotedWord(place(checkout))}; \`git status\` shows which files it wrote.`,
+    `Put that right, and run it again: it goes on. Or give it up: rm -r ${quotedWord(preparedPath(checkout))}; \`git status\` shows which files it wrote.`,
   );
 }
 
 /** The branch, or the commit if there is none. @throws ClientError (impossible) */
 export async function checkedOut(top: string): Promise<string> {
   const branch = await personsGit(top, ["symbolic-ref", "--quiet", "HEAD"]);
-  const said = branch.code === 0 ? branch.out : await mustGit(top, ["rev-parse", "HEAD"]);
-  return String(said)
+  const head = branch.code === 0 ? branch.out : await mustGit(top, ["rev-parse", "HEAD"]);
+  return String(head)
     .trim()
     .replace(/^refs\/heads\//, "");
 }
@@ -164,10 +164,10 @@ export async function checkedOut(top: string): Promise<string> {
 async function makeBranch(checkout: Checkout, branch: string, target: string): Promise<void> {
   const { top } = checkout;
   const ref = `refs/heads/${branch}`;
-  const there = await personsGit(top, ["rev-parse", "--verify", "--quiet", ref]);
-  if (String(there.out).trim() === target) return;
+  const answer = await personsGit(top, ["rev-parse", "--verify", "--quiet", ref]);
+  if (String(answer.out).trim() === target) return;
   const make = ["update-ref", "-m", "longhaul apply", ref, target, ""];
-  await whileLocked(place(checkout), branchLocks(checkout, branch, target), () => mustGit(top, make));
+  await whileLocked(preparedPath(checkout), branchLocks(checkout, branch, target), () => mustGit(top, make));
 }
 
 /** Whether a file or link is there. */
@@ -192,10 +192,10 @@ function isSame(one: NewFile | NewLink, other: NewFile | NewLink): boolean {
 
 async function placeFiles(checkout: Checkout, plan: Plan, open: readonly string[]): Promise<void> {
   const { top, prefix } = checkout;
-  const wanted = new Set(open);
+  const openPaths = new Set(open);
   // All of them, whether or not they are gone: the folders around them may still be there.
   for (const path of plan.removed) remove(top, prefix, path);
-  for (const path of plan.written.filter((name) => wanted.has(name))) {
+  for (const path of plan.written.filter((name) => openPaths.has(name))) {
     mkdirSync(onDisk(top, posix.dirname(path)), { recursive: true });
     await placeFile(onDisk(top, path), join(top, BESIDE), contentAt(onDisk(preparedTree(checkout), path)));
   }
@@ -220,14 +220,16 @@ export async function undo(checkout: Checkout, plan: Plan): Promise<void> {
   const tracked = new Set(textOfBytes(await mustGit(top, ["ls-files", "-z"])).split("\0"));
   for (const path of plan.written.filter((name) => !tracked.has(name))) remove(top, prefix, path);
   const theirs = [...plan.removed, ...plan.written].filter((name) => tracked.has(name));
-  await changeIndex(checkout, place(checkout), async (index) => {
+  await changeIndex(checkout, preparedPath(checkout), async (index) => {
     await mustGit(top, ["checkout-index", "-f", "-z", "--stdin"], listed(theirs), index);
     await personsGit(top, ["update-index", "-q", "--refresh"], undefined, index);
   });
   const { branch, target } = plan;
   if (target !== undefined) {
     const remove = ["update-ref", "-d", `refs/heads/${branch}`, target];
-    await whileLocked(place(checkout), branchLocks(checkout, branch, target), () => mustGit(top, remove));
+    await whileLocked(preparedPath(checkout), branchLocks(checkout, branch, target), () =>
+      mustGit(top, remove),
+    );
   }
   forget(checkout);
 }

@@ -38,8 +38,8 @@ export function rulesOfFolder(folder: string, leaveOut: readonly string[] = []):
   if (repositoryTop(folder) !== undefined) return read(folder, [], leaveOut);
   const repository = emptyRepository();
   try {
-    const there = [...NO_OTHER_RULES, `--git-dir=${join(repository, ".git")}`, `--work-tree=${folder}`];
-    return read(folder, there, leaveOut);
+    const folderArgs = [...NO_OTHER_RULES, `--git-dir=${join(repository, ".git")}`, `--work-tree=${folder}`];
+    return read(folder, folderArgs, leaveOut);
   } finally {
     rmSync(repository, { recursive: true, force: true });
   }
@@ -50,11 +50,11 @@ export function rulesOfFolder(folder: string, leaveOut: readonly string[] = []):
  * counts if git accepts its owner: anybody may put one into a shared folder such as /tmp.
  */
 export function repositoryTop(folder: string): string | undefined {
-  const asked = { cwd: folder, mayFail: true, anyOwner: existsSync(join(folder, ".git")) };
-  const top = textOfBytes(safeGit(["rev-parse", "--show-toplevel"], asked)).replace(/\n$/, "");
+  const options = { cwd: folder, mayFail: true, anyOwner: existsSync(join(folder, ".git")) };
+  const top = textOfBytes(safeGit(["rev-parse", "--show-toplevel"], options)).replace(/\n$/, "");
   // A repository's own settings may name another place.
   if (top === "" || relative(top, realpathSync(folder)).startsWith("..")) return undefined;
-  return safeGit(["check-ignore", "."], asked).length === 0 ? top : undefined;
+  return safeGit(["check-ignore", "."], options).length === 0 ? top : undefined;
 }
 
 function read(folder: string, commandArguments: readonly string[], leaveOut: readonly string[]): FolderRules {
@@ -79,9 +79,9 @@ export function ignoredAmong(files: readonly WorkspaceFile[]): ReadonlySet<strin
     .map(({ path }) => posix.dirname(path));
   const found = new Set<string>();
   const groups = Map.groupBy(files, ({ path }) => innermost(roots, path));
-  for (const [root, own] of groups) {
+  for (const [root, groupFiles] of groups) {
     const below = (path: string) => (root === "." ? path : path.slice(root.length + 1));
-    const relative = own
+    const relative = groupFiles
       .map((file) => ({ ...file, path: below(file.path) }))
       .filter(({ path }) => path !== "");
     for (const path of ignoredIn(relative)) found.add(root === "." ? path : `${root}/${path}`);
@@ -98,18 +98,20 @@ function innermost(roots: readonly string[], path: string): string {
 }
 
 function ignoredIn(files: readonly WorkspaceFile[]): string[] {
-  const asked = files.filter(({ kind, path }) => kind !== "folder" && !path.split("/").some(isGitName));
+  const candidates = files.filter(({ kind, path }) => kind !== "folder" && !path.split("/").some(isGitName));
   const rules = files.filter(
     ({ kind, path }) =>
       kind === "file" && (posix.basename(path) === ".gitignore" || path === ".git/info/exclude"),
   );
   const index = files.find(({ kind, path }) => kind === "file" && path === ".git/index");
-  const out = new Set(asked.filter(({ path }) => path.split("/").some(isAlwaysOut)).map(({ path }) => path));
+  const out = new Set(
+    candidates.filter(({ path }) => path.split("/").some(isAlwaysOut)).map(({ path }) => path),
+  );
   if (rules.length === 0 && (out.size === 0 || index === undefined)) return [...out];
   const repository = emptyRepository();
   try {
     for (const file of index === undefined ? rules : [...rules, index]) writeRules(repository, file);
-    const input = Buffer.concat(asked.flatMap(({ path }) => [bytesOfText(path), Buffer.alloc(1)]));
+    const input = Buffer.concat(candidates.flatMap(({ path }) => [bytesOfText(path), Buffer.alloc(1)]));
     const check = [...NO_OTHER_RULES, "check-ignore", "--no-index", "-z", "--stdin"];
     for (const name of names(safeGit(check, { cwd: repository, input, mayFail: true }))) out.add(name);
     // An index that git cannot read tracks nothing.

@@ -76,9 +76,9 @@ export const onDisk = (folder: string, path: string): Buffer =>
   Buffer.concat([Buffer.from(`${folder}/`), bytesOfText(path)]);
 
 /** What is there, itself and not where it leads; undefined if nothing is, also where a folder on the way is a file. */
-export function lookAt(place: Buffer): Stats | undefined {
+export function lookAt(path: Buffer): Stats | undefined {
   try {
-    return lstatSync(place);
+    return lstatSync(path);
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
     throw error;
@@ -153,9 +153,9 @@ const nameOf = (path: string): string => (path.isWellFormed() ? path : "\uFFFD")
 /** A pattern that matches this path alone. */
 const asPattern = (path: string): string => path.replace(/[*?[\\]/g, "\\$&");
 
-function contentOf(place: Buffer): PatchedFile["content"] {
-  const found = lookAt(place);
+function contentOf(path: Buffer): PatchedFile["content"] {
+  const found = lookAt(path);
   if (found === undefined || found.isDirectory()) return undefined;
-  if (found.isSymbolicLink()) return { bytes: readlinkSync(place, { encoding: "buffer" }), mode: "120000" };
-  return { bytes: readFileSync(place), mode: found.mode & 0o111 ? "100755" : "100644" };
+  if (found.isSymbolicLink()) return { bytes: readlinkSync(path, { encoding: "buffer" }), mode: "120000" };
+  return { bytes: readFileSync(path), mode: found.mode & 0o111 ? "100755" : "100644" };
 }

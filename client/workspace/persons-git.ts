@@ -162,10 +162,10 @@ export async function changeIndex(
 
 /** At once with its text, where the file system has links. */
 function takeLock(folder: string, lock: string, text: string): void {
-  const made = join(folder, `lock-${randomUUID()}`);
-  writeFileSync(made, text);
+  const ownLock = join(folder, `lock-${randomUUID()}`);
+  writeFileSync(ownLock, text);
   try {
-    linkSync(made, lock);
+    linkSync(ownLock, lock);
   } catch (error) {
     if (existsSync(lock)) throw lockedBy([lock]);
     if ((error as NodeJS.ErrnoException).code === "ENOSPC") throw error;
@@ -189,8 +189,8 @@ function dropProved(folder: string): void {
 export function refuseLocked(checkout: Checkout, branch: string): void {
   const locks = [headLock(checkout, branch), ...branchLocks(checkout, branch, "")];
   const files = [join(checkout.gitFolder, "index.lock"), ...locks.map(({ file }) => file)];
-  const there = files.filter((file) => existsSync(file));
-  if (there.length > 0) throw lockedBy(there);
+  const existing = files.filter((file) => existsSync(file));
+  if (existing.length > 0) throw lockedBy(existing);
 }
 
 function lockedBy(files: readonly string[]) {

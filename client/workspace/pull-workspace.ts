@@ -29,8 +29,8 @@ export async function pullWorkspace(
 }
 
 /** @throws ClientError (impossible) if a save is missing in Postgres */
-async function savedFiles(...asked: Parameters<typeof readWorkspace>) {
-  return readWorkspace(...asked).catch((error: unknown) => {
+async function savedFiles(...args: Parameters<typeof readWorkspace>) {
+  return readWorkspace(...args).catch((error: unknown) => {
     throw error instanceof ApplicationFailure ? notPossible(reasonOf(error)) : error;
   });
 }
@@ -112,8 +112,8 @@ export async function sessionStates(db: Database, id: string) {
   if (after === undefined) return undefined;
   const before = (await savedFiles(db, id, { atStep: 0 })) ?? [];
   const missing = await readMissing(db, id);
-  const held = new Set(after.map(({ path }) => path));
-  const unknown = before.filter(({ path }) => !held.has(path) && missing?.reasonOf(path) !== undefined);
+  const savedPaths = new Set(after.map(({ path }) => path));
+  const unknown = before.filter(({ path }) => !savedPaths.has(path) && missing?.reasonOf(path) !== undefined);
   return { before, after: [...after, ...unknown] };
 }
 

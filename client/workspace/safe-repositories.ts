@@ -248,15 +248,15 @@ const NAMED = ["remote", "branch", "submodule"];
  * credential. It is an allow-list, so settings of future Git versions are left out too.
  */
 export function safeGitConfig(text: string): SafeConfig {
-  const kept: Setting[] = [];
+  const safeSettings: Setting[] = [];
   const leftOut = new Set<string>();
   for (const setting of parse(text)) {
     const rule = ruleOf(setting);
     const value = rule?.(setting.value);
     if (value === undefined || value !== setting.value) leftOut.add(nameOf(setting));
-    if (value !== undefined) kept.push({ ...setting, value });
+    if (value !== undefined) safeSettings.push({ ...setting, value });
   }
-  return { text: write(kept), leftOut: [...leftOut] };
+  return { text: write(safeSettings), leftOut: [...leftOut] };
 }
 
 function ruleOf({ section, subsection, key }: Setting): Rule | undefined {

@@ -20,7 +20,7 @@ export interface RepositoryFolders {
   /** The repository's folder: its references, objects, configuration. */
   readonly common: string;
   /** A linked worktree's own folder; the same otherwise. */
-  readonly own: string;
+  readonly gitFolder: string;
 }
 
 /**
@@ -31,27 +31,28 @@ export interface RepositoryFolders {
 export function repositoryFolders(root: string, dotGit: string): RepositoryFolders | undefined {
   try {
     const isFile = statSync(dotGit).isFile();
-    const named = isFile ? /^gitdir: (.+)$/m.exec(readFileSync(dotGit, "utf8"))?.[1] : dotGit;
-    if (named === undefined) return undefined;
-    const own = realpathSync(resolve(dirname(dotGit), named.trim()));
-    const common = realpathSync(resolve(own, textIn(join(own, "commondir"))?.trim() ?? "."));
+    const gitFolderText = isFile ? /^gitdir: (.+)$/m.exec(readFileSync(dotGit, "utf8"))?.[1] : dotGit;
+    if (gitFolderText === undefined) return undefined;
+    const gitFolder = realpathSync(resolve(dirname(dotGit), gitFolderText.trim()));
+    const common = realpathSync(resolve(gitFolder, textIn(join(gitFolder, "commondir"))?.trim() ?? "."));
     const isInside = !relative(realpathSync(root), common).startsWith("..");
     const isRepository = ["HEAD", "objects", "refs"].every((name) => statSync(join(common, name)));
-    return isInside || !isRepository ? undefined : { common, own };
+    return isInside || !isRepository ? undefined : { common, gitFolder };
   } catch {
     return undefined;
   }
 }
 
 /** The names at the top of a repository's folder that are copied, with the places that they are read from. */
-export function repositoryEntries({ common, own }: RepositoryFolders): ReadonlyMap<string, string> {
-  const isLinked = common !== own;
+export function repositoryEntries({ common, gitFolder }: RepositoryFolders): ReadonlyMap<string, string> {
+  const isLinked = common !== gitFolder;
   const found = new Map<string, string>();
   for (const name of readdirSync(common))
     if (!isLinked || !/^(worktrees|modules|index|HEAD|ORIG_HEAD|MERGE_\w+)$/.test(name))
       found.set(name, join(common, name));
   if (isLinked)
-    for (const name of readdirSync(own)) if (OF_WORKTREE.test(name)) found.set(name, join(own, name));
+    for (const name of readdirSync(gitFolder))
+      if (OF_WORKTREE.test(name)) found.set(name, join(gitFolder, name));
   return found;
 }
 
@@ -107,7 +108,7 @@ function packAll(
   folder: string,
   repository: string,
 ): { readonly name: string; readonly bytes: Uint8Array }[] {
-  const place = mkdtempSync(join(tmpdir(), "longhaul-pack-"));
+  const packFolder = mkdtempSync(join(tmpdir(), "longhaul-pack-"));
   const args = [
     `--git-dir=${folder}`,
     "pack-objects",
@@ -118,8 +119,8 @@ function packAll(
     "--indexed-objects",
   ];
   try {
-    safeGit([...args, join(place, "pack")]);
-    return readdirSync(place).map((name) => ({ name, bytes: readFileSync(join(place, name)) }));
+    safeGit([...args, join(packFolder, "pack")]);
+    return readdirSync(packFolder).map((name) => ({ name, bytes: readFileSync(join(packFolder, name)) }));
   } catch (error) {
     if (!(error instanceof LocalGitFailed)) throw error;
     throw usageError(
@@ -127,7 +128,7 @@ function packAll(
       "Make it whole with `git repack -a -d`, and remove .git/objects/info/alternates.",
     );
   } finally {
-    rmSync(place, { recursive: true, force: true });
+    rmSync(packFolder, { recursive: true, force: true });
   }
 }
 

@@ -216,7 +216,7 @@ function line(bytes: Buffer): string {
     let word = 0;
     for (let next = at; next < at + 4; next += 1) word = word * 256 + (bytes[next] ?? 0);
     let letters = "";
-    for (let place = 0; place < 5; place += 1) {
+    for (let digit = 0; digit < 5; digit += 1) {
       letters = (ALPHABET[word % 85] ?? "") + letters;
       word = Math.floor(word / 85);
     }
@@ -255,9 +255,11 @@ export function patchFiles(patch: string): PatchFile[] {
 
 /** Git's header: `/dev/null` means no file; a name with special characters is quoted. */
 function pathOf(head: readonly string[]): string {
-  const named = (sign: string) =>
+  const pathAfter = (sign: string) =>
     head
       .filter((line) => line.startsWith(`${sign} `) && line !== `${sign} /dev/null`)
       .map((line) => /^"?[ab]\/([^]*?)"?\t?$/.exec(line.slice(4))?.[1])[0];
-  return named("+++") ?? named("---") ?? /^diff --git "?a\/([^]*?)"? "?b\//.exec(head[0] ?? "")?.[1] ?? "?";
+  return (
+    pathAfter("+++") ?? pathAfter("---") ?? /^diff --git "?a\/([^]*?)"? "?b\//.exec(head[0] ?? "")?.[1] ?? "?"
+  );
 }

@@ -214,8 +214,8 @@ function addRepository(content: Content, path: string): boolean {
 
 /** Where on disk the folder of a repository among the files is. */
 function placeOf({ root, elsewhere }: Content, repository: string): string {
-  for (const [dotGit, { common, own }] of elsewhere) {
-    if (repository === dotGit) return own;
+  for (const [dotGit, { common, gitFolder }] of elsewhere) {
+    if (repository === dotGit) return gitFolder;
     if (repository.startsWith(`${dotGit}/`)) return join(common, repository.slice(dotGit.length));
   }
   return join(root, repository);
@@ -284,38 +284,40 @@ type Settings = Pick<RunConfig, "instructions" | "skills">;
 /**
  * The instructions of a repository that apply to a folder within it: also those of the folders above, which are not copied.
  * The outermost first, because what is nearer counts more; then the folder's own.
- * @param own of the folder itself
+ * @param ownText of the folder itself
  * @returns undefined if there are none
  */
 export function withInstructionsAbove(
   folder: string,
-  own: string | undefined,
+  ownText: string | undefined,
   settings: Settings,
 ): string | undefined {
   const top = repositoryTop(folder);
   const above = top === undefined ? [] : foldersBetween(top, realpathSync(folder));
-  const outer = above.flatMap((place) => {
-    const text = instructionsIn(place, settings);
-    return text === undefined ? [] : [`Instructions of ${relative(dirname(top ?? place), place)}/:\n${text}`];
+  const outer = above.flatMap((path) => {
+    const text = instructionsIn(path, settings);
+    return text === undefined ? [] : [`Instructions of ${relative(dirname(top ?? path), path)}/:\n${text}`];
   });
-  if (outer.length === 0) return own;
-  return [...outer, ...(own === undefined ? [] : [`Instructions of the workspace:\n${own}`])].join("\n\n");
+  if (outer.length === 0) return ownText;
+  return [...outer, ...(ownText === undefined ? [] : [`Instructions of the workspace:\n${ownText}`])].join(
+    "\n\n",
+  );
 }
 
 /** From the top down, without the folder itself. */
 function foldersBetween(top: string, folder: string): string[] {
   const found: string[] = [];
-  for (let place = folder; place !== top && place !== dirname(place);) {
-    place = dirname(place);
-    found.unshift(place);
+  for (let current = folder; current !== top && current !== dirname(current);) {
+    current = dirname(current);
+    found.unshift(current);
   }
   return found;
 }
 
-function instructionsIn(place: string, settings: Settings): string | undefined {
+function instructionsIn(folder: string, settings: Settings): string | undefined {
   const names = settings.instructions?.files ?? ["AGENTS.md"];
   const files = names.flatMap((path) => {
-    const file = join(place, path);
+    const file = join(folder, path);
     const isFile = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
     return isFile ? [{ path, kind: "file", bytes: readFileSync(file) }] : [];
   });

@@ -70,28 +70,28 @@ async function writeInto(
   all: readonly WorkspaceFile[],
   options: WriteOptions,
 ): Promise<Written> {
-  const { files: named, skipped } = writable(all, target);
+  const { files: writableFiles, skipped } = writable(all, target);
   const { files: safe, leftOut: unsafe } = options.git
-    ? { files: named, leftOut: [] }
-    : withSafeRepositories(named, { bareRepositories: false });
+    ? { files: writableFiles, leftOut: [] }
+    : withSafeRepositories(writableFiles, { bareRepositories: false });
   if (options.ours) return { files: await replaceFolder(target, safe), skipped, unsafe, untouched: [] };
   if (!options.git) await refuseRepositoryData(target);
   const isNew = (await readdir(target).catch(() => [])).length === 0;
   const folders = foldersOf(safe);
-  const there =
+  const repositories =
     isNew || options.git
       ? new Set<string>()
       : ((await readKept(target)) ?? (await repositoriesAt(target, folders)));
   const untouched = new Set<string>();
   const files = safe.filter(({ path }) => {
-    const repository = outerOf(path, there);
+    const repository = outerOf(path, repositories);
     if (repository !== undefined) untouched.add(repository);
     return repository === undefined;
   });
   if (!isNew) await refuseLinks(target, folders);
   if (!isNew && !options.force) await refuseOverwriting(target, files);
   await createFolder(target);
-  return { files: await writeFiles(target, files, there), skipped, unsafe, untouched: [...untouched] };
+  return { files: await writeFiles(target, files, repositories), skipped, unsafe, untouched: [...untouched] };
 }
 
 /** Selects the files that can be written: no link leads out of the folder, and no two names become the same. */
@@ -228,11 +228,11 @@ async function refuseOverwriting(target: string, files: readonly WorkspaceFile[]
   for (const file of files) {
     if (file.kind === "folder") continue;
     const path = join(target, file.path);
-    const there = await lstat(path).catch(() => undefined);
-    if (there === undefined) continue;
+    const stats = await lstat(path).catch(() => undefined);
+    if (stats === undefined) continue;
     const same =
       file.kind === "file" &&
-      there.isFile() &&
+      stats.isFile() &&
       Buffer.from(file.bytes).equals(await readFile(path).catch(() => Buffer.of()));
     if (!same) {
       throw notPossible(
@@ -246,32 +246,32 @@ async function refuseOverwriting(target: string, files: readonly WorkspaceFile[]
 /**
  * Each file is there as before, or whole; what a killed process wrote is the same that is to be written. So the same call completes
  * what it began.
- * @param there repositories that were in the target before
+ * @param repositories repositories that were in the target before
  */
 async function writeFiles(
   target: string,
   files: readonly WorkspaceFile[],
-  there: ReadonlySet<string>,
+  repositories: ReadonlySet<string>,
 ): Promise<number> {
   const contents = files.filter((file) => file.kind !== "folder");
   const beside = join(target, BESIDE);
   await mkdir(beside, { recursive: true });
   // Before the first folder of a repository is there, which would look as if it had been.
-  const bytes = Buffer.from(JSON.stringify([...there]));
+  const bytes = Buffer.from(JSON.stringify([...repositories]));
   await placeFile(join(beside, KEPT), join(beside, "0"), { kind: "file", bytes, mode: 0o600 });
   for (const folder of foldersOf(files)) await mkdir(join(target, folder), { recursive: true });
   const links = contents.filter((file) => file.kind === "link");
   const others = contents.filter((file) => file.kind === "file");
-  const place = (file: Content, slot: number) =>
+  const placeContent = (file: Content, slot: number) =>
     placeFile(
       join(target, file.path),
       join(beside, String(slot)),
       file.kind === "link" ? file : { ...file, mode: file.mode & 0o777 },
     );
   for (let at = 0; at < others.length; at += AT_ONCE)
-    await Promise.all(others.slice(at, at + AT_ONCE).map(place));
+    await Promise.all(others.slice(at, at + AT_ONCE).map(placeContent));
   // Links are written last, so that no path leads through one before.
-  for (const link of links) await place(link, 0);
+  for (const link of links) await placeContent(link, 0);
   await rm(beside, { recursive: true, force: true });
   return contents.length;
 }
@@ -307,26 +307,26 @@ export interface NewLink {
  * @param beside where it is made first, on the same disk. What is there is removed
  */
 export async function placeFile(
-  place: string | Buffer,
+  path: string | Buffer,
   beside: string | Buffer,
-  made: NewFile | NewLink,
+  entry: NewFile | NewLink,
 ): Promise<void> {
   await rm(beside, { force: true });
-  await make(beside, made);
-  if ((await lstat(place).catch(() => undefined))?.isDirectory() === true) await rmdir(place);
+  await make(beside, entry);
+  if ((await lstat(path).catch(() => undefined))?.isDirectory() === true) await rmdir(path);
   try {
-    await rename(beside, place);
+    await rename(beside, path);
   } catch (error) {
     await rm(beside, { force: true });
     // A folder in which another disk is mounted: its files cannot be exchanged from outside.
     if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
-    await rm(place, { force: true });
-    await make(place, made);
+    await rm(path, { force: true });
+    await make(path, entry);
   }
 }
 
-async function make(place: string | Buffer, made: NewFile | NewLink): Promise<void> {
-  if (made.kind === "link") return symlink(made.target, place);
-  await writeFile(place, made.bytes, { mode: made.mode, flag: "wx" });
-  if (made.mtimeMs !== undefined) await utimes(place, new Date(), new Date(made.mtimeMs));
+async function make(path: string | Buffer, entry: NewFile | NewLink): Promise<void> {
+  if (entry.kind === "link") return symlink(entry.target, path);
+  await writeFile(path, entry.bytes, { mode: entry.mode, flag: "wx" });
+  if (entry.mtimeMs !== undefined) await utimes(path, new Date(), new Date(entry.mtimeMs));
 }

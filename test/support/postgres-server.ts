@@ -46,11 +46,11 @@ export async function startPostgresServer(options: PostgresServerOptions = {}): 
   mkdirSync(data, { recursive: true });
   const places = [postgres, data, ...(options.walFolder === undefined ? [] : [options.walFolder])];
   const owner = await postgresOwner(places, () => undefined);
-  for (const place of [data, ...(options.reads ?? [])]) owner.own(place);
+  for (const place of [data, ...(options.reads ?? [])]) owner.chown(place);
   const wal = options.walFolder === undefined ? undefined : join(options.walFolder, "wal");
   if (wal !== undefined) {
     mkdirSync(wal, { recursive: true });
-    owner.own(wal);
+    owner.chown(wal);
   }
   const init = owner.wrap(initdb, [
     `--pgdata=${data}`,

@@ -71,8 +71,8 @@ export function createOpenTelemetry(
     async close() {
       const ended = Promise.all([spans.shutdown(), meters.shutdown()]);
       await withTimeout(ended, FLUSH_MS).catch(() => undefined);
-      if (spans.lossy.left > 0)
-        logger.warn({ dropped: spans.lossy.left }, "the last spans were not sent in time");
+      if (spans.lossy.unsent > 0)
+        logger.warn({ dropped: spans.lossy.unsent }, "the last spans were not sent in time");
     },
   };
 }
@@ -105,11 +105,11 @@ function createSpans(
     if (!lossy.takes()) return;
     ids.trace = span.traceId;
     ids.span = span.spanId;
-    const made = tracer.startSpan(span.name, optionsOf(span), parentOf(span));
+    const sdkSpan = tracer.startSpan(span.name, optionsOf(span), parentOf(span));
     for (const { name, attributes, atMs } of span.events ?? [])
-      made.addEvent(name, listsOf(attributes), new Date(atMs));
-    if (span.error !== undefined) made.setStatus({ code: SpanStatusCode.ERROR, message: span.error });
-    made.end(new Date(span.endMs));
+      sdkSpan.addEvent(name, listsOf(attributes), new Date(atMs));
+    if (span.error !== undefined) sdkSpan.setStatus({ code: SpanStatusCode.ERROR, message: span.error });
+    sdkSpan.end(new Date(span.endMs));
   };
   return { lossy, add, shutdown: () => tracers.shutdown() };
 }
@@ -173,7 +173,7 @@ interface Losses {
   /** Spans dropped so far. */
   readonly dropped: number;
   /** Spans that still wait or are being sent. */
-  readonly left: number;
+  readonly unsent: number;
   /** Counts one more span as waiting, or as dropped if there is no room. @returns whether there was room */
   takes(): boolean;
 }
@@ -191,7 +191,7 @@ function countLosses(inner: SpanExporter, maxWaiting: number, report: (reason: s
     get dropped() {
       return dropped;
     },
-    get left() {
+    get unsent() {
       return waiting + underWay;
     },
     takes() {
