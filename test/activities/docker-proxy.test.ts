@@ -87,7 +87,7 @@ test("is let through, and no rule is there that nothing needs", async () => {
   await host.removeUnused();
   await host.remove(setUp.sessionId);
   expect(proxy.refused).toEqual([]);
-  expect([...proxy.used].toSorted()).toEqual([...composedRules()].toSorted());
+  expect([...proxy.usedRules].toSorted()).toEqual([...composedRules()].toSorted());
 });
 
 test("what a worker has no use for is not let through", async () => {

@@ -233,7 +233,7 @@ test("a sandbox whose rules cannot be applied is refused with the choices, and d
 });
 
 test("with best effort it runs, and what can be reached is reported as measured", async () => {
-  const { host, said } = sandboxes.lame();
+  const { host, messages: said } = sandboxes.lame();
   const opened = await host.open(sandboxes.spec({ network: "bridge", guard: "best-effort" }));
   expect(opened.network).toMatchObject({
     reach: "everything",

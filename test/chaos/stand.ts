@@ -5,7 +5,7 @@ import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts
 import type { Services } from "../../client/connect/connection.ts";
 import { CANARY } from "../support/canary.ts";
 import { clientServices } from "../support/client-services.ts";
-import type { Place } from "../support/checker/collect.ts";
+import type { SessionServices } from "../support/checker/collect.ts";
 import { ownStand } from "../support/own-stand.ts";
 import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
 import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
@@ -23,7 +23,7 @@ export interface ChaosStand {
   readonly docker: Dockerode;
   readonly image: string;
   /** For the checker. */
-  readonly place: Place;
+  readonly place: SessionServices;
   readonly taskQueue: string;
   /** As the command line reaches them. */
   readonly services: Services;
@@ -72,7 +72,7 @@ export function bringUpChaos(say: (line: string) => void): Promise<ChaosStand> {
       LONGHAUL_LOG_LEVEL: "warn",
     });
     add(() => workers.close());
-    const place: Place = { database: postgres, client, docker };
+    const place: SessionServices = { database: postgres, client, docker };
     const services = clientServices({ database: postgres, client, taskQueue });
     return { postgres, temporal, model, workers, client, docker, image, place, taskQueue, services };
   });

@@ -30,7 +30,7 @@ it("a client reads its status, ends and deletes it, and refuses to send words", 
     environment: { LONGHAUL_CODEC_KEYS: KEYS },
   });
   const { id } = session;
-  const { connection, options } = session.place.client;
+  const { connection, options } = session.services.client;
   const client = temporalClient({ connection, namespace: options.namespace });
   const services = clientServices({ client, taskQueue: id, database });
   const row = () => requireSession({ store: database.store }, id);
@@ -66,7 +66,7 @@ it("a worker cannot continue it, and clients say why, until a worker has the key
     },
   );
   const { id } = session;
-  const services = clientServices({ client: session.place.client, taskQueue: id, database });
+  const services = clientServices({ client: session.services.client, taskQueue: id, database });
   const row = () => requireSession({ store: database.store }, id);
   const keyless = await session.startWorker({ LONGHAUL_CODEC_KEYS: "" });
   const why = /the workflow, attempt \d+: CodecKeyMissing: .*"one"/;

@@ -29,9 +29,9 @@ interface Comparison {
 
 async function compared(session: CrashedSession, kills = 0): Promise<Comparison> {
   expect(await session.result()).toMatchObject({ status: "completed" });
-  const { marks, calls } = await checkSession(matrix.place, session, { kills });
+  const { marks, calls } = await checkSession(matrix.services, session, { kills });
   return {
-    words: await wordsOfTranscript(matrix.place, session.id),
+    words: await wordsOfTranscript(matrix.services, session.id),
     marks: [...(marks ?? [])].map(([file, lines]) => [file, lines.toSorted()]),
     calls: calls.map((call) => call.status),
     requests: session.model.log.length,

@@ -62,7 +62,7 @@ describe.concurrent("a worker that is killed", () => {
         [2, "This is the whole answer."],
       ]);
       // The dead worker's request is listed too.
-      const { bills } = await checkSession(session.place, session);
+      const { bills } = await checkSession(session.services, session);
       expect(bills.map(({ status }) => status).toSorted()).toEqual(["kept", "wasted"]);
     },
   );
@@ -88,7 +88,7 @@ describe.concurrent("a worker that is killed", () => {
       // The volume outlived the sandbox: what the command did before is still there, once.
       expect((await resultTexts(database.store, session.id))[1]).toBe("line");
       expect(session.model.log).toHaveLength(3);
-      await checkSession(session.place, session);
+      await checkSession(session.services, session);
     },
   );
 });
@@ -114,7 +114,7 @@ describe.concurrent("a command whose workers die", () => {
     expect(result).toMatch(/^began\nend/);
     const [row] = await callRows(database.store, session.id);
     expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 3 });
-    const { marks } = await checkSession(session.place, session);
+    const { marks } = await checkSession(session.services, session);
     expect(marks?.get("n.marks")).toEqual(["line"]);
   });
 
@@ -136,7 +136,7 @@ describe.concurrent("a command whose workers die", () => {
     });
     const [row] = await callRows(database.store, session.id);
     expect(row).toMatchObject({ status: "unknown", fence: 3 });
-    const { marks } = await checkSession(session.place, session);
+    const { marks } = await checkSession(session.services, session);
     expect(marks?.get("n.marks")).toEqual(["line"]);
   });
 
@@ -160,7 +160,7 @@ describe.concurrent("a command whose workers die", () => {
     expect(await resultTexts(database.store, session.id)).toEqual(["it ended alone\n[exit code 3]"]);
     const [row] = await callRows(database.store, session.id);
     expect(row).toMatchObject({ status: "completed", exitCode: 3, fence: 2 });
-    const { marks } = await checkSession(session.place, session);
+    const { marks } = await checkSession(session.services, session);
     expect(marks?.get("n.marks")).toEqual(["line"]);
   });
 });
@@ -186,6 +186,6 @@ it(
     const taken = await secondAttempt(session.handle);
     expect(taken?.lastFailure?.message).toBeTruthy();
     expect(taken?.lastFailure?.timeoutFailureInfo).toBeFalsy();
-    await checkSession(session.place, session);
+    await checkSession(session.services, session);
   },
 );

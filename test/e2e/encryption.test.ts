@@ -37,7 +37,7 @@ it("shows nothing of it, waits for a missing key, continues with a new one, can 
   await first.kill();
 
   const lacking = await session.startWorker(withKeys(TWO));
-  await session.place.client.workflowService.signalWorkflowExecution({
+  await session.services.client.workflowService.signalWorkflowExecution({
     namespace: "default",
     workflowExecution: { workflowId: session.id },
     signalName: "answer",
@@ -52,7 +52,7 @@ it("shows nothing of it, waits for a missing key, continues with a new one, can 
   expect(await session.handle.result()).toMatchObject({ status: "completed", result: `It is ${SECRET}.` });
   const { runId } = await session.handle.describe();
   // `retry` reads the payloads.
-  expect(await findResetPoint(session.place.client, session.id, [runId], 2)).toMatchObject({
+  expect(await findResetPoint(session.services.client, session.id, [runId], 2)).toMatchObject({
     kind: "found",
     point: { runId, step: 2 },
   });

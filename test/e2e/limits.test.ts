@@ -93,11 +93,11 @@ it("survives its worker; stop ends as without a question, and a message then ask
   await say(agent, id, { id: "m1", text: "Go on." }, services);
   await untilWaiting(agent.database.store, session, 60_000);
   await sendAnswer(services, id, { question: "s3cost", option: 1 });
-  expect(await session.place.client.workflow.getHandle(id).result()).toMatchObject({
+  expect(await session.services.client.workflow.getHandle(id).result()).toMatchObject({
     status: "completed",
     result: "Done.",
   });
-  await checkSession(session.place, session, { kills: 1 });
+  await checkSession(session.services, session, { kills: 1 });
 });
 
 it("resumed at its limit with nobody to ask, ends before it pays, and keeps the message", async () => {

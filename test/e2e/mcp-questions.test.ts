@@ -232,7 +232,7 @@ test("no worker is needed while a server waits for a person, and a continued cal
   expect(unknown).toMatch(/It may have happened\.\nSent to the server github: create/);
   const rows = await callRows(agent.database.store, session.id);
   expect(rows.map(({ status }) => status)).toEqual(["completed", "unknown"]);
-  await checkSession(session.place, session, { kills: 2 });
+  await checkSession(session.services, session, { kills: 2 });
 });
 
 test("a server's question is open again after a reset to the wait, and its call continues", async () => {

@@ -121,7 +121,7 @@ test("a task outlives the worker that began it: the next one follows the same ta
   expect(tasks.begun).toBe(1);
   expect(new Set(tasks.looked)).toEqual(new Set(["task-1"]));
   expect(await resultTexts(agent.database.store, session.id)).toEqual(["done once"]);
-  await checkSession(session.place, session, { kills: 1 });
+  await checkSession(session.services, session, { kills: 1 });
 });
 
 test("the next worker finds an answer sent to a program, and its task: nothing runs twice", async () => {
@@ -154,7 +154,7 @@ test("the next worker finds an answer sent to a program, and its task: nothing r
   expect(asked).toBe("this kept");
   expect(worked).toMatch(/^worked in \d+$/);
   expect(calls).toBe("ask\nask\nwork");
-  await checkSession(session.place, session, { kills: 2 });
+  await checkSession(session.services, session, { kills: 2 });
 });
 
 const marks = async (sandbox: Dockerode.Container) =>

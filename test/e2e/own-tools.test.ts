@@ -87,14 +87,14 @@ it("runs in the worker with the sandbox; killed in mid-call it is unknown and no
   await session.startWorker();
   const services = { ...clientServices(agent), taskQueue: id };
   await say(agent, id, { id: "m1", text: "And now?" }, services);
-  expect(await session.place.client.workflow.getHandle(id).result()).toMatchObject({
+  expect(await session.services.client.workflow.getHandle(id).result()).toMatchObject({
     result: "It is missing.",
   });
   expect((await resultTexts(agent.database.store, id)).at(-1)).toMatch(/^This worker has no tool now/);
   const offered = session.model.requests.map((request) => JSON.stringify(request.tools));
   expect(offered[0]).toContain("Opens a ticket.");
   expect(new Set(offered).size).toBe(1);
-  await checkSession(session.place, session, { kills: 2 });
+  await checkSession(session.services, session, { kills: 2 });
 });
 
 it("obeys plan mode, and is absent for a session that began without it", async () => {

@@ -272,6 +272,6 @@ it(
     };
     expect(notices.slice(0, 2)).toEqual([asked, asked]);
     expect(notices.at(-1)).toMatchObject({ event: "session:ended", session: id, status: "completed" });
-    await checkSession(session.place, session, { kills: 1 });
+    await checkSession(session.services, session, { kills: 1 });
   },
 );

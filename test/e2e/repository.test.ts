@@ -249,7 +249,7 @@ test("a worker killed in the clone, before the push and after it leaves one comm
   expect(gitIn(remote.folder, "rev-list", "--count", `main..${branch}`)).toBe("1");
   const pushed = await session.dataOf("git:pushed");
   expect(pushed).toEqual([{ branch, commit: remote.at(branch), commits: 1 }]);
-  await checkSession(session.place, session, { kills: 3 });
+  await checkSession(session.services, session, { kills: 3 });
 });
 
 it("a repository in the SHA-256 format is worked on and pushed to", async () => {

@@ -129,7 +129,7 @@ test("a worker killed in an image's build or a set-up's command repeats neither,
       },
     },
   );
-  const { docker } = session.place;
+  const { docker } = session.services;
   const sandboxId = async () => (await session.sandbox.inspect()).Id;
   /** Containers in which the engine runs a Dockerfile's commands. */
   const builders = async (id: string) => {
@@ -156,7 +156,7 @@ test("a worker killed in an image's build or a set-up's command repeats neither,
   expect(await resultTexts(agent.database.store, session.id)).toEqual(["once\nonce"]);
   expect(await session.dataOf("setup:built")).toHaveLength(1);
   expect(await session.dataOf("setup:ended")).toHaveLength(1);
-  await checkSession(session.place, session, { kills: 2 });
+  await checkSession(session.services, session, { kills: 2 });
   const mine = await docker.listContainers({ all: true });
   expect(mine.filter(({ Names: names }) => names.some((name) => name.includes(session.id)))).toEqual([]);
   await docker.getImage(`longhaul-setup:${built.data.image}`).remove();

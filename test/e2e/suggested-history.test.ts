@@ -32,7 +32,7 @@ it("is followed at the next boundary, before our own cap: runs are short, steps 
   expect(runIds.length).toBeGreaterThanOrEqual(3);
   const [last, ...earlier] = await Promise.all(
     runIds.map(async (runId) => {
-      const run = session.place.client.workflow.getHandle(session.id, runId);
+      const run = session.services.client.workflow.getHandle(session.id, runId);
       const { events } = await run.fetchHistory();
       return events ?? [];
     }),
@@ -50,5 +50,5 @@ it("is followed at the next boundary, before our own cap: runs are short, steps 
   expect(await answersOf(database.store, session.id)).toHaveLength(STEPS + 1);
   const counted = Array.from({ length: STEPS }, (_, step) => step + 1).join("\n");
   expect((await resultTexts(database.store, session.id)).at(-1)).toBe(counted);
-  await checkSession(session.place, session);
+  await checkSession(session.services, session);
 }, 300_000);

@@ -38,7 +38,7 @@ it(
     expect(await session.handle.result()).toMatchObject({ status: "completed" });
     expect((await resultTexts(database.store, session.id)).at(-1)).toBe("one");
     expect(await answersOf(database.store, session.id)).toHaveLength(3);
-    await checkSession(session.place, session, { kills: 2 });
+    await checkSession(session.services, session, { kills: 2 });
   },
 );
 
@@ -72,7 +72,7 @@ it(
     );
     await first.kill();
     await Promise.all(sessions.map(({ handle }) => handle.result()));
-    for (const [place, { id, place: at }] of sessions.entries()) {
+    for (const [place, { id, services: at }] of sessions.entries()) {
       const expected = Array.from({ length: STEPS }, (_, step) => `session-${place}.${step + 1}`).join("\n");
       expect((await resultTexts(database.store, id)).at(-1)).toBe(expected);
       expect(await answersOf(database.store, id)).toHaveLength(STEPS + 1);

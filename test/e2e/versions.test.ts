@@ -46,7 +46,7 @@ it(
     const deployment = `fleet-${randomBytes(3).toString("hex")}`;
     const script = scriptedModel().answers(text("Half"), { type: "hang" }).says("Done.");
     const session = await startKillableSession(database, script);
-    const { client } = session.place;
+    const { client } = session.services;
     const first = await session.startWorker(pinnedTo(deployment, "v1"));
     await makeCurrent(client, deployment, "v1");
     await eventually("its step is under way", () => session.model.log.length === 1, 60_000);
@@ -89,7 +89,7 @@ it(
 
 it("is off by default, and leaves no deployment on the server", { tags: ["V4"] }, async () => {
   const before = await startKillableSession(database, scriptedModel().says("Done."));
-  const { client } = before.place;
+  const { client } = before.services;
   const known = new Set(await deploymentsOf(client));
   const build = `plain-${randomBytes(3).toString("hex")}`;
   await before.startWorker({ LONGHAUL_BUILD_ID: build });
@@ -117,7 +117,7 @@ describe.skipIf(newer === undefined)("with Temporal's server 1.32", () => {
         .calls("bash", { command: "cat n.txt" })
         .says("Done.");
       const session = await startKillableSession(database, script, { temporalAddress });
-      const { client } = session.place;
+      const { client } = session.services;
       const deployment = `fleet-${randomBytes(3).toString("hex")}`;
       await session.startWorker(pinnedTo(deployment, "v1"));
       await makeCurrent(client, deployment, "v1");
@@ -161,7 +161,7 @@ describe.skipIf(newer === undefined)("with Temporal's server 1.32", () => {
       const types = (await session.events()).map(({ type }) => type);
       expect(types.filter((type) => type === "question:asked")).toHaveLength(1);
       expect(types.filter((type) => type === "question:answered")).toHaveLength(1);
-      await checkSession(session.place, session);
+      await checkSession(session.services, session);
     },
   );
 });

@@ -51,7 +51,7 @@ describe.skipIf(reason !== undefined)(
         expect(notice).toContain("It was not run again");
         expect(counted).toBe("line");
         expect(session.model.log).toHaveLength(3);
-        await checkSession(session.place, session);
+        await checkSession(session.services, session);
       },
     );
 
@@ -67,7 +67,7 @@ describe.skipIf(reason !== undefined)(
       await eventually("the command runs", () => runsIn(session.sandbox, "sleep 100"), 60_000);
       engine.freeze();
       onTestFinished(() => engine.thaw());
-      const { client } = session.place;
+      const { client } = session.services;
       const trouble = async () => {
         const run = await describedRun(client, session.id);
         return run && (await troubleOf(client, session.id, run));
@@ -79,7 +79,7 @@ describe.skipIf(reason !== undefined)(
       expect(await resultTexts(database.store, session.id)).toEqual([
         expect.stringMatching(/^line\n\[took \d+/),
       ]);
-      await checkSession(session.place, session);
+      await checkSession(session.services, session);
     });
   },
 );

@@ -58,6 +58,6 @@ it(
     expect(new Set(delivered).size).toBe(SIGNALS - DUPLICATES);
     expect(rows.length).toBeGreaterThan(1);
     expect(session.model.log.every((served) => served.refused === undefined)).toBe(true);
-    await checkSession(session.place, session, { kills: 1 });
+    await checkSession(session.services, session, { kills: 1 });
   },
 );

@@ -56,6 +56,6 @@ it(
     const lines = Array.from({ length: STEPS }, (_value, index) => `line-${index + 1}`);
     expect(await resultTexts(database.store, session.id)).toEqual([...lines, lines.join("\n")]);
     expect(session.model.log.length).toBeLessThanOrEqual(STEPS + 2 + KILLS);
-    await checkSession(session.place, session, { kills: KILLS });
+    await checkSession(session.services, session, { kills: KILLS });
   },
 );

@@ -32,6 +32,6 @@ it(
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 8 });
     expect(worker.alive, worker.log()).toBe(true);
     await expectMarkerSteps(postgres.store, session.id, 6);
-    await checkSession(session.place, session, { kills: 3 });
+    await checkSession(session.services, session, { kills: 3 });
   },
 );

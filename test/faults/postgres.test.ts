@@ -64,7 +64,7 @@ describe.concurrent("a worker whose Postgres", () => {
       expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 14 });
       expect(worker.alive, worker.log()).toBe(true);
       await expectMarkerSteps(postgres.store, session.id, 12);
-      await checkSession(session.place, session, { kills: 5 });
+      await checkSession(session.services, session, { kills: 5 });
     },
   );
 
@@ -85,7 +85,7 @@ describe.concurrent("a worker whose Postgres", () => {
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 8 });
     expect(worker.alive, worker.log()).toBe(true);
     await expectMarkerSteps(postgres.store, session.id, 6);
-    await checkSession(session.place, session, { kills: 3 });
+    await checkSession(session.services, session, { kills: 3 });
   });
 
   it(
@@ -110,7 +110,7 @@ describe.concurrent("a worker whose Postgres", () => {
       expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 6 });
       expect(worker.alive, worker.log()).toBe(true);
       await expectMarkerSteps(postgres.store, session.id, 4);
-      await checkSession(session.place, session, { kills: 1 });
+      await checkSession(session.services, session, { kills: 1 });
     },
   );
 
@@ -136,7 +136,7 @@ describe.concurrent("a worker whose Postgres", () => {
       expect(worker.alive, worker.log()).toBe(true);
       const files = await readWorkspace(postgres.store.db, session.id);
       expect(files?.map((file) => file.path)).toContain("kept.txt");
-      await checkSession(session.place, session, { kills: 1 });
+      await checkSession(session.services, session, { kills: 1 });
     },
   );
 });
@@ -224,7 +224,7 @@ describe.skipIf(noSmallDisk !== undefined)(
         expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 14 });
         expect(worker.alive, worker.log()).toBe(true);
         await expectMarkerSteps(small.store, session.id, 12);
-        await checkSession(session.place, session, { kills: 10 });
+        await checkSession(session.services, session, { kills: 10 });
       },
     );
   },

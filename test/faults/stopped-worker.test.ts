@@ -49,7 +49,7 @@ describe("a worker stopped past its heartbeat, which resumes when another has fi
       expect(JSON.stringify(answers.map((row) => row.content))).toContain("The answer that counts.");
       expect(answers).toHaveLength(1);
       expect(JSON.stringify(await session.events())).not.toContain("The late answer.");
-      await checkSession(session.place, session, { kills: 1 });
+      await checkSession(session.services, session, { kills: 1 });
     },
   );
 
@@ -82,6 +82,6 @@ describe("a worker stopped past its heartbeat, which resumes when another has fi
     const toolResults = (await session.events()).filter((event) => event.type === "llm:tool-result");
     expect(toolResults.map((event) => event.step)).toEqual([1, 2]);
     expect(session.model.log).toHaveLength(3);
-    await checkSession(session.place, session);
+    await checkSession(session.services, session);
   });
 });

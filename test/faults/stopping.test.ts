@@ -169,7 +169,7 @@ describe("a deploy", () => {
       expect(await ended, worker.log()).toBe(0);
       expect(await session.handle.result()).toMatchObject({ result: "It takes its time." });
       expect(session.model.log).toHaveLength(1);
-      await checkSession(session.place, session);
+      await checkSession(session.services, session);
     },
   );
 
@@ -196,7 +196,7 @@ describe("a deploy", () => {
       const rows = await transcriptOf(agent.database.store, session.id);
       expect(rows.map((row) => row.role)).toEqual(["user", "assistant"]);
       expect(JSON.stringify(rows)).not.toContain("interrupted");
-      await checkSession(session.place, session, { kills: 1 });
+      await checkSession(session.services, session, { kills: 1 });
     },
   );
 });

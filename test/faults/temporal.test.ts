@@ -48,6 +48,6 @@ it(
     expect(session.model.log).toHaveLength(3);
     expect((await watch.ended).code).toBe(0);
     expect(watch.out()).toBe("Here again.\n");
-    await checkSession(session.place, session);
+    await checkSession(session.services, session);
   },
 );

@@ -49,7 +49,7 @@ it("a session over deploys, a restart, delegates and a reset has done everything
   const session = await startKillableSession(postgres, script, {
     config: { ...delegating(), questions: { mode: "ask", parkAfter: 200, maxOpen: 8 } },
   });
-  const { id, handle, place } = session;
+  const { id, handle, services: place } = session;
 
   const first = await session.startWorker({ LONGHAUL_BUILD_ID: "monday" });
   await untilWaiting(postgres.store, session);

@@ -35,7 +35,7 @@ describe.skipIf(noSmallDisk !== undefined)(
         disk.empty();
         expect(await worker.terminate()).toBe(0);
         expect(readFileSync(logFile, "utf8")).toContain("worker ended");
-        await checkSession(session.place, session);
+        await checkSession(session.services, session);
       },
     );
 

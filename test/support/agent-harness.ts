@@ -82,7 +82,7 @@ export interface RunningSession extends SessionEvents {
   resume(text: string, messageId: string): Promise<WorkflowHandle<typeof codingAgent>>;
 }
 
-export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHarness> {
+export async function startAgent(depsChanges: Partial<AgentDeps> = {}): Promise<AgentHarness> {
   quietRuntime();
   const database = await createTestDatabase(20);
   const taskQueue = `test-${randomBytes(4).toString("hex")}`;
@@ -122,7 +122,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
     // How long a pause or a reset from outside may take to arrive; stops are announced.
     heartbeatMs: 500,
     delegateLookMs: 1_000,
-    ...own,
+    ...depsChanges,
   });
   const worker = await createTestWorker({
     taskQueue,
@@ -221,12 +221,12 @@ function pick(models: ReadonlyMap<string, ReturnType<typeof createAiSdkModel>>, 
 
 function runningSession(
   { database, client, taskQueue }: Pick<AgentHarness, "client" | "taskQueue" | "database">,
-  own: Pick<RunningSession, "id" | "model" | "handle">,
+  running: Pick<RunningSession, "id" | "model" | "handle">,
 ): RunningSession {
-  const { id, handle } = own;
+  const { id, handle } = running;
   return {
     ...sessionEvents(database.store, id),
-    ...own,
+    ...running,
     result: () => within(handle.result(), id, RESULT_MS),
     resume: (text, messageId) => startRunFor(client, id, taskQueue, { id: messageId, text }),
   };

@@ -40,21 +40,21 @@ function createBreakingDocker(): BreakingDocker {
   let lost = 0;
 
   function breakable(real: Duplex): Duplex {
-    const way = new Duplex({
+    const stream = new Duplex({
       write: (chunk, encoding, done) => void real.write(chunk, encoding, done),
       read: () => undefined,
-      destroy: (error, done) => (real.destroy(), open.delete(way), done(error)),
+      destroy: (error, done) => (real.destroy(), open.delete(stream), done(error)),
     });
-    open.add(way);
+    open.add(stream);
     real.on("data", (chunk) => {
-      if (!loseNext) return void way.push(chunk);
+      if (!loseNext) return void stream.push(chunk);
       loseNext = false;
       lost++;
-      way.destroy();
+      stream.destroy();
     });
-    real.on("end", () => way.push(null));
-    real.on("error", (error) => way.destroy(error));
-    return way;
+    real.on("end", () => stream.push(null));
+    real.on("error", (error) => stream.destroy(error));
+    return stream;
   }
 
   const getContainer = docker.getContainer.bind(docker);
@@ -62,11 +62,11 @@ function createBreakingDocker(): BreakingDocker {
     const container = getContainer(id);
     const exec = container.exec.bind(container) as (options: object) => Promise<Dockerode.Exec>;
     container.exec = (async (options: object) => {
-      const made = await exec(options);
-      const start = made.start.bind(made);
-      made.start = (async (how: Dockerode.ExecStartOptions) =>
+      const execution = await exec(options);
+      const start = execution.start.bind(execution);
+      execution.start = (async (how: Dockerode.ExecStartOptions) =>
         breakable(await start(how))) as Dockerode.Exec["start"];
-      return made;
+      return execution;
     }) as Dockerode.Container["exec"];
     return container;
   };

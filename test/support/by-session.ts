@@ -8,11 +8,11 @@ import type { ParsedRequest, Reply, ReplyPart } from "./model-server/wire.ts";
 export function bySession(
   answers: Readonly<Record<string, readonly (readonly ReplyPart[])[]>>,
 ): (request: ParsedRequest) => Reply {
-  const asked = new Map<string, number>();
+  const counts = new Map<string, number>();
   return ({ cacheKey = "" }) => {
     const suffix = /\.s\d+c\d+(e\d+)?$/.exec(cacheKey)?.[0] ?? "";
-    const count = asked.get(suffix) ?? 0;
-    asked.set(suffix, count + 1);
+    const count = counts.get(suffix) ?? 0;
+    counts.set(suffix, count + 1);
     const parts = answers[suffix]?.[count];
     if (parts === undefined) throw new Error(`No answer ${count + 1} for "${suffix}".`);
     return { parts };

@@ -20,11 +20,11 @@ export function makeCertificates(folder: string): Certificates {
   const at = (name: string) => join(folder, name);
   const openssl = (...args: readonly string[]) =>
     execFileSync("openssl", args, { cwd: folder, stdio: "ignore" });
-  const made = ["-newkey", "rsa:2048", "-nodes"];
+  const newKey = ["-newkey", "rsa:2048", "-nodes"];
   openssl(
     "req",
     "-x509",
-    ...made,
+    ...newKey,
     "-keyout",
     "ca-key.pem",
     "-out",
@@ -34,7 +34,7 @@ export function makeCertificates(folder: string): Certificates {
     "-subj",
     "/CN=Test CA",
   );
-  openssl("req", ...made, "-keyout", "key.pem", "-out", "asked.pem", "-subj", "/CN=localhost");
+  openssl("req", ...newKey, "-keyout", "key.pem", "-out", "asked.pem", "-subj", "/CN=localhost");
   writeFileSync(at("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n");
   const authority = ["-CA", "ca.pem", "-CAkey", "ca-key.pem", "-CAcreateserial"];
   openssl(

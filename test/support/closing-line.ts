@@ -55,8 +55,8 @@ const SHOWN_FILES = 10;
 /** Why the first try failed: a machine that is too busy, or a fault that comes and goes. */
 function firstTry({ message, stacks }: SerializedError): string {
   const [at] = stacks ?? [];
-  const place = at === undefined ? "" : ` (line ${at.line})`;
-  return message.replaceAll(/^/gm, "    ").slice(0, MAX_MESSAGE_CHARS) + place;
+  const lineText = at === undefined ? "" : ` (line ${at.line})`;
+  return message.replaceAll(/^/gm, "    ").slice(0, MAX_MESSAGE_CHARS) + lineText;
 }
 
 /** With a page's text or a log in it, a message is long. */

@@ -155,7 +155,7 @@ async function handOn(model: ScriptedModelServer, door: Door, request: Taken, ou
 export function isSignedBy(token: string, secret: string): boolean {
   const text = Buffer.from(token.replace(/^bedrock-api-key-/, ""), "base64").toString("utf8");
   const url = new URL(`https://${text}`);
-  const given = url.searchParams.get("X-Amz-Signature");
+  const signature = url.searchParams.get("X-Amz-Signature");
   const pairs = url.search.slice(1).split("&");
   const canonical = pairs
     .filter((pair) => !/^(X-Amz-Signature|Version)=/.test(pair))
@@ -167,5 +167,5 @@ export function isSignedBy(token: string, secret: string): boolean {
   const string = `AWS4-HMAC-SHA256\n${url.searchParams.get("X-Amz-Date")}\n${scope.join("/")}\n${sha256(request)}`;
   let key: string | Buffer = `AWS4${secret}`;
   for (const part of scope) key = createHmac("sha256", key).update(part).digest();
-  return pairs.includes("Version=1") && createHmac("sha256", key).update(string).digest("hex") === given;
+  return pairs.includes("Version=1") && createHmac("sha256", key).update(string).digest("hex") === signature;
 }

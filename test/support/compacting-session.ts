@@ -27,7 +27,7 @@ import { roundsOf, billsOf, transcriptOf } from "./stored.ts";
 
 export const SECRET = "sk-secret-0123456789abcdef";
 const RUN = "run-1";
-let made = 0;
+let count = 0;
 
 /** A text, an error to throw, or what to do with the request. */
 export type Scripted =
@@ -42,7 +42,7 @@ export function answer(text: string): ModelAnswer {
 
 /** A session of `steps` steps on a 32k window, and its activities over a model that follows a script. */
 export async function compactingSession(database: TestDatabase, steps: Message[], ...script: Scripted[]) {
-  const id = `compaction-${made++}`;
+  const id = `compaction-${count++}`;
   const { db } = database.store;
   const config = configOf(
     { context: { strategy: "threshold-rounds" } },

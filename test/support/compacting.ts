@@ -41,30 +41,30 @@ export function roundOf(
 }
 
 /** @throws if the compaction had another outcome */
-export function compacted(done: Compaction): Extract<Compaction, { kind: "compacted" }> {
-  if (done.kind !== "compacted") throw new Error(`Not compacted: ${JSON.stringify(done)}`);
-  return done;
+export function compacted(compaction: Compaction): Extract<Compaction, { kind: "compacted" }> {
+  if (compaction.kind !== "compacted") throw new Error(`Not compacted: ${JSON.stringify(compaction)}`);
+  return compaction;
 }
 
 /** The view after a compaction, as the store would return it. */
 export function afterRound(
   rows: readonly StoredMessage[],
-  done: Extract<Compaction, { kind: "compacted" }>,
+  compaction: Extract<Compaction, { kind: "compacted" }>,
   round: number,
 ): StoredMessage[] {
-  const gone = new Set(done.replaced);
+  const replacedIds = new Set(compaction.replaced);
   const summary: StoredMessage = {
     role: "assistant",
-    content: [{ type: "text", text: done.summary }],
+    content: [{ type: "text", text: compaction.summary }],
     sequence: Math.max(...rows.map((row) => row.sequence)) + 1,
-    position: done.position,
+    position: compaction.position,
     step: 0,
     slot: `summary:${round}`,
     kind: "summary",
-    tokens: done.summaryTokens,
+    tokens: compaction.summaryTokens,
     prunedStep: undefined,
   };
-  return [...rows.filter((row) => !gone.has(row.sequence)), summary].toSorted(
+  return [...rows.filter((row) => !replacedIds.has(row.sequence)), summary].toSorted(
     (a, b) => a.position - b.position,
   );
 }

@@ -82,10 +82,10 @@ export async function startCountFront(baseUrl: string, options: CountFrontOption
     const path = (incoming.url ?? "").split("?")[0] ?? "";
     if (!/count_tokens$|:countTokens$|count-tokens:rawPredict$/.test(path))
       return passOn(incoming, body, response);
-    const [status, said] = outcomeOf(path, body, incoming.headers, options);
+    const [status, answer] = outcomeOf(path, body, incoming.headers, options);
     counts.push({ path, status, body: JSON.parse(body.toString()), headers: incoming.headers });
     if (options.instead === "nothing") return;
-    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(said));
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(answer));
   };
   const passOn = async (incoming: IncomingMessage, body: Buffer, response: ServerResponse) => {
     const passed = await fetch(new URL(incoming.url ?? "", target.origin), {
@@ -97,10 +97,10 @@ export async function startCountFront(baseUrl: string, options: CountFrontOption
       ),
       ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
     });
-    const kept = [...passed.headers].filter(
+    const headers = [...passed.headers].filter(
       ([name]) => !/^(content-encoding|transfer-encoding|connection)$/.test(name),
     );
-    response.writeHead(passed.status, Object.fromEntries(kept));
+    response.writeHead(passed.status, Object.fromEntries(headers));
     if (passed.body === null) response.end();
     else Readable.fromWeb(passed.body as ReadableStream).pipe(response);
   };

@@ -5,7 +5,7 @@ import { type RunConfig, delegateConfigSchema } from "../../activities/config/ag
 import type { Store } from "../../activities/store/db.ts";
 import { delegations } from "../../activities/store/schema/index.ts";
 import { checkSession } from "./checker/check-session.ts";
-import type { Place } from "./checker/collect.ts";
+import type { SessionServices } from "./checker/collect.ts";
 import type { ServedRequest } from "./model-server/wire.ts";
 import type { HistoryEvent, TaskId } from "./reset-run.ts";
 import type { ConfigChanges } from "./run-config.ts";
@@ -36,14 +36,14 @@ export const afterStart = (events: readonly HistoryEvent[]): TaskId => {
 
 /** The offline checker's claims, over a session and all its delegates that used the same model. */
 export async function checkFamily(
-  place: Place,
+  services: SessionServices,
   { model }: { readonly model: { readonly log: readonly ServedRequest[] } },
 ): Promise<void> {
   const ids = new Set(model.log.map(({ request }) => request?.cacheKey));
   for (const id of ids) {
     if (id === undefined) throw new Error("A request without a key belongs to no session.");
     const log = model.log.filter(({ request }) => request?.cacheKey === id);
-    await checkSession(place, { id, model: { log } });
+    await checkSession(services, { id, model: { log } });
   }
 }
 

@@ -183,7 +183,7 @@ export function performer(
   environmentOf: DirectAgent["environment"],
 ): DirectAgent["perform"] {
   return (name, input, { attempt, environment } = {}) => {
-    const body = activities[name] as (given: unknown) => Promise<unknown>;
+    const body = activities[name] as (value: unknown) => Promise<unknown>;
     return (environment ?? environmentOf(attempt)).run(body, input) as never;
   };
 }
@@ -211,9 +211,9 @@ function hostOf(sandbox: Sandbox): SandboxHost {
   };
 }
 
-let said = 0;
+let messageCount = 0;
 
 /** A person's message, with its own id. */
-export function guidance(text: string, id = `said-${++said}`): Guidance {
+export function guidance(text: string, id = `said-${++messageCount}`): Guidance {
   return { id, parts: [{ type: "text", text }], queuedAt: "2026-11-21T10:00:00.000Z" };
 }

@@ -11,7 +11,7 @@ const SOCKET = "/var/run/docker.sock";
 export interface SocketProxy {
   readonly port: number;
   /** Rules that let something through. */
-  readonly used: ReadonlySet<string>;
+  readonly usedRules: ReadonlySet<string>;
   /** Refused requests. */
   readonly refused: readonly string[];
   close(): Promise<void>;
@@ -25,7 +25,7 @@ export function composedRules(): readonly string[] {
 }
 
 export async function startSocketProxy(rules: readonly string[]): Promise<SocketProxy> {
-  const used = new Set<string>();
+  const usedRules = new Set<string>();
   const refused: string[] = [];
   const sockets = new Set<Socket>();
   const passes = ({ method = "", url = "" }: IncomingMessage): boolean => {
@@ -34,34 +34,34 @@ export async function startSocketProxy(rules: readonly string[]): Promise<Socket
     const fitting = rules.filter(
       (rule) => rule.startsWith(start) && new RegExp(`^${rule.slice(start.length)}$`).test(path),
     );
-    for (const rule of fitting) used.add(rule);
+    for (const rule of fitting) usedRules.add(rule);
     if (fitting.length === 0) refused.push(`${method} ${path}`);
     return fitting.length > 0;
   };
   const passOn = ({ method, url, headers }: IncomingMessage) =>
     // Its own connection, which ends with the client's.
     request({ socketPath: SOCKET, method, path: url, headers, agent: false });
-  const server = createServer((asked, answer) => {
-    if (!passes(asked)) return void answer.writeHead(403).end("Forbidden");
-    const engine = passOn(asked);
-    engine.on("response", (said) => {
-      answer.writeHead(said.statusCode ?? 502, said.headers);
+  const server = createServer((incoming, answer) => {
+    if (!passes(incoming)) return void answer.writeHead(403).end("Forbidden");
+    const engine = passOn(incoming);
+    engine.on("response", (reply) => {
+      answer.writeHead(reply.statusCode ?? 502, reply.headers);
       answer.flushHeaders();
-      said.pipe(answer);
+      reply.pipe(answer);
     });
     // An answer that is complete has given its connection back.
     engine.on("error", () => answer.writableEnded || answer.destroy());
     answer.on("close", () => answer.writableFinished || engine.destroy());
-    asked.pipe(engine);
+    incoming.pipe(engine);
   });
   // A stream into a container: from here on, bytes in both directions.
-  server.on("upgrade", (asked: IncomingMessage, socket: Socket, head: Buffer) => {
-    if (!passes(asked)) return void socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
-    const fields = asked.rawHeaders.flatMap((name, at, all) =>
+  server.on("upgrade", (incoming: IncomingMessage, socket: Socket, head: Buffer) => {
+    if (!passes(incoming)) return void socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+    const fields = incoming.rawHeaders.flatMap((name, at, all) =>
       at % 2 === 0 ? [`${name}: ${all[at + 1]}`] : [],
     );
     const engine = connect(SOCKET);
-    engine.write([`${asked.method} ${asked.url} HTTP/1.1`, ...fields, "", ""].join("\r\n"));
+    engine.write([`${incoming.method} ${incoming.url} HTTP/1.1`, ...fields, "", ""].join("\r\n"));
     engine.write(head);
     engine.pipe(socket).pipe(engine);
     engine.on("error", () => socket.destroy());
@@ -75,7 +75,7 @@ export async function startSocketProxy(rules: readonly string[]): Promise<Socket
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     port: (server.address() as AddressInfo).port,
-    used,
+    usedRules,
     refused,
     close: async () => {
       const closed = new Promise((resolve) => server.close(resolve));

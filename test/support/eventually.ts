@@ -1,12 +1,12 @@
 /** Waits for a condition, checking every 20 ms. @throws Error that names the condition */
 export async function eventually<T>(
   what: string,
-  look: () => Promise<T | undefined | false> | T | undefined | false,
+  attempt: () => Promise<T | undefined | false> | T | undefined | false,
   timeoutMs = 45_000,
 ): Promise<T> {
   const end = Date.now() + timeoutMs;
   for (;;) {
-    const found = await look();
+    const found = await attempt();
     if (found !== undefined && found !== false) return found as T;
     if (Date.now() > end) throw new Error(`Not within ${timeoutMs} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -33,12 +33,12 @@ export const answered = (
 export const unavailable: ModelStepFacts = { kind: "unavailable", reason: "rate-limit", epoch: 1 };
 export const empty: ModelStepFacts = { kind: "empty", usage: USAGE, epoch: 1 };
 export const bashCall: CallFacts = { name: "bash", about: "npm test" };
-export const compactedTo = (round: number, used = 500): CompactionFacts => ({
+export const compactedTo = (round: number, usedTokens = 500): CompactionFacts => ({
   kind: "compacted",
   round,
   before: 100_000,
-  after: used,
-  context: { ...CONTEXT, used, estimated: true },
+  after: usedTokens,
+  context: { ...CONTEXT, used: usedTokens, estimated: true },
 });
 interface Asked {
   readonly name: keyof AgentActivities;
@@ -47,7 +47,7 @@ interface Asked {
 
 export interface FakeActivities {
   readonly activities: AgentActivities;
-  readonly asked: Asked[];
+  readonly requests: Asked[];
   /** Inputs of one activity, in order. */
   inputsOf<Name extends keyof AgentActivities>(name: Name): Parameters<AgentActivities[Name]>[0][];
   /** The numbers of the steps that the model was asked for. */
@@ -57,9 +57,9 @@ export interface FakeActivities {
   /** Ids of the messages that each step brought. */
   readonly heardBy: string[][];
   /** The same in one list. */
-  heard(): string[];
+  heardIds(): string[];
   /** The messages that were stored, in that order. */
-  taken(): Guidance[];
+  takenMessages(): Guidance[];
   /** Their ids. */
   stored(): string[];
   untilAsked(steps: number): Promise<void>;
@@ -88,7 +88,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
   let calls = 0;
   const heardBy: string[][] = [];
   const queue = createQueue();
-  const { asked, activities } = noting({
+  const { requests, activities } = noting({
     openSession: async (input) => {
       queue.add((input.arrived ?? []).map(({ id }) => id));
       return opened(options, input, queue.named());
@@ -152,7 +152,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       usage: { ...USAGE, calls: steps },
     }),
   });
-  return { activities, asked, heardBy, ...seenIn(asked, heardBy) };
+  return { activities, requests, heardBy, ...seenIn(requests, heardBy) };
 }
 
 /** The messages that wait for each session, delivered once. */
@@ -168,24 +168,24 @@ function createQueue() {
     /** Those that wait, not delivered yet. */
     named: () => (waiting.get(sessionHere()) ?? []).map((id) => ({ id, tokens: 1 })),
     deliver(): GuidanceDelivery {
-      const taken = waiting.get(sessionHere()) ?? [];
+      const messages = waiting.get(sessionHere()) ?? [];
       waiting.delete(sessionHere());
-      return taken.length === 0 ? {} : { taken };
+      return messages.length === 0 ? {} : { taken: messages };
     },
   };
 }
 
 /** The same activities, each of which notes what it is asked before it answers. */
-function noting(answers: AgentActivities): Pick<FakeActivities, "activities" | "asked"> {
-  const asked: Asked[] = [];
+function noting(answers: AgentActivities): Pick<FakeActivities, "activities" | "requests"> {
+  const requests: Asked[] = [];
   const noted = Object.entries(answers).map(([name, answer]: [string, (input: never) => unknown]) => [
     name,
     (input: never) => {
-      asked.push({ name: name as keyof AgentActivities, input });
+      requests.push({ name: name as keyof AgentActivities, input });
       return answer(input);
     },
   ]);
-  return { asked, activities: Object.fromEntries(noted) as AgentActivities };
+  return { requests, activities: Object.fromEntries(noted) as AgentActivities };
 }
 
 function opened(
@@ -216,25 +216,25 @@ function opened(
 }
 
 /** The messages that runs gave to their activities to store. */
-const storedItems = (asked: readonly Asked[]): Guidance[] =>
-  asked.flatMap((call) => {
+const storedItems = (requests: readonly Asked[]): Guidance[] =>
+  requests.flatMap((call) => {
     if (call.name === "openSession") return [...((call.input as OpenSessionInput).arrived ?? [])];
     return call.name === "storeGuidance" ? [...(call.input as StoreGuidanceInput).items] : [];
   });
 
 function seenIn(
-  asked: readonly Asked[],
+  requests: readonly Asked[],
   heardBy: readonly (readonly string[])[],
-): Omit<FakeActivities, "activities" | "asked" | "heardBy"> {
+): Omit<FakeActivities, "activities" | "requests" | "heardBy"> {
   const inputsOf: FakeActivities["inputsOf"] = (name) =>
-    asked.filter((call) => call.name === name).map((call) => call.input) as never;
+    requests.filter((call) => call.name === name).map((call) => call.input) as never;
   return {
     inputsOf,
     steps: () => inputsOf("modelStep").map(({ step }) => step),
     wrapUps: () => inputsOf("modelStep").map(({ wrapUp }) => wrapUp ?? false),
-    heard: () => heardBy.flat(),
-    taken: () => storedItems(asked),
-    stored: () => storedItems(asked).map(({ id }) => id),
+    heardIds: () => heardBy.flat(),
+    takenMessages: () => storedItems(requests),
+    stored: () => storedItems(requests).map(({ id }) => id),
     async untilAsked(steps) {
       await eventually(`model step ${steps}`, () => inputsOf("modelStep").length >= steps);
     },

@@ -24,9 +24,9 @@ export function createFakeEngine(name = "engine"): FakeEngine {
     host: {
       name,
       async open({ sessionId }, signal) {
-        const made = fakes.get(sessionId) ?? (await make(sessionId));
+        const entry = fakes.get(sessionId) ?? (await make(sessionId));
         await engine.beforeOpen(signal);
-        return made.sandbox;
+        return entry.sandbox;
       },
       async remove(sessionId) {
         const found = fakes.get(sessionId);
@@ -55,7 +55,7 @@ export function createFakeEngine(name = "engine"): FakeEngine {
     Object.assign(engine, { made: engine.made + 1 });
     const container = `${name}-${engine.made}`;
     const alive = () => {
-      if (made.isGone) throw new SandboxLost("the sandbox was removed");
+      if (entry.isGone) throw new SandboxLost("the sandbox was removed");
     };
     const sandbox: Sandbox = {
       ...fake,
@@ -63,9 +63,9 @@ export function createFakeEngine(name = "engine"): FakeEngine {
       identity: { host: name, volume: fake.root, container, boot: "1" },
       files: {
         ...fake.files,
-        async write(...given) {
+        async write(...args) {
           await engine.beforeFile();
-          return fake.files.write(...given);
+          return fake.files.write(...args);
         },
       },
       async run(command, options) {
@@ -78,9 +78,9 @@ export function createFakeEngine(name = "engine"): FakeEngine {
         return fake.state(id);
       },
     };
-    const made = { fake, sandbox, isGone: false };
-    fakes.set(sessionId, made);
-    return made;
+    const entry = { fake, sandbox, isGone: false };
+    fakes.set(sessionId, entry);
+    return entry;
   }
   return engine;
 }

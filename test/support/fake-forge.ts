@@ -42,7 +42,7 @@ export type Fields = Record<string, unknown>;
 
 /** @param token the accepted token, or the App whose tokens are accepted */
 export function createFakeForge(token: string | FakeGitHubApp, branches: () => readonly string[]): FakeForge {
-  const isRight = (given: string) => (typeof token === "string" ? given === token : token.takes(given));
+  const isRight = (secret: string) => (typeof token === "string" ? secret === token : token.takes(secret));
   const forge: FakeForge = {
     requests: [],
     blindLookups: 0,
@@ -53,13 +53,13 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
       const sent = await text(request);
       const send = ({ status, body }: Answer) =>
         response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-      const given = (request.headers.authorization ?? "").replace(/^Bearer /, "");
+      const secret = (request.headers.authorization ?? "").replace(/^Bearer /, "");
       const fields = (sent === "" ? {} : JSON.parse(sent)) as Fields;
       const method = request.method ?? "GET";
-      const ofApp = typeof token === "string" ? undefined : token.answer(method, path, given, fields);
+      const ofApp = typeof token === "string" ? undefined : token.answer(method, path, secret, fields);
       if (request.headers["user-agent"] === undefined) send({ status: 403, body: { message: "no agent" } });
       else if (kind === "v3" && ofApp !== undefined) send(ofApp);
-      else if (!isRight(given)) send({ status: 401, body: { message: "Bad credentials" } });
+      else if (!isRight(secret)) send({ status: 401, body: { message: "Bad credentials" } });
       else {
         send(
           kind === "v3"
@@ -85,7 +85,7 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
     );
   }
 
-  function made(request: Omit<KeptRequest, "number">, taken: number): KeptRequest | Answer {
+  function createRequest(request: Omit<KeptRequest, "number">, conflictStatus: number): KeptRequest | Answer {
     const missing = [request.branch, request.into].find((name) => !branches().includes(name));
     if (missing !== undefined || request.title === "")
       return {
@@ -103,34 +103,34 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
           fork === undefined && branch === request.branch && into === request.into && state === undefined,
       )
     )
-      return { status: taken, body: { message: ["Another open request exists for this branch"] } };
-    const kept = { ...request, number: forge.requests.length + 1 };
-    forge.requests.push(kept);
+      return { status: conflictStatus, body: { message: ["Another open request exists for this branch"] } };
+    const created = { ...request, number: forge.requests.length + 1 };
+    forge.requests.push(created);
     if (forge.loseAnswer === true) {
       forge.loseAnswer = false;
       return { status: 502, body: { message: "Bad gateway" } };
     }
-    return kept;
+    return created;
   }
 
   function github(method: string, path: string, query: URLSearchParams, fields: Fields): Answer {
-    const shown = (kept: KeptRequest) => ({
-      ...kept,
-      state: kept.state === undefined ? "open" : "closed",
-      merged_at: kept.state === "merged" ? "2026-01-01T00:00:00Z" : null,
-      base: { ref: kept.into, repo: { full_name: "acme/app" } },
+    const toGitHub = (entry: KeptRequest) => ({
+      ...entry,
+      state: entry.state === undefined ? "open" : "closed",
+      merged_at: entry.state === "merged" ? "2026-01-01T00:00:00Z" : null,
+      base: { ref: entry.into, repo: { full_name: "acme/app" } },
       head: {
-        sha: kept.commit ?? "",
-        ref: kept.branch,
-        repo: { full_name: kept.fork ?? "acme/app" },
+        sha: entry.commit ?? "",
+        ref: entry.branch,
+        repo: { full_name: entry.fork ?? "acme/app" },
       },
-      html_url: `https://forge.example/acme/app/pull/${kept.number}`,
+      html_url: `https://forge.example/acme/app/pull/${entry.number}`,
     });
     if (path === "/repos/acme/app/pulls" && method === "GET") {
       const [owner, branch] = (query.get("head") ?? "").split(":");
       // Without the owner, GitHub ignores the filter and returns all.
-      if (owner !== "acme") return { status: 200, body: forge.requests.map(shown) };
-      return { status: 200, body: listed(branch ?? "", query, "base").map(shown) };
+      if (owner !== "acme") return { status: 200, body: forge.requests.map(toGitHub) };
+      return { status: 200, body: listed(branch ?? "", query, "base").map(toGitHub) };
     }
     if (path === "/repos/acme/app/pulls" && method === "POST") {
       const { title, head, base, body, draft } = fields as {
@@ -140,38 +140,41 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
         body: string;
         draft: boolean;
       };
-      const kept = made({ title, branch: head, into: base, body, draft }, 422);
-      return "status" in kept ? kept : { status: 201, body: shown(kept) };
+      const created = createRequest({ title, branch: head, into: base, body, draft }, 422);
+      return "status" in created ? created : { status: 201, body: toGitHub(created) };
     }
-    const kept = forge.requests.find(({ number }) => path === `/repos/acme/app/pulls/${number}`);
-    if (kept === undefined || method !== "PATCH") return { status: 404, body: { message: "Not Found" } };
-    change(kept, { title: fields["title"], body: fields["body"] });
-    return { status: 200, body: shown(kept) };
+    const found = forge.requests.find(({ number }) => path === `/repos/acme/app/pulls/${number}`);
+    if (found === undefined || method !== "PATCH") return { status: 404, body: { message: "Not Found" } };
+    change(found, { title: fields["title"], body: fields["body"] });
+    return { status: 200, body: toGitHub(found) };
   }
 
   /** Only what is given: the rest stays. */
-  function change(kept: KeptRequest, given: Fields): void {
-    Object.assign(kept, Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)));
+  function change(entry: KeptRequest, fields: Fields): void {
+    Object.assign(
+      entry,
+      Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)),
+    );
   }
 
   function gitlab(method: string, path: string, query: URLSearchParams, fields: Fields): Answer {
-    const shown = (kept: KeptRequest) => ({
-      iid: kept.number,
-      state: kept.state ?? "opened",
-      title: kept.title,
-      description: kept.body,
-      target_branch: kept.into,
-      source_branch: kept.branch,
-      source_project_id: kept.fork === undefined ? 1 : 2,
+    const toGitLab = (entry: KeptRequest) => ({
+      iid: entry.number,
+      state: entry.state ?? "opened",
+      title: entry.title,
+      description: entry.body,
+      target_branch: entry.into,
+      source_branch: entry.branch,
+      source_project_id: entry.fork === undefined ? 1 : 2,
       target_project_id: 1,
-      sha: kept.commit ?? "",
-      web_url: `https://forge.example/-/merge_requests/${kept.number}`,
+      sha: entry.commit ?? "",
+      web_url: `https://forge.example/-/merge_requests/${entry.number}`,
     });
     const list = "/projects/acme%2Fapp/merge_requests";
     if (path === list && method === "GET")
       return {
         status: 200,
-        body: listed(query.get("source_branch") ?? "", query, "target_branch").map(shown),
+        body: listed(query.get("source_branch") ?? "", query, "target_branch").map(toGitLab),
       };
     if (path === list && method === "POST") {
       const {
@@ -181,19 +184,19 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
         description: body,
       } = fields as Record<string, string>;
       const draft = title?.startsWith("Draft: ") === true;
-      const kept = made(
+      const created = createRequest(
         { title: title ?? "", branch: branch ?? "", into: into ?? "", body: body ?? "", draft },
         409,
       );
-      return "status" in kept ? kept : { status: 201, body: shown(kept) };
+      return "status" in created ? created : { status: 201, body: toGitLab(created) };
     }
-    const kept = forge.requests.find(({ number }) => path === `${list}/${number}`);
-    if (kept === undefined || method !== "PUT") return { status: 404, body: { message: "404 Not found" } };
+    const found = forge.requests.find(({ number }) => path === `${list}/${number}`);
+    if (found === undefined || method !== "PUT") return { status: 404, body: { message: "404 Not found" } };
     const { title } = fields;
-    change(kept, { title, body: fields["description"] });
+    change(found, { title, body: fields["description"] });
     // The title marks a draft.
-    if (typeof title === "string") kept.draft = title.startsWith("Draft: ");
-    return { status: 200, body: shown(kept) };
+    if (typeof title === "string") found.draft = title.startsWith("Draft: ");
+    return { status: 200, body: toGitLab(found) };
   }
 
   return forge;

@@ -128,8 +128,8 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
     },
     ended: async (timeoutMs, signal) => {
       const stop = new AbortController();
-      const given = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]);
-      const late = sleep(timeoutMs ?? FOREVER_MS, undefined, { signal: given }).catch(() => undefined);
+      const signals = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]);
+      const late = sleep(timeoutMs ?? FOREVER_MS, undefined, { signal: signals }).catch(() => undefined);
       await Promise.race([exited, late]);
       stop.abort();
     },
@@ -158,7 +158,7 @@ let foundPath: string | undefined;
 function searchPath(): string {
   if (foundPath !== undefined) return foundPath;
   const all = process.env["PATH"] ?? "";
-  const asked = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
-  foundPath = asked.status === 0 ? `${path.dirname(asked.stdout)}:${all}` : all;
+  const python = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
+  foundPath = python.status === 0 ? `${path.dirname(python.stdout)}:${all}` : all;
   return foundPath;
 }

@@ -73,73 +73,73 @@ export function createFakeFiles(root: string): SandboxFiles {
 
   return {
     read: async (name, options = {}) => {
-      const place = await locate(name);
-      if (!place.ok) return place;
-      const found = await stat(place.at).catch(() => undefined);
+      const located = await locate(name);
+      if (!located.ok) return located;
+      const found = await stat(located.at).catch(() => undefined);
       if (found === undefined) return refuse("not-found", name, "no such file");
       if (!found.isFile()) return refuse("not-a-file", name, "is not a file");
-      const all = (await contentOf(place.at)) ?? Buffer.alloc(0);
+      const all = (await contentOf(located.at)) ?? Buffer.alloc(0);
       const offset = options.offset ?? 0;
       const bytes = all.subarray(offset, offset + (options.maxBytes ?? all.length));
       return { ok: true, bytes, size: all.length, hash: sha256(all), mode: found.mode & 0o777 };
     },
     write: async (name, bytes, options = {}) =>
       inTurn(async () => {
-        const place = await locate(name);
-        if (!place.ok) return place;
-        const found = await stat(place.at).catch(() => undefined);
+        const located = await locate(name);
+        if (!located.ok) return located;
+        const found = await stat(located.at).catch(() => undefined);
         if (found !== undefined && !found.isFile()) return refuse("not-a-file", name, "is not a file");
         if (options.ifHash === null && found !== undefined) return refuse("exists", name, "exists already");
         if (typeof options.ifHash === "string") {
-          const now = await contentOf(place.at);
+          const now = await contentOf(located.at);
           if (now === undefined) return refuse("not-found", name, "no such file");
           if (sha256(now) !== options.ifHash) return refuse("changed", name, "was changed meanwhile");
         }
         try {
-          await mkdir(path.dirname(place.at), { recursive: true });
+          await mkdir(path.dirname(located.at), { recursive: true });
         } catch {
           return refuse("not-a-folder", name, "a part of the path is not a folder");
         }
-        const temporary = `${place.at}.tmp-${process.pid}`;
+        const temporary = `${located.at}.tmp-${process.pid}`;
         await writeFile(temporary, bytes);
         await chmod(temporary, options.mode ?? (found === undefined ? 0o644 : found.mode & 0o777));
-        await rename(temporary, place.at);
+        await rename(temporary, located.at);
         return { ok: true, created: found === undefined, hash: sha256(bytes) };
       }),
     remove: async (name, options = {}) =>
       inTurn(async () => {
-        const place = await locateEntry(name);
-        if (!place.ok) return place;
-        const found = await lstat(place.at).catch(() => undefined);
+        const located = await locateEntry(name);
+        if (!located.ok) return located;
+        const found = await lstat(located.at).catch(() => undefined);
         if (found === undefined) return refuse("not-found", name, "no such file");
         if (found.isDirectory()) return refuse("not-a-file", name, "is a folder");
         // The hash is of the content read at the path, so of a link's target; the link itself is removed.
-        if (options.ifHash !== undefined && sha256((await contentOf(place.at)) ?? "") !== options.ifHash) {
+        if (options.ifHash !== undefined && sha256((await contentOf(located.at)) ?? "") !== options.ifHash) {
           return refuse("changed", name, "was changed meanwhile");
         }
-        await rm(place.at);
+        await rm(located.at);
         return { ok: true };
       }),
     list: async (name, options = {}) => {
-      const place = await locate(name);
-      if (!place.ok) return place;
-      const found = await stat(place.at).catch(() => undefined);
+      const located = await locate(name);
+      if (!located.ok) return located;
+      const found = await stat(located.at).catch(() => undefined);
       if (found === undefined) return refuse("not-found", name, "no such folder");
       if (!found.isDirectory()) return refuse("not-a-folder", name, "is not a folder");
-      const names = (await readdir(place.at)).toSorted();
+      const names = (await readdir(located.at)).toSorted();
       const entries = await Promise.all(
         names
           .slice(0, options.maxEntries ?? names.length)
-          .map((entry) => entryOf(path.join(place.at, entry))),
+          .map((entry) => entryOf(path.join(located.at, entry))),
       );
       return { ok: true, entries, total: names.length };
     },
     stat: async (name) => {
-      const place = await locateEntry(name);
-      if (!place.ok) return place;
-      const found = await lstat(place.at).catch(() => undefined);
+      const located = await locateEntry(name);
+      if (!located.ok) return located;
+      const found = await lstat(located.at).catch(() => undefined);
       if (found === undefined) return refuse("not-found", name, "no such file");
-      return { ok: true, ...(await entryOf(place.at)) };
+      return { ok: true, ...(await entryOf(located.at)) };
     },
   };
 }

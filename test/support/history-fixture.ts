@@ -35,12 +35,12 @@ export async function recordHistory(
 
 /** Replay takes this id for the run's own; after a reset, Temporal leaves there the first run's. */
 function ownRunId(event: unknown, runId: string): unknown {
-  const { workflowExecutionStartedEventAttributes: begun } = event as Readonly<Record<string, object>>;
-  return begun === undefined
+  const { workflowExecutionStartedEventAttributes: started } = event as Readonly<Record<string, object>>;
+  return started === undefined
     ? event
     : {
         ...(event as object),
-        workflowExecutionStartedEventAttributes: { ...begun, originalExecutionRunId: runId },
+        workflowExecutionStartedEventAttributes: { ...started, originalExecutionRunId: runId },
       };
 }
 
@@ -67,6 +67,6 @@ function scrubbed(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll(IDENTITY, "worker");
   if (Array.isArray(value)) return value.map(scrubbed);
   if (typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value).filter(([key]) => !WHERE.has(key));
-  return Object.fromEntries(kept.map(([key, field]) => [key, scrubbed(field)])) as unknown;
+  const fields = Object.entries(value).filter(([key]) => !WHERE.has(key));
+  return Object.fromEntries(fields.map(([key, field]) => [key, scrubbed(field)])) as unknown;
 }

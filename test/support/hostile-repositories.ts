@@ -126,14 +126,14 @@ export function hostileWorkspace(): WorkspaceFile[] {
   git(root, "clone", "-q", lib, "nested");
   const repositories = { main: ".git", module: ".git/modules/lib", nested: "nested/.git", bare: "bare" };
   for (const [name, path] of Object.entries(repositories)) {
-    const place = join(root, path);
+    const repository = join(root, path);
     const config = trappedConfig(name);
     const worktree = name === "bare" ? `[core]\n\tworktree = ..\n` : "";
-    writeFileSync(join(place, "config"), config + worktree);
-    writeFileSync(join(place, "included"), `[core]\n\tfsmonitor = ${trap(`${name}-included`)}\n`);
+    writeFileSync(join(repository, "config"), config + worktree);
+    writeFileSync(join(repository, "included"), `[core]\n\tfsmonitor = ${trap(`${name}-included`)}\n`);
     for (const hook of ["pre-commit", "post-checkout", "post-index-change", "reference-transaction"]) {
-      writeFileSync(join(place, "hooks", hook), readFileSync(trap(`${name}-hook`)));
-      chmodSync(join(place, "hooks", hook), 0o755);
+      writeFileSync(join(repository, "hooks", hook), readFileSync(trap(`${name}-hook`)));
+      chmodSync(join(repository, "hooks", hook), 0o755);
     }
   }
   writeFileSync(join(root, "a.txt"), "two\n");
@@ -143,8 +143,8 @@ export function hostileWorkspace(): WorkspaceFile[] {
 
 /** What prompts, editors and people run in such folders. */
 export function lookAround(root: string): void {
-  for (const place of ["", "lib", "nested", "bare"]) {
-    const cwd = join(root, place);
+  for (const folder of ["", "lib", "nested", "bare"]) {
+    const cwd = join(root, folder);
     git(cwd, "status");
     git(cwd, "diff");
     git(cwd, "--paginate", "log", "-p");

@@ -50,8 +50,8 @@ export function worker(
   origin: string,
   options: { load?: (name: string) => Promise<unknown> } = {},
 ) {
-  const placed = Object.entries(providers).map(([name, given]) => {
-    const provider = operatorProviderSchema.parse(given);
+  const placed = Object.entries(providers).map(([name, settings]) => {
+    const provider = operatorProviderSchema.parse(settings);
     const address = provider.baseUrl ?? presetAddress(provider) ?? "";
     return [name, { ...provider, baseUrl: address.replace(/^https?:\/\/[^/]+/, origin) }] as const;
   });
@@ -71,7 +71,7 @@ export function worker(
     return modelRequest({ ...target, ...parts });
   };
   const { signal } = new AbortController();
-  const ask = async (...asked: Asked) => model.ask(requestOf(...asked), () => undefined, signal);
-  const count = async (...asked: Asked) => model.count?.(requestOf(...asked), signal);
+  const ask = async (...args: Asked) => model.ask(requestOf(...args), () => undefined, signal);
+  const count = async (...args: Asked) => model.count?.(requestOf(...args), signal);
   return { ask, count, identities, sanitizer };
 }

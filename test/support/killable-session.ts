@@ -13,7 +13,7 @@ import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "./agent-harness.ts";
 import { CANARY } from "./canary.ts";
-import type { Place } from "./checker/collect.ts";
+import type { SessionServices } from "./checker/collect.ts";
 import { changedConfig, type ConfigChange } from "./run-config.ts";
 import { startScriptedModel, type ModelScript, type ScriptedModelServer } from "./scripted-model.ts";
 import { sessionEvents, type SessionEvents } from "./session-events.ts";
@@ -27,7 +27,7 @@ export interface KillableSession extends SessionEvents {
   readonly handle: WorkflowHandle<typeof codingAgent>;
   readonly sandbox: Dockerode.Container;
   /** For `checkSession`. */
-  readonly place: Place;
+  readonly services: SessionServices;
   /** @param environment of this worker alone, in addition to the others' */
   startWorker(
     environment?: Readonly<Record<string, string>>,
@@ -93,8 +93,8 @@ export async function startKillableSession(
     model,
     handle,
     sandbox: docker.getContainer(`longhaul-${id}`),
-    place: { database, client, docker },
-    async startWorker(own = {}, files = {}) {
+    services: { database, client, docker },
+    async startWorker(changes = {}, files = {}) {
       const settings = {
         DATABASE_URL: database.url,
         DATABASE_CONNECTIONS: "5",
@@ -107,7 +107,7 @@ export async function startKillableSession(
         LONGHAUL_LOG_LEVEL: "warn",
         ...(options.dockerHost === undefined ? {} : { DOCKER_HOST: options.dockerHost }),
         ...options.environment,
-        ...own,
+        ...changes,
       };
       const worker = await startWorkerProcess(settings, files);
       workers.push(worker);

@@ -56,8 +56,8 @@ export function createLfsServer(password: string): LfsServer {
         return false;
       }
       const body = await buffer(request);
-      const given = request.headers.authorization ?? "";
-      if (given.startsWith("Basic ")) server.passwords.add(basicPassword(given));
+      const authorization = request.headers.authorization ?? "";
+      if (authorization.startsWith("Basic ")) server.passwords.add(basicPassword(authorization));
       const { status, json, bytes } = isBatch ? batch(request, url, body) : object(request, url, body);
       const type = bytes === undefined ? TYPE : "application/octet-stream";
       response.writeHead(status, { "content-type": type }).end(bytes ?? JSON.stringify(json ?? {}));
@@ -76,22 +76,22 @@ export function createLfsServer(password: string): LfsServer {
       return { status: 401, json: { message: "Credentials needed" } };
     if (request.headers.accept !== TYPE || request.headers["content-type"] !== TYPE)
       return { status: 406, json: { message: "Not acceptable" } };
-    const asked = JSON.parse(body.toString()) as Asked;
+    const batchRequest = JSON.parse(body.toString()) as Asked;
     if (
-      asked.hash_algo !== "sha256" ||
-      asked.transfers?.includes("basic") !== true ||
-      asked.objects.length > 100
+      batchRequest.hash_algo !== "sha256" ||
+      batchRequest.transfers?.includes("basic") !== true ||
+      batchRequest.objects.length > 100
     )
       return { status: 422, json: { message: "Unprocessable" } };
-    server.seen.push(`batch ${asked.operation}`);
+    server.seen.push(`batch ${batchRequest.operation}`);
     const action = (verb: string, oid: string) => {
       const ticket = randomUUID();
       tickets.set(ticket, `${verb} ${oid}`);
       return { href: `${origin}/lfs-store/${oid}?v=${verb}`, header: { Authorization: `Ticket ${ticket}` } };
     };
-    const objects = asked.objects.map(({ oid, size }) => {
+    const objects = batchRequest.objects.map(({ oid, size }) => {
       const there = server.objects.get(oid);
-      if (asked.operation === "upload")
+      if (batchRequest.operation === "upload")
         return {
           oid,
           size,

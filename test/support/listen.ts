@@ -18,6 +18,6 @@ export async function listen(
 
 /** The password of basic auth; empty without one. */
 export function basicPassword(authorization = ""): string {
-  const given = Buffer.from(authorization.replace(/^Basic /, ""), "base64").toString();
-  return given.slice(given.indexOf(":") + 1);
+  const credentials = Buffer.from(authorization.replace(/^Basic /, ""), "base64").toString();
+  return credentials.slice(credentials.indexOf(":") + 1);
 }

@@ -31,8 +31,8 @@ export const silentAnnouncements: Announcements = {
   sessionsAtWork: () => [],
 };
 
-/** @param own what differs; without a host there is no sandbox */
-export function loneDeps(store: Store, own: Pick<AgentDeps, "model"> & Partial<AgentDeps>): AgentDeps {
+/** @param changes what differs; without a host there is no sandbox */
+export function loneDeps(store: Store, changes: Pick<AgentDeps, "model"> & Partial<AgentDeps>): AgentDeps {
   const suspects = new Suspects();
   return {
     store,
@@ -48,7 +48,7 @@ export function loneDeps(store: Store, own: Pick<AgentDeps, "model"> & Partial<A
     heartbeatMs: 1_000,
     searchAttributes: false,
     taskQueues: {},
-    ...own,
+    ...changes,
   };
 }
 

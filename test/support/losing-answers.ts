@@ -49,9 +49,9 @@ export function losingAnswers(
       get: (target, name, receiver) =>
         name === "workflowService" ? service : Reflect.get(target, name, receiver),
     });
-    const made = new Client({ ...options, connection: proxied as Connection });
-    clients.set(real, made);
-    return made;
+    const losing = new Client({ ...options, connection: proxied as Connection });
+    clients.set(real, losing);
+    return losing;
   };
   return { ...services, temporal: { ...services.temporal, client } };
 }

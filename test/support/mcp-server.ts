@@ -56,7 +56,7 @@ export async function startMcpServer(
     }
     const transport = new NodeStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
-      onsessioninitialized: (made) => void sessions.set(made, transport),
+      onsessioninitialized: (sessionId) => void sessions.set(sessionId, transport),
     });
     await make().connect(transport);
     await transport.handleRequest(request, answer, body);

@@ -82,7 +82,7 @@ export async function startOwnDocker(image: string): Promise<OwnDocker> {
           .catch(() => undefined);
       await stop();
       // A killed daemon leaves its mounts behind.
-      for (const place of mountsUnder(home)) await run("umount", ["--lazy", place]).catch(() => undefined);
+      for (const mount of mountsUnder(home)) await run("umount", ["--lazy", mount]).catch(() => undefined);
       rmSync(home, { recursive: true, force: true, maxRetries: 3 });
     },
   };
@@ -93,7 +93,7 @@ function mountsUnder(folder: string): string[] {
   return readFileSync("/proc/mounts", "utf8")
     .split("\n")
     .map((line) => line.split(" ")[1] ?? "")
-    .filter((place) => place.startsWith(`${folder}/`))
+    .filter((mount) => mount.startsWith(`${folder}/`))
     .toReversed();
 }
 

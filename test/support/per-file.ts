@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 
 type Make<T> = () => Promise<T>;
-type End<T> = (made: T) => Promise<void>;
+type End<T> = (value: T) => Promise<void>;
 interface Closable {
   close(): Promise<void>;
 }
@@ -15,13 +15,13 @@ const closed = (resource: object) => (resource as Closable).close();
 
 /** Made before the first test of the file or `describe`, closed after the last. Its fields exist once the tests run. */
 export const perFile: Keep = <T extends object>(make: Make<T>, end: End<T> = closed): T =>
-  made(beforeAll, afterAll, make, end);
+  lazily(beforeAll, afterAll, make, end);
 
 /** Made before each test, closed after it. */
 export const perTest: Keep = <T extends object>(make: Make<T>, end: End<T> = closed): T =>
-  made(beforeEach, afterEach, make, end);
+  lazily(beforeEach, afterEach, make, end);
 
-function made<T extends object>(
+function lazily<T extends object>(
   before: typeof beforeAll | typeof beforeEach,
   after: typeof afterAll | typeof afterEach,
   make: Make<T>,

@@ -46,7 +46,7 @@ export async function startPostgresServer(options: PostgresServerOptions = {}): 
   mkdirSync(data, { recursive: true });
   const places = [postgres, data, ...(options.walFolder === undefined ? [] : [options.walFolder])];
   const owner = await postgresOwner(places, () => undefined);
-  for (const place of [data, ...(options.reads ?? [])]) owner.chown(place);
+  for (const path of [data, ...(options.reads ?? [])]) owner.chown(path);
   const wal = options.walFolder === undefined ? undefined : join(options.walFolder, "wal");
   if (wal !== undefined) {
     mkdirSync(wal, { recursive: true });

@@ -14,7 +14,7 @@ export function issueCertificate(): {
   readonly certificate: string;
 } {
   const folder = emptyFolder();
-  const openssl = (...words: string[]) => execFileSync("openssl", words, { cwd: folder, stdio: "pipe" });
+  const openssl = (...args: string[]) => execFileSync("openssl", args, { cwd: folder, stdio: "pipe" });
   const fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
   // Without it, Python 3.13 does not take it for an authority.
   const signs = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"];

@@ -14,9 +14,9 @@ const started = (folder: string, program: string) => [
 ];
 
 /** Node's arguments for the client. @param folder of the project, or of a clone of it */
-export const clientArgs = (words: readonly string[], folder = PROJECT) => [
+export const clientArgs = (args: readonly string[], folder = PROJECT) => [
   ...started(folder, "client/main.ts"),
-  ...words,
+  ...args,
 ];
 
 /** Node's arguments for the worker. */
@@ -66,9 +66,9 @@ export function spawned(
 
 /** The client as a process, as a person starts it. */
 export const startClient = (
-  words: readonly string[],
+  args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ): Started =>
-  spawned(process.execPath, clientArgs(words), {
+  spawned(process.execPath, clientArgs(args), {
     env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...environment },
   });

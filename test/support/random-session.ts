@@ -26,7 +26,7 @@ export type Happening =
       readonly thinks: string;
       readonly calls: readonly RandomCall[];
       /** A person's message before it; an empty text is possible because a signal can bring one. */
-      readonly said: readonly string[];
+      readonly messages: readonly string[];
     }
   | { readonly kind: "cancelled step"; readonly says: string }
   | {
@@ -68,7 +68,7 @@ const randomCall: fc.Arbitrary<RandomCall> = fc.record(
   { requiredKeys: ["name", "arguments", "crashed"] },
 );
 
-const words = fc.constantFrom("", "A word.", "两个字", "A long answer. ".repeat(60));
+const messageText = fc.constantFrom("", "A word.", "两个字", "A long answer. ".repeat(60));
 
 const goodWords = summaryText({ state: "It goes on." });
 const summaries = fc.constantFrom(goodWords, goodWords, "Sure, what is next?", "", big(3_000));
@@ -78,16 +78,16 @@ export const happening: fc.Arbitrary<Happening> = fc.oneof(
     weight: 10,
     arbitrary: fc.record({
       kind: fc.constant("step" as const),
-      says: words,
+      says: messageText,
       thinks: fc.constantFrom("", "", "I should look first."),
       calls: fc.array(randomCall, { maxLength: 4 }),
-      said: fc.array(
+      messages: fc.array(
         fc.constantFrom("use pnpm", "🦊 not that", " ", "Remember the rule of the quay. ".repeat(100)),
         { maxLength: 3 },
       ),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("cancelled step" as const), says: words }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("cancelled step" as const), says: messageText }) },
   {
     weight: 4,
     arbitrary: fc.record({
@@ -144,7 +144,7 @@ export async function happen(life: Life, what: Happening): Promise<void> {
   life.open = [];
   switch (what.kind) {
     case "step": {
-      const { says, thinks, calls, said } = what;
+      const { says, thinks, calls, messages } = what;
       life.answer = [
         ...(thinks === "" ? [] : [thought(thinks)]),
         ...(says === "" ? [] : [text(says)]),
@@ -153,9 +153,9 @@ export async function happen(life: Life, what: Happening): Promise<void> {
         ),
       ];
       const step = life.step + 1;
-      await agent.say(...said.map((message) => guidance(message)));
+      await agent.say(...messages.map((message) => guidance(message)));
       const facts = await agent.perform("modelStep", { step });
-      remember(life, step, said);
+      remember(life, step, messages);
       if (facts.kind !== "answered") return;
       life.step = step;
       const indexes = facts.calls.map((_, index) => index);
@@ -168,11 +168,14 @@ export async function happen(life: Life, what: Happening): Promise<void> {
       life.answer = [...(what.says === "" ? [] : [text(what.says)]), { type: "hang" }];
       const environment = agent.environment();
       const step = life.step + 1;
-      const asked = agent.model.log.length;
+      const requestCount = agent.model.log.length;
       let over = false;
       const running = agent.perform("modelStep", { step }, { environment }).finally(() => (over = true));
       // If the request is too large to be sent, there is nothing to cancel.
-      await eventually("the request or its end", () => over || agent.model.log[asked]?.request !== undefined);
+      await eventually(
+        "the request or its end",
+        () => over || agent.model.log[requestCount]?.request !== undefined,
+      );
       environment.cancel("CANCELLED", new ActivityCancellationDetails({ cancelRequested: true }));
       if ((await running).kind === "interrupted") life.step = step;
       return;
@@ -198,14 +201,14 @@ export async function happen(life: Life, what: Happening): Promise<void> {
       if (what.phase === "model") {
         life.step = step - 1;
         forget(life, step);
-        await happen(life, { kind: "step", says: "On the new line.", thinks: "", calls: [], said: [] });
+        await happen(life, { kind: "step", says: "On the new line.", thinks: "", calls: [], messages: [] });
       } else {
         life.step = step;
         forget(life, step + 1);
         const [first, ...rest] = await callsOf(life, step);
         if (first === undefined) {
           // The step had no calls: the run continues with the next one.
-          await happen(life, { kind: "step", says: "After it.", thinks: "", calls: [], said: [] });
+          await happen(life, { kind: "step", says: "After it.", thinks: "", calls: [], messages: [] });
         } else {
           await agent.perform("runTool", { step, index: first });
           life.open = rest;
@@ -225,8 +228,8 @@ export async function happen(life: Life, what: Happening): Promise<void> {
   }
 }
 
-function remember(life: Life, step: number, said: readonly string[]): void {
-  for (const message of said) if (message.trim() !== "") life.lastSaid.push({ step, text: message });
+function remember(life: Life, step: number, messages: readonly string[]): void {
+  for (const message of messages) if (message.trim() !== "") life.lastSaid.push({ step, text: message });
 }
 
 function forget(life: Life, fromStep: number): void {

@@ -52,14 +52,14 @@ export interface Remote {
 
 /**
  * A repository with one commit on `main`: `acme/app.git` in its own folder.
- * @param place another name, an existing repository in whose folder it is made, and when it is removed
+ * @param options another name, an existing repository in whose folder it is made, and when it is removed
  */
 export function makeRemote(
   files: Readonly<Record<string, string>> = { "README.md": "# Here\n" },
-  place: { readonly name?: string; readonly beside?: Remote; readonly end?: AtEnd } = {},
+  options: { readonly name?: string; readonly beside?: Remote; readonly end?: AtEnd } = {},
 ): Remote {
-  const { beside, name = "acme/app.git" } = place;
-  const root = beside === undefined ? emptyFolder(place.end) : dirname(dirname(beside.folder));
+  const { beside, name = "acme/app.git" } = options;
+  const root = beside === undefined ? emptyFolder(options.end) : dirname(dirname(beside.folder));
   const folder = join(root, name);
   mkdirSync(folder, { recursive: true });
   gitIn(folder, "init", "-q", "--bare", "-b", "main");
@@ -124,11 +124,11 @@ export interface GitServer {
  */
 export async function serveGit(
   remote: Remote,
-  password: string | ((given: string) => boolean),
+  password: string | ((secret: string) => boolean),
   other?: Handler,
   end?: AtEnd,
 ): Promise<GitServer> {
-  const isRight = typeof password === "string" ? (given: string) => given === password : password;
+  const isRight = typeof password === "string" ? (secret: string) => secret === password : password;
   gitIn(remote.folder, "config", "http.receivepack", "true");
   const root = dirname(dirname(remote.folder));
   const seen = { allowed: 0, refused: 0 };
@@ -210,17 +210,17 @@ function backend(
   request.pipe(child.stdin);
   child.stdin.on("error", () => undefined);
   let head = Buffer.alloc(0);
-  let begun = false;
+  let hasBegun = false;
   if (instead !== undefined) {
     child.stdout.resume().on("end", instead);
     return;
   }
   child.stdout.on("data", (piece: Buffer) => {
-    if (begun) return void response.write(piece);
+    if (hasBegun) return void response.write(piece);
     head = Buffer.concat([head, piece]);
     const end = head.indexOf("\r\n\r\n");
     if (end < 0) return;
-    begun = true;
+    hasBegun = true;
     const lines = head.subarray(0, end).toString().split("\r\n");
     const headers = lines.map((line) => line.split(": ") as [string, string]);
     const status = headers.find(([name]) => name.toLowerCase() === "status")?.[1];

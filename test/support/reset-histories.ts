@@ -20,14 +20,14 @@ const ADDED = 3;
 
 /** Resets to each event that Temporal allows: the end of a workflow task, or its start, which keeps the same events. */
 export function resetsOf({ shape, history: { events } }: RecordedHistory): ResetHistory[] {
-  return events.flatMap((event, place) => {
+  return events.flatMap((event, index) => {
     const { scheduledEventId } = attributesOf(event, "workflowTaskStarted");
     if (scheduledEventId === undefined) return [];
-    const cut = reset(events.slice(0, place + 1), Number(scheduledEventId));
-    const rest = events.slice(place + 1).map((later) => shifted(later, Number(scheduledEventId), place + 1));
+    const cut = reset(events.slice(0, index + 1), Number(scheduledEventId));
+    const rest = events.slice(index + 1).map((later) => shifted(later, Number(scheduledEventId), index + 1));
     return [
       {
-        name: `${shape}, event ${place + 1}`,
+        name: `${shape}, event ${index + 1}`,
         shape,
         cut: { events: cut },
         again: { events: [...cut, ...rest] },
@@ -40,14 +40,14 @@ const attributesOf = (event: Event | undefined, kind: string) =>
   (event?.[`${kind}EventAttributes`] ?? {}) as Readonly<Record<string, unknown>>;
 
 /** Temporal fails the task that is reset to, and schedules another. */
-function reset(kept: readonly Event[], scheduledEventId: number): Event[] {
-  const [first, ...others] = kept;
-  const scheduled = kept[scheduledEventId - 1] ?? {};
-  const started = kept.at(-1) ?? {};
-  const last = kept.length;
-  const begun = attributesOf(first, "workflowExecutionStarted");
+function reset(events: readonly Event[], scheduledEventId: number): Event[] {
+  const [first, ...others] = events;
+  const scheduled = events[scheduledEventId - 1] ?? {};
+  const started = events.at(-1) ?? {};
+  const last = events.length;
+  const startAttributes = attributesOf(first, "workflowExecutionStarted");
   // Temporal keeps the first run's id there, and replay takes it for the run's own, which the answers name.
-  const newRunId = begun["originalExecutionRunId"];
+  const newRunId = startAttributes["originalExecutionRunId"];
   const { eventTime } = started;
   const failed = {
     eventId: String(last + 1),
@@ -63,7 +63,10 @@ function reset(kept: readonly Event[], scheduledEventId: number): Event[] {
     },
   };
   return [
-    { ...first, workflowExecutionStartedEventAttributes: { ...begun, originalExecutionRunId: newRunId } },
+    {
+      ...first,
+      workflowExecutionStartedEventAttributes: { ...startAttributes, originalExecutionRunId: newRunId },
+    },
     ...others,
     failed,
     { ...scheduled, eventTime, eventId: String(last + 2) },

@@ -44,9 +44,9 @@ export const lastTask = (events: readonly HistoryEvent[]): TaskId =>
  */
 export async function resetToStep(client: Client, id: string, step: number, ofRun?: string): Promise<string> {
   const taskOf = (events: readonly HistoryEvent[]) => {
-    const asked = askedIn(events).find((request) => request.step === step);
-    if (!asked) throw new Error(`The run of ${id} has no model call of step ${step}.`);
-    return asked.taskEventId;
+    const modelCall = askedIn(events).find((request) => request.step === step);
+    if (!modelCall) throw new Error(`The run of ${id} has no model call of step ${step}.`);
+    return modelCall.taskEventId;
   };
   return resetTo(client, id, taskOf, ofRun === undefined ? {} : { runId: ofRun });
 }

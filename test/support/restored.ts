@@ -66,8 +66,8 @@ export async function expectSaid(
   to: number,
 ): Promise<void> {
   expect(await session.dataOf("record:missing")).toEqual([{ from, to }]);
-  const words = from === to ? `step ${from} is missing` : `steps ${from} to ${to} are missing`;
-  expect((await noticesOf(agent, session)).filter((notice) => notice.includes(words))).toHaveLength(1);
+  const sentence = from === to ? `step ${from} is missing` : `steps ${from} to ${to} are missing`;
+  expect((await noticesOf(agent, session)).filter((notice) => notice.includes(sentence))).toHaveLength(1);
   const row = await findSessionRow(agent.database.store.db, session.id);
   if (row === undefined) throw new Error(`no row of ${session.id}`);
   expect(await readStatus(clientServices(agent), row)).toMatchObject({ missing: [{ from, to }] });

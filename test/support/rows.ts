@@ -57,9 +57,9 @@ export function rowsOf(
   step = 0,
 ): StoredMessage[] {
   let index = 0;
-  return messages.map((entry, place) => {
+  return messages.map((entry, position) => {
     const [message, extra] = Array.isArray(entry) ? (entry as [Message, RowExtra]) : [entry, {}];
-    const sequence = from + place;
+    const sequence = from + position;
     if (message.role === "assistant") {
       step++;
       index = 0;

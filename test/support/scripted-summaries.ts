@@ -23,7 +23,7 @@ export function wordsAsked({ requests }: Asked, at = -1): string {
 
 /** How often each of the texts is in it. */
 export const timesAsked = (model: Asked, texts: readonly string[], at?: number): number[] =>
-  texts.map((said) => wordsAsked(model, at).split(said).length - 1);
+  texts.map((quote) => wordsAsked(model, at).split(quote).length - 1);
 
 export interface LongSession {
   /** Answers of steps in order, from step 1; a request beyond them gets an error. */
@@ -56,6 +56,6 @@ export function noisyStep(step: number, lines = 60): Reply {
 
 /** Such steps, from one number to another. */
 export const noisySteps = (from: number, to: number, lines?: number): Reply[] =>
-  Array.from({ length: to - from + 1 }, (_, place) => noisyStep(from + place, lines));
+  Array.from({ length: to - from + 1 }, (_, index) => noisyStep(from + index, lines));
 
-export const says = (words: string): Reply => ({ parts: [text(words)] });
+export const says = (content: string): Reply => ({ parts: [text(content)] });

@@ -14,7 +14,7 @@ export interface TestSandboxes {
   readonly host: SandboxHost;
   newHost(): SandboxHost;
   /** A host whose engine refuses every container with a network capability. */
-  lame(): { readonly host: SandboxHost; readonly said: readonly string[] };
+  lame(): { readonly host: SandboxHost; readonly messages: readonly string[] };
   /** A spec with its own session. */
   spec(changes?: Partial<SandboxSpec>): SandboxSpec;
   /** Ids, on this machine, of the processes that copy between a worker and the sandbox's supervisor. */
@@ -45,10 +45,10 @@ export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestS
         options.HostConfig?.CapAdd?.includes("NET_ADMIN") === true
           ? Promise.reject(Object.assign(new Error("no helper here"), { statusCode: 403 }))
           : create(options)) as Dockerode["createContainer"];
-      const said: string[] = [];
-      const lameHost = createDockerHost({ docker: engine, name: "lame", say: (line) => said.push(line) });
+      const messages: string[] = [];
+      const lameHost = createDockerHost({ docker: engine, name: "lame", say: (line) => messages.push(line) });
       hosts.push(lameHost);
-      return { host: lameHost, said };
+      return { host: lameHost, messages };
     },
     spec(changes = {}) {
       const sessionId = `test-${run}-${sessions.length}`;
@@ -71,7 +71,7 @@ export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestS
     },
     async dispose() {
       await Promise.all(sessions.map((session) => host.remove(session)));
-      await Promise.all(hosts.map((made) => made.close()));
+      await Promise.all(hosts.map((sandboxHost) => sandboxHost.close()));
     },
   };
 }
@@ -80,7 +80,7 @@ export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestS
 export function useTestSandboxes(egress?: DockerHostOptions["egress"]): TestSandboxes {
   return perFile(
     async () => createTestSandboxes(egress),
-    (made) => made.dispose(),
+    (sandboxes) => sandboxes.dispose(),
   );
 }
 

@@ -39,8 +39,8 @@ export function createFakeMemory(
       const whole = outputs.get(handle);
       return whole === undefined ? undefined : { ...cutPage(whole, offset, limit), total: whole.length };
     },
-    search: async (words, limit) => ({
-      hits: rows.filter((row) => words.every((word) => row.excerpt.includes(word))).slice(0, limit),
+    search: async (terms, limit) => ({
+      hits: rows.filter((row) => terms.every((word) => row.excerpt.includes(word))).slice(0, limit),
       skippedOutputs: 0,
     }),
     saveBlob: async (bytes, mediaType) => {

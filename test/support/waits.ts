@@ -20,10 +20,10 @@ export const untilCalls = (store: Rows, sessionId: string, status: "running" | "
   );
 
 /** Waits until so many workers have had the call at that place. */
-export const untilTaken = (store: Rows, sessionId: string, fence: number, place = 0) =>
+export const untilTaken = (store: Rows, sessionId: string, fence: number, index = 0) =>
   eventually(
     `worker ${fence} has the call`,
-    async () => (await callRows(store, sessionId))[place]?.fence === fence,
+    async () => (await callRows(store, sessionId))[index]?.fence === fence,
     BUSY_MS,
   );
 

@@ -14,7 +14,7 @@ describe("a session on a repository", () => {
   it("clones before the first step, and delivers before the sandbox is closed", async () => {
     const policy = git({ fetch: true, pr: "draft" });
     const { fake } = await play({ steps: [answered([bashCall]), answered()], policy });
-    expect(fake.asked.map(({ name }) => name)).toEqual([
+    expect(fake.requests.map(({ name }) => name)).toEqual([
       "openSession",
       "openSandbox",
       "fetchRepository",

@@ -39,7 +39,7 @@ it(
       },
     );
     expect(value?.status).toBe("completed");
-    expect(fake.taken().map(({ id }) => id)).toEqual(sent);
+    expect(fake.takenMessages().map(({ id }) => id)).toEqual(sent);
     const opened = fake.inputsOf("openSession");
     expect(opened.filter((input) => input.continuedStep !== undefined).length).toBeGreaterThanOrEqual(3);
     // Steps are counted on: none is missing, none comes twice.

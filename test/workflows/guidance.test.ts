@@ -50,7 +50,7 @@ describe("a message that meets the end of a run", () => {
     async () => {
       const { accepted, fake } = await race(answered(), REPEATS.completed);
       expect(accepted.length).toBeGreaterThan(0);
-      expect(fake.heard().toSorted()).toEqual(accepted.toSorted());
+      expect(fake.heardIds().toSorted()).toEqual(accepted.toSorted());
     },
   );
 

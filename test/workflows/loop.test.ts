@@ -6,7 +6,7 @@ import { play } from "../support/play-loop.ts";
 
 /** Its activities in order. */
 const sequence = (fake: FakeActivities) => {
-  const names = fake.asked.map((call) => call.name).filter((name) => name !== "openSandbox");
+  const names = fake.requests.map((call) => call.name).filter((name) => name !== "openSandbox");
   return names.join(" ");
 };
 
@@ -192,7 +192,7 @@ describe("guidance", () => {
     });
     expect(value?.status).toBe("completed");
     expect(fake.stored()).toHaveLength(count);
-    expect(fake.heard()).toEqual(fake.stored());
+    expect(fake.heardIds()).toEqual(fake.stored());
     const largest = fake.inputsOf("storeGuidance").map((input) => JSON.stringify(input).length);
     expect(Math.max(...largest)).toBeLessThan(30_000);
   });
@@ -209,7 +209,7 @@ describe("guidance", () => {
     });
     expect(value?.status).toBe("completed");
     expect(fake.inputsOf("openSession")).toHaveLength(2);
-    expect(fake.heard()).toEqual(["late"]);
+    expect(fake.heardIds()).toEqual(["late"]);
   });
 
   it("is carried over when the session continues as new", async () => {
@@ -225,6 +225,6 @@ describe("guidance", () => {
     expect(value?.status).toBe("completed");
     expect(fake.inputsOf("openSession").length).toBeGreaterThanOrEqual(2);
     expect(fake.steps()).toEqual(Array.from({ length: 12 }, (_value, index) => index + 1));
-    expect(fake.heard()).toEqual(["a"]);
+    expect(fake.heardIds()).toEqual(["a"]);
   });
 });

@@ -124,7 +124,7 @@ describe("a signal from elsewhere", () => {
       await signal("nobody", { listens: true });
     });
     expect(value?.status).toBe("completed");
-    expect(fake.taken()).toEqual([]);
+    expect(fake.takenMessages()).toEqual([]);
   });
 
   it("that cannot be decoded is dropped with a remark, and the run continues", async () => {
@@ -150,7 +150,7 @@ describe("a signal from elsewhere", () => {
       await signal("guidance", { id: "after", text: "after it" });
     });
     expect(value?.status).toBe("completed");
-    expect(wordsOf(fake.taken())).toEqual(["after it"]);
+    expect(wordsOf(fake.takenMessages())).toEqual(["after it"]);
     expect(fake.inputsOf("summarize")).toHaveLength(1);
     expect(fake.inputsOf("undoCompaction")).toHaveLength(payloads.length);
   });
@@ -161,7 +161,7 @@ describe("a signal from elsewhere", () => {
     );
     const { fake, value } = await afterSending((signal) => signal("guidance", message));
     expect(value?.status).toBe("completed");
-    expect(fake.taken()).toEqual([
+    expect(fake.takenMessages()).toEqual([
       { id: "__proto__", parts: [{ type: "text", text: "hello" }], queuedAt: expect.any(String) },
     ]);
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
@@ -178,7 +178,7 @@ describe("a signal from elsewhere", () => {
     });
     expect(failure).toBeUndefined();
     expect(value?.status).toBe("completed");
-    expect(wordsOf(fake.taken()).join("")).toBe(`${cleanText(text)}after it`);
+    expect(wordsOf(fake.takenMessages()).join("")).toBe(`${cleanText(text)}after it`);
   });
 
   it("of a million unreadable parts is taken, its words first", async () => {
@@ -186,7 +186,7 @@ describe("a signal from elsewhere", () => {
       signal("guidance", { text: "hello", parts: Array.from({ length: 900_000 }, () => 7) }),
     );
     expect(value?.status).toBe("completed");
-    expect(wordsOf(fake.taken())[0]).toBe("hello");
+    expect(wordsOf(fake.takenMessages())[0]).toBe("hello");
   });
 
   it("of 5 MB is refused to its sender by the server, and the run continues", async () => {
@@ -200,7 +200,7 @@ describe("a signal from elsewhere", () => {
     });
     await once.close();
     expect(value?.status).toBe("completed");
-    expect(fake.taken().map((item) => item.id)).toEqual(["small"]);
+    expect(fake.takenMessages().map((item) => item.id)).toEqual(["small"]);
   });
 });
 

@@ -32,7 +32,7 @@ describe("an interrupt", () => {
       await handle.signal("guidance", { id: "after", text: "after" });
     });
     expect(value?.status).toBe("completed");
-    expect(fake.heard()).toEqual(["before", "stop", "after"]);
+    expect(fake.heardIds()).toEqual(["before", "stop", "after"]);
   });
 
   it(
@@ -44,7 +44,7 @@ describe("an interrupt", () => {
         await Promise.all([interrupt(handle, "one"), interrupt(handle, "two")]);
       });
       expect(value?.status).toBe("completed");
-      expect(fake.heard().toSorted()).toEqual(["one", "two"]);
+      expect(fake.heardIds().toSorted()).toEqual(["one", "two"]);
       expect(fake.inputsOf("modelStep").length).toBeLessThanOrEqual(3);
     },
   );
@@ -63,7 +63,7 @@ describe("an interrupt", () => {
       );
       expect(value?.status).toBe("completed");
       expect(heard(fake).at(-1)).toContain("now");
-      expect(fake.heard()).toContain("early");
+      expect(fake.heardIds()).toContain("early");
     },
   );
 
@@ -88,7 +88,7 @@ describe("an interrupt", () => {
       },
     );
     expect(value?.status).toBe("completed");
-    expect(fake.heard()).toEqual(["at the start"]);
+    expect(fake.heardIds()).toEqual(["at the start"]);
   });
 });
 

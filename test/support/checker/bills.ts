@@ -12,20 +12,20 @@ const violation = violationOf("I6");
 
 /** Each whole answer has one kept bill, with the usage stored in the answer. */
 function* answers({ bills, messages }: Evidence): Iterable<Violation> {
-  const kept = bills.filter((bill) => bill.status === "kept" && bill.purpose === "step");
-  const own = forkedAt({ messages });
+  const keptBills = bills.filter((bill) => bill.status === "kept" && bill.purpose === "step");
+  const forkSequence = forkedAt({ messages });
   const whole = messages.filter(
-    (row) => row.slot === "assistant" && row.sequence > own && metaOf(row).finish !== "interrupted",
+    (row) => row.slot === "assistant" && row.sequence > forkSequence && metaOf(row).finish !== "interrupted",
   );
   for (const row of whole) {
-    const mine = kept.filter((bill) => bill.epoch === row.epoch && bill.step === row.step);
+    const mine = keptBills.filter((bill) => bill.epoch === row.epoch && bill.step === row.step);
     if (mine.length !== 1) yield violation(placeOf(row), "one kept bill", `${mine.length}`);
     const usage = metaOf(row).usage;
     if (usage && mine[0] && (mine[0].inputTokens !== usage.input || mine[0].outputTokens !== usage.output))
       yield violation(placeOf(row), `a bill of ${usage.input} in, ${usage.output} out`, figures(mine[0]));
   }
-  if (kept.length > whole.length)
-    yield violation("model_calls", `${whole.length} kept bills of steps`, `${kept.length}`);
+  if (keptBills.length > whole.length)
+    yield violation("model_calls", `${whole.length} kept bills of steps`, `${keptBills.length}`);
 }
 
 /** The kept bills are among the model's own, and the number of the others equals the number of wasted ones. */
@@ -39,9 +39,10 @@ function* againstModel({ bills, served, kills }: Evidence): Iterable<Violation> 
   );
   for (const bill of bills.filter(({ status }) => status === "kept")) {
     const mine = key(bill.inputTokens, bill.cachedTokens, bill.outputTokens, bill.reasoningTokens);
-    const left = open.get(mine) ?? 0;
-    if (left === 0) yield violation(billPlace(bill), "an answer of the model with this bill", figures(bill));
-    else open.set(mine, left - 1);
+    const unmatched = open.get(mine) ?? 0;
+    if (unmatched === 0)
+      yield violation(billPlace(bill), "an answer of the model with this bill", figures(bill));
+    else open.set(mine, unmatched - 1);
   }
   const rest = [...open.values()].reduce((sum, count) => sum + count, 0);
   const wasted = bills.filter((bill) => bill.status === "wasted").length;

@@ -46,12 +46,12 @@ export type Breaks = Readonly<Record<string, readonly [string, Break, string][]>
 /** One test for each: the checker reports a violation of the claim. */
 export function testBreaks(breaks: Breaks): void {
   const cases = Object.entries(breaks).flatMap(([claim, list]) =>
-    list.map(([what, change, words]) => [claim, what, change, words] as const),
+    list.map(([what, change, expected]) => [claim, what, change, expected] as const),
   );
-  it.each(cases)("finds by %s %s", (claim, _what, change, words) => {
+  it.each(cases)("finds by %s %s", (claim, _what, change, expected) => {
     const sound = soundEvidence();
     const found = checkEvidence({ ...sound, ...change(sound) });
     expect(found.map((violation) => violation.claim)).toContain(claim);
-    expect(describeViolations(found.filter((violation) => violation.claim === claim))).toContain(words);
+    expect(describeViolations(found.filter((violation) => violation.claim === claim))).toContain(expected);
   });
 }

@@ -2,7 +2,7 @@
 import { CANARY } from "../canary.ts";
 import type { ServedRequest } from "../model-server/wire.ts";
 import { checkEvidence } from "./check.ts";
-import { collectEvidence, type CollectOptions, type Place } from "./collect.ts";
+import { collectEvidence, type CollectOptions, type SessionServices } from "./collect.ts";
 import type { Evidence } from "./evidence.ts";
 import { describeViolations } from "./violation.ts";
 
@@ -43,12 +43,12 @@ export interface CheckedSession {
  * @throws Error that lists what does not hold
  */
 export async function checkSession(
-  place: Place,
+  services: SessionServices,
   session: CheckedSession | string,
   options: Omit<CollectOptions, "served"> = {},
 ): Promise<Evidence> {
   const { id, model } = typeof session === "string" ? { id: session, model: undefined } : session;
-  const evidence = await collectEvidence(place, id, {
+  const evidence = await collectEvidence(services, id, {
     canaries: [CANARY],
     ...options,
     served: model?.log,

@@ -22,10 +22,10 @@ export function* checkClosing(evidence: Evidence): Iterable<Violation> {
   const expected = STATUS[status] ?? [];
   // A run that waits for its first worker has not claimed the session yet.
   const owner = runs.at(-1)?.runId;
-  const begun = status !== "RUNNING" || owner === histories.at(-1)?.runId;
-  if (begun && !expected.includes(session.status))
+  const hasBegun = status !== "RUNNING" || owner === histories.at(-1)?.runId;
+  if (hasBegun && !expected.includes(session.status))
     yield violation(where, `${expected.join(" or ")}, since the run is ${status}`, session.status);
-  if (status === "RUNNING" && begun && session.endedAt !== null)
+  if (status === "RUNNING" && hasBegun && session.endedAt !== null)
     yield violation(where, "no end, since the run continues", session.endedAt.toISOString());
   if (!isClosed(evidence)) return;
   if (session.endedAt === null) yield violation(where, "the time of its end", "none");

@@ -20,7 +20,7 @@ import { collectHistories } from "./histories.ts";
 import { roundsOf, billsOf, callRows } from "../stored.ts";
 
 /** Where a session lives. A test's agent is such a place. */
-export interface Place {
+export interface SessionServices {
   readonly database: { readonly store: Pick<Store, "db"> };
   readonly client: Client;
   readonly docker: Dockerode;
@@ -42,23 +42,23 @@ const LABEL = "longhaul.session";
 
 /** @throws Error if there is no such session */
 export async function collectEvidence(
-  place: Place,
+  services: SessionServices,
   id: string,
   options: CollectOptions = {},
 ): Promise<Evidence> {
-  const { db } = place.database.store;
+  const { db } = services.database.store;
   const graceMs = options.graceMs ?? GRACE_MS;
-  await closing(place, id, graceMs);
+  await closing(services, id, graceMs);
   const [session] = await db.select().from(sessions).where(eq(sessions.id, id));
   const [cursor] = await db.select().from(cursors).where(eq(cursors.sessionId, id));
   if (!session || !cursor) throw new Error(`No session ${id} in Postgres.`);
   const runRows = await db.select().from(runs).where(eq(runs.sessionId, id)).orderBy(asc(runs.ordinal));
   const histories = await collectHistories(
-    place.client,
+    services.client,
     id,
     runRows.map((run) => run.runId),
   );
-  const sandboxes = await sandboxesOf(place.docker, id, isClosed({ histories }) ? graceMs : 0);
+  const sandboxes = await sandboxesOf(services.docker, id, isClosed({ histories }) ? graceMs : 0);
   return {
     session,
     cursor,
@@ -85,7 +85,7 @@ export async function collectEvidence(
 }
 
 /** A session's end is stored just before its run closes: waits for that, as long as the row says that it has ended. */
-async function closing({ database, client }: Place, id: string, graceMs: number): Promise<void> {
+async function closing({ database, client }: SessionServices, id: string, graceMs: number): Promise<void> {
   const end = Date.now() + graceMs;
   while (Date.now() < end) {
     const [row] = await database.store.db

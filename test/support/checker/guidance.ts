@@ -15,47 +15,47 @@ export function* checkGuidance(evidence: Evidence): Iterable<Violation> {
   for (const id of waiting)
     if (counts.has(id)) yield violation(`guidance ${id}`, "delivered, as the transcript says", "waiting");
   const accepted = acceptedIds(evidence);
-  for (const id of accepted.owed)
+  for (const id of accepted.owedIds)
     if (!counts.has(id) && !waiting.has(id) && !dropped.has(id))
       yield violation(`message ${id}`, "delivered or kept as undelivered", "neither");
-  yield* inOrder(accepted.order, delivered);
+  yield* inOrder(accepted.acceptedOrder, delivered);
   yield* parkedRows(evidence);
 }
 
 const violation = violationOf("I4");
 
 /** A run that continues may hold messages in memory, and so may one that was ended from outside, until another follows. */
-function acceptedIds(evidence: Evidence): { owed: Set<string>; order: string[] } {
-  const order = new Set<string>();
-  const owed = new Set<string>();
+function acceptedIds(evidence: Evidence): { owedIds: Set<string>; acceptedOrder: string[] } {
+  const acceptedOrder = new Set<string>();
+  const owedIds = new Set<string>();
   for (const { accepted, status } of evidence.histories) {
     const isKept = status !== "TERMINATED" && status !== "TIMED_OUT" && status !== "RUNNING";
     const isFollowed = evidence.histories.at(-1)?.accepted !== accepted;
     for (const id of accepted) {
-      order.add(id);
-      if (isKept || isFollowed) owed.add(id);
+      acceptedOrder.add(id);
+      if (isKept || isFollowed) owedIds.add(id);
     }
   }
   // The last run decides what is still on its way: it has to deliver what it was given.
   if (!isClosed(evidence) && lastStatus(evidence) !== undefined)
-    return { owed: new Set(), order: [...order] };
-  return { owed, order: [...order] };
+    return { owedIds: new Set(), acceptedOrder: [...acceptedOrder] };
+  return { owedIds, acceptedOrder: [...acceptedOrder] };
 }
 
 function* inOrder(accepted: readonly string[], delivered: readonly string[]): Iterable<Violation> {
-  const known = new Map(accepted.map((id, place) => [id, place]));
+  const positions = new Map(accepted.map((id, index) => [id, index]));
   let last = -1;
   let before = "";
   for (const id of delivered) {
-    const place = known.get(id);
-    if (place === undefined) continue;
-    if (place < last)
+    const position = positions.get(id);
+    if (position === undefined) continue;
+    if (position < last)
       yield violation(
         `message ${id}`,
         `delivered before ${before}, as it was accepted`,
         "delivered after it",
       );
-    last = Math.max(last, place);
+    last = Math.max(last, position);
     before = id;
   }
 }

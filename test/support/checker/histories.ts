@@ -43,7 +43,7 @@ export async function collectHistories(
     sessionId,
     list.map(({ history }) => history),
   );
-  return list.map(({ history: _replayed, ...run }, place) => ({ ...run, replayFailure: failures[place] }));
+  return list.map(({ history: _replayed, ...run }, index) => ({ ...run, replayFailure: failures[index] }));
 }
 
 /** A replay takes a run's id from its first event, which a reset leaves as it was. */
@@ -82,8 +82,8 @@ async function replayAll(
     histories.map((history) => ({ workflowId, history })),
   );
   for await (const { error } of replayed) failures.push(error?.message.slice(0, 500));
-  return histories.map((_history, place) =>
-    place < failures.length ? failures[place] : "It was not replayed: the replay ended before it.",
+  return histories.map((_history, index) =>
+    index < failures.length ? failures[index] : "It was not replayed: the replay ended before it.",
   );
 }
 

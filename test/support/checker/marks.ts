@@ -19,11 +19,11 @@ interface MarkedCall {
 export function* checkMarks(evidence: Evidence): Iterable<Violation> {
   const { marks } = evidence;
   if (marks === undefined) return;
-  const made = markedCalls(evidence);
+  const markCalls = markedCalls(evidence);
   const isRestored = evidence.events.some(({ type }) => type === "record:missing");
   for (const [file, lines] of marks) {
     for (const [mark, count] of countsOf(lines)) {
-      const calls = made.filter((call) => call.mark === mark && call.file === file);
+      const calls = markCalls.filter((call) => call.mark === mark && call.file === file);
       // A delegate begins with its parent's files, so marks of none of its own calls are its parent's.
       if (calls.length === 0 && evidence.session.parentId !== null) continue;
       // The call's rows are missing, and it ran once.
@@ -32,7 +32,7 @@ export function* checkMarks(evidence: Evidence): Iterable<Violation> {
         yield violation(`${file}: ${mark}`, `at most ${calls.length} (its calls)`, `${count} lines`);
     }
   }
-  for (const call of made) {
+  for (const call of markCalls) {
     if (call.status !== "completed" || isForgotten(evidence, call)) continue;
     const count = (marks.get(call.file) ?? []).filter((line) => line === call.mark).length;
     if (count === 0) yield violation(call.where, `its line ${call.mark} in ${call.file}`, "no line");

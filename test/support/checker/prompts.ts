@@ -14,19 +14,19 @@ interface Asked {
 }
 
 export function* checkPrompts(evidence: Evidence): Iterable<Violation> {
-  const asked = (evidence.served ?? []).flatMap((entry, index): Asked[] =>
+  const requests = (evidence.served ?? []).flatMap((entry, index): Asked[] =>
     entry.request === undefined || isSummaryRequest(entry.request)
       ? []
       : [{ number: index + 1, at: entry.receivedAt, request: entry.request }],
   );
   const changes = changesOf(evidence);
-  for (const [index, next] of asked.entries()) {
-    const before = asked[index - 1];
+  for (const [index, next] of requests.entries()) {
+    const before = requests[index - 1];
     if (before === undefined) continue;
     if (before.request.system !== next.request.system)
       yield violation(next, `the system prompt of request ${before.number}`, "another one");
-    const place = firstDifference(before.request, next.request);
-    if (place === undefined) continue;
+    const difference = firstDifference(before.request, next.request);
+    if (difference === undefined) continue;
     const explained = changes.some(
       (at) => at === undefined || (at >= before.at - SLACK_MS && at <= next.at + SLACK_MS),
     );
@@ -34,7 +34,7 @@ export function* checkPrompts(evidence: Evidence): Iterable<Violation> {
       yield violation(
         next,
         `the ${before.request.items.length} entries of request ${before.number} in front`,
-        `another entry ${place + 1}: ${excerpt(next.request.items[place])} for ${excerpt(before.request.items[place])}`,
+        `another entry ${difference + 1}: ${excerpt(next.request.items[difference])} for ${excerpt(before.request.items[difference])}`,
       );
   }
 }
@@ -56,10 +56,10 @@ function changesOf({ rounds, events, runs }: Evidence): (number | undefined)[] {
 }
 
 function firstDifference(before: ParsedRequest, next: ParsedRequest): number | undefined {
-  const place = before.items.findIndex(
+  const position = before.items.findIndex(
     (item, index) => JSON.stringify(item) !== JSON.stringify(next.items[index]),
   );
-  return place === -1 ? undefined : place;
+  return position === -1 ? undefined : position;
 }
 
 function excerpt(item: unknown): string {

@@ -41,10 +41,10 @@ function orphans({ messages }: Evidence, rounds: readonly RoundRow[]): Violation
 /** The numbers of compactions in force have no gap. */
 function* numbers(rounds: readonly RoundRow[]): Iterable<Violation> {
   const live = rounds.filter((round) => round.supersededEpoch === null);
-  const given = live.map((round) => round.round).toSorted((a, b) => a - b);
-  const expected = given.map((_, place) => place + 1);
-  if (given.join() !== expected.join())
-    yield violation("compaction_events", `rounds ${expected.join(", ")}`, given.join(", "));
+  const roundNumbers = live.map((round) => round.round).toSorted((a, b) => a - b);
+  const expected = roundNumbers.map((_, index) => index + 1);
+  if (roundNumbers.join() !== expected.join())
+    yield violation("compaction_events", `rounds ${expected.join(", ")}`, roundNumbers.join(", "));
 }
 
 /** Exactly one compaction in force hides a row. */

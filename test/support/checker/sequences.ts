@@ -13,7 +13,7 @@ import { countsOf, type Violation, violationOf } from "./violation.ts";
 export function* checkSequences(evidence: Evidence): Iterable<Violation> {
   yield* holes(evidence);
   yield* duplicates(evidence);
-  yield* order(evidence);
+  yield* inSequence(evidence);
   yield* steps(evidence);
 }
 
@@ -39,11 +39,11 @@ function* duplicates({ messages }: Evidence): Iterable<Violation> {
   for (const [sequence, count] of countsOf(messages.map((row) => row.sequence)))
     if (count > 1) yield violation("messages", `one row with sequence ${sequence}`, `${count} rows`);
   const live = liveRows({ messages });
-  for (const [place, count] of countsOf(live.map((row) => `step ${row.step}, ${row.slot}`)))
-    if (count > 1) yield violation("messages", `one live row of ${place}`, `${count} rows`);
+  for (const [slot, count] of countsOf(live.map((row) => `step ${row.step}, ${row.slot}`)))
+    if (count > 1) yield violation("messages", `one live row of ${slot}`, `${count} rows`);
 }
 
-function* order({ messages, session }: Evidence): Iterable<Violation> {
+function* inSequence({ messages, session }: Evidence): Iterable<Violation> {
   let before: MessageRow | undefined;
   for (const row of liveRows({ messages })) {
     if (row.epoch > session.epoch)

@@ -31,14 +31,14 @@ function* announcements({ events, messages, calls }: Evidence): Iterable<Violati
       .filter((event) => event.type === "message:dequeued")
       .map((event) => `${event.epoch} ${(event.data as { ids: string[] }).ids.join()}`),
   );
-  const own = forkedAt({ messages });
-  for (const row of messages.filter(({ sequence }) => sequence > own)) {
+  const forkSequence = forkedAt({ messages });
+  for (const row of messages.filter(({ sequence }) => sequence > forkSequence)) {
     const meta = metaOf(row);
     if (row.slot === "assistant") yield* once(responses.get(stepOf(row)), placeOf(row), "llm:response");
     if (row.kind === "guidance")
       yield* once(dequeued.get(`${row.epoch} ${(meta.ids ?? []).join()}`), placeOf(row), "message:dequeued");
   }
-  for (const call of calls.filter(({ sequence }) => sequence > own)) {
+  for (const call of calls.filter(({ sequence }) => sequence > forkSequence)) {
     const count = events.filter((event) => isResultOf(event, call, calls)).length;
     const where = `call ${call.step}.${call.index} (epoch ${call.epoch}, ${call.name})`;
     // Including results that the session's end stored.
@@ -81,19 +81,19 @@ function* leftovers(evidence: Evidence): Iterable<Violation> {
 /** Chunks of finished steps are no longer in the log, so only events are compared. */
 function* seen({ events, watched }: Evidence): Iterable<Violation> {
   if (watched === undefined) return;
-  const own = watched.filter((event) => event.type !== "llm:chunk");
+  const storedKinds = watched.filter((event) => event.type !== "llm:chunk");
   const stored = new Map(events.map((event) => [event.seq, event]));
   let last = 0;
   for (const { seq } of watched) {
     if (seq <= last) yield violation(`event ${seq}`, `one after ${last}`, "seen out of order, or twice");
     last = Math.max(last, seq);
   }
-  for (const event of own) {
+  for (const event of storedKinds) {
     const row = stored.get(event.seq);
     if (row?.type !== event.type || !isDeepStrictEqual(row.data, event.data))
       yield violation(`event ${event.seq}`, `${row?.type ?? "none"} as it is stored`, event.type);
   }
-  const received = new Set(own.map((event) => event.seq));
+  const received = new Set(storedKinds.map((event) => event.seq));
   for (const { seq, type } of events)
     if (!received.has(seq)) yield violation(`event ${seq}`, `${type}, as it is stored`, "not seen");
 }

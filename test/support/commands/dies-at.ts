@@ -15,10 +15,10 @@ const { at, ...job }: Job = JSON.parse(process.argv[2] ?? "");
 const { openSync, writeSync } = fs;
 let calls = 0;
 
-function die(name: string, [place, content]: readonly unknown[]): never {
+function die(name: string, [path, content]: readonly unknown[]): never {
   if (name.startsWith("writeFile")) {
     const bytes = Buffer.from(content as string);
-    writeSync(openSync(place as string, "w"), bytes, 0, Math.floor(bytes.length / 2));
+    writeSync(openSync(path as string, "w"), bytes, 0, Math.floor(bytes.length / 2));
   }
   process.kill(process.pid, "SIGKILL");
   // Until the signal is there.

@@ -22,8 +22,8 @@ export interface Options {
 export { emptyFolder };
 export type { Ended, Started };
 
-export function starting(words: readonly string[], options: Options = {}): Started {
-  return startedAs(process.execPath, clientArgs(words), options);
+export function starting(args: readonly string[], options: Options = {}): Started {
+  return startedAs(process.execPath, clientArgs(args), options);
 }
 
 function startedAs(program: string, args: readonly string[], { cwd, environment, input }: Options): Started {
@@ -35,8 +35,8 @@ function startedAs(program: string, args: readonly string[], { cwd, environment,
 }
 
 /** The same in a terminal of this width; what it draws is returned as `out`. */
-export function inTerminal(words: readonly string[], columns: number, options: Options = {}): Started {
-  const quoted = [process.execPath, ...clientArgs(words)].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
+export function inTerminal(args: readonly string[], columns: number, options: Options = {}): Started {
+  const quoted = [process.execPath, ...clientArgs(args)].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
   const command = `stty cols ${columns} rows 24; exec ${quoted.join(" ")}`;
   const environment = { TERM: "xterm-256color", SHELL: "/bin/bash", ...options.environment };
   // `script` of util-linux gives its child a terminal and copies the output.
@@ -44,8 +44,8 @@ export function inTerminal(words: readonly string[], columns: number, options: O
 }
 
 /** Runs a command to its end. */
-export function longhaul(words: readonly string[], options?: Options): Promise<Ended> {
-  return starting(words, options).ended;
+export function longhaul(args: readonly string[], options?: Options): Promise<Ended> {
+  return starting(args, options).ended;
 }
 
 /**
@@ -81,12 +81,15 @@ export function untilStatus(
   id: string,
   fits: (status: SessionStatusDocument) => boolean,
 ): Promise<SessionStatusDocument> {
-  const look = async (services: Services) => {
+  const readOnce = async (services: Services) => {
     const row = await findSessionRow(services.store.db, id);
     const status = row && (await readStatus(services, row));
     return status !== undefined && fits(status) && status;
   };
-  return withServices((services) => eventually(`the status of ${id}`, () => look(services), 60_000), open);
+  return withServices(
+    (services) => eventually(`the status of ${id}`, () => readOnce(services), 60_000),
+    open,
+  );
 }
 
 /** Uses the services in this process: a start of the program takes a second. */
@@ -95,7 +98,7 @@ export const inThisProcess = <T>(use: (services: Services) => Promise<T>): Promi
 
 function open(): Promise<Services> {
   const environment = inject("commandsEnvironment");
-  const place: LocalServices = {
+  const services: LocalServices = {
     databaseUrl: environment["DATABASE_URL"] ?? "",
     temporalAddress: environment["TEMPORAL_ADDRESS"] ?? "",
     taskQueue: environment["LONGHAUL_TASK_QUEUE"] ?? "",
@@ -105,7 +108,7 @@ function open(): Promise<Services> {
     rehearsalUrl: undefined,
     environment: {},
   };
-  return openServices(place);
+  return openServices(services);
 }
 
 /** Waits until a command of step `step` runs. */

@@ -21,45 +21,48 @@ const WRONG_KEY = {
 
 export function obey(request: ParsedRequest): Reply {
   if (isSummaryRequest(request)) return goodSummary(request);
-  const { orders, done } = newestOrders(request);
-  const [verb, words] = orders[done] ?? ["say", "Done."];
+  const { orders, doneCount } = newestOrders(request);
+  const [verb, argument] = orders[doneCount] ?? ["say", "Done."];
   switch (verb) {
     case "run":
-      return { parts: [call("bash", { command: words })] };
+      return { parts: [call("bash", { command: argument })] };
     case "ask":
-      return { parts: [call("ask_user", words)] };
+      return { parts: [call("ask_user", argument)] };
     case "call": {
-      const [name = "", ...input] = words.split(" ");
+      const [name = "", ...input] = argument.split(" ");
       return { parts: [call(name, input.join(" "))] };
     }
     case "slowly":
-      return { parts: [text(words)], chunkChars: 5, chunkDelayMs: 100 };
+      return { parts: [text(argument)], chunkChars: 5, chunkDelayMs: 100 };
     case "refuse":
-      return { error: { status: 400, body: { error: { message: words || "No.", code: "refused" } } } };
+      return { error: { status: 400, body: { error: { message: argument || "No.", code: "refused" } } } };
     case "bar":
       return { error: { status: 401, body: { error: WRONG_KEY } } };
     default:
-      return { parts: [text(words)] };
+      return { parts: [text(argument)] };
   }
 }
 
 type Order = readonly [verb: string, words: string];
 
 /** The orders of the last message that has any, and how many were carried out since. */
-function newestOrders(request: ParsedRequest): { readonly orders: readonly Order[]; readonly done: number } {
+function newestOrders(request: ParsedRequest): {
+  readonly orders: readonly Order[];
+  readonly doneCount: number;
+} {
   let orders: readonly Order[] = [];
-  let done = 0;
+  let doneCount = 0;
   for (const item of request.items) {
-    if (item.type === "call") done += 1;
+    if (item.type === "call") doneCount += 1;
     if (item.type !== "message" || item.role !== "user") continue;
     const lines = item.parts.flatMap((part) => (part.type === "text" ? part.text.split("\n") : []));
     const found = lines.flatMap((line): Order[] => {
-      const [, verb, words] = ORDER.exec(line) ?? [];
-      return verb === undefined ? [] : [[verb, words ?? ""]];
+      const [, verb, argument] = ORDER.exec(line) ?? [];
+      return verb === undefined ? [] : [[verb, argument ?? ""]];
     });
     if (found.length === 0) continue;
     orders = found;
-    done = 0;
+    doneCount = 0;
   }
-  return { orders, done };
+  return { orders, doneCount };
 }

@@ -13,7 +13,7 @@ import { dataConverter } from "../../../temporal/codec.ts";
 import type { codingAgent } from "../../../workflows/index.ts";
 import { runConfig } from "../agent-harness.ts";
 import { CANARY } from "../canary.ts";
-import type { Place } from "../checker/collect.ts";
+import type { SessionServices } from "../checker/collect.ts";
 import { eventually, within } from "../eventually.ts";
 import { startSharedModel } from "../shared-model.ts";
 import { startRun } from "../start-run.ts";
@@ -34,7 +34,7 @@ export interface CrashedSession {
 }
 
 export interface CrashMatrix {
-  readonly place: Place;
+  readonly services: SessionServices;
   /** By the point's name. */
   readonly crashed: ReadonlyMap<string, CrashedSession>;
   /** Undisturbed runs to compare with. */
@@ -68,7 +68,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
   });
   const taskQueue = `crash-${randomBytes(4).toString("hex")}`;
   const handles: WorkflowHandle<typeof codingAgent>[] = [];
-  const place: Place = { database, client, docker };
+  const services: SessionServices = { database, client, docker };
   const startWorker = () =>
     startWorkerProcess({
       DATABASE_URL: database.url,
@@ -90,7 +90,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
     const id = `test-${randomBytes(5).toString("hex")}`;
     const config = changedConfig(runConfig(), { ...script.config, limits: PATIENT });
     await createSession(database.store, { id, task: "Do what is asked.", config });
-    let asked = false;
+    let wasAsked = false;
     model.serve(
       id,
       playCrashScript(script, async ({ purpose, step }, reply) => {
@@ -98,7 +98,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
         if (signal) await client.workflow.getHandle(id).signal(signal.name, signal.message);
         if (hold?.at !== "model" || hold.purpose !== purpose) return reply;
         if (hold.step !== undefined && hold.step !== step) return reply;
-        asked = true;
+        wasAsked = true;
         return hold.half
           ? { parts: [{ type: "text", text: "This half is never" }, { type: "hang" }] }
           : { beforeHeaders: "hang" };
@@ -116,23 +116,23 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       },
       result: () => within(handle.result(), id, RESULT_MS),
     };
-    return { session, row, asked: () => asked };
+    return { session, row, hasAsked: () => wasAsked };
   };
   const containerOf = (id: string) => docker.getContainer(`longhaul-${id}`);
   const letGo = (id: string) => touch(containerOf(id), GO_FILE);
   const waits = (id: string) => runsIn(containerOf(id), `until [ -e ${GO_FILE}`);
 
   const crashed = new Map<string, CrashedSession>();
-  const held: Held[] = [];
+  const heldPoints: Held[] = [];
   const first = await startWorker();
   for (const point of points) {
-    const { session, row, asked } = await start(point.script, point.hold);
+    const { session, row, hasAsked } = await start(point.script, point.hold);
     crashed.set(point.name, session);
     const { hold } = point;
-    held.push({
+    heldPoints.push({
       point,
       reached: async () => {
-        if (hold.at === "model") return asked();
+        if (hold.at === "model") return hasAsked();
         if (hold.at === "command") return waits(session.id);
         return (await row?.reached()) ?? false;
       },
@@ -142,9 +142,10 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       },
     });
   }
-  for (const { point, reached } of held) await eventually(`it reaches: ${point.name}`, reached, REACH_MS);
+  for (const { point, reached } of heldPoints)
+    await eventually(`it reaches: ${point.name}`, reached, REACH_MS);
   await first.kill();
-  for (const { release } of held) await release();
+  for (const { release } of heldPoints) await release();
   const second = await startWorker();
   const undisturbed = new Map<ScriptName, CrashedSession>();
   for (const name of new Set(points.map((point) => point.script))) {
@@ -156,7 +157,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
         .catch(() => undefined);
   }
   return {
-    place,
+    services,
     crashed,
     undisturbed,
     async close() {
@@ -173,7 +174,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
  * The live transcript without what differs by chance: rows' ids and times, the provider's item ids, and the wording for
  * a change that was already made.
  */
-export async function wordsOfTranscript({ database }: Place, id: string): Promise<object[]> {
+export async function wordsOfTranscript({ database }: SessionServices, id: string): Promise<object[]> {
   const rows = await transcriptOf(database.store, id);
   return rows
     .filter((row) => row.supersededEpoch === null)

@@ -39,13 +39,13 @@ const table = (
 function around(
   what: string,
   script: ScriptName,
-  held: ReturnType<typeof table>,
+  heldTable: ReturnType<typeof table>,
   { tags, ...extraCalls }: { readonly tags: string[]; readonly lost?: 0 | 1; readonly kept?: 0 | 1 },
 ): CrashPoint[] {
   const point = (name: string, fate: "kept" | "lost"): CrashPoint => ({
     name,
     script,
-    hold: { ...held, fate },
+    hold: { ...heldTable, fate },
     extraCalls: extraCalls[fate] ?? 0,
     tags,
   });
@@ -55,7 +55,7 @@ function around(
   ];
 }
 
-const asked = (step: number, half = false): Hold => ({ at: "model", purpose: "step", step, half });
+const modelHold = (step: number, half = false): Hold => ({ at: "model", purpose: "step", step, half });
 
 /** The next step is requested in parallel with a save, so its request may be under way. */
 const BESIDE = { lost: 1, kept: 1 } as const;
@@ -68,14 +68,14 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
   {
     name: "when the model has a request and says nothing yet",
     script: "plain",
-    hold: asked(2),
+    hold: modelHold(2),
     extraCalls: 1,
     tags: ["A4"],
   },
   {
     name: "in the middle of an answer",
     script: "plain",
-    hold: asked(2, true),
+    hold: modelHold(2, true),
     extraCalls: 1,
     tags: ["A4", "R2"],
   },

@@ -52,10 +52,10 @@ export async function createRowHolds({ url }: Pick<TestDatabase, "url">): Promis
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   await client.query(INSTALL);
-  const waiting = async (place: number): Promise<number[]> => {
+  const waiting = async (lockId: number): Promise<number[]> => {
     const { rows } = await client.query<{ pid: number }>(
       "select pid from pg_locks where locktype = 'advisory' and classid = $1 and objid = $2 and not granted",
-      [LOCK_CLASS, place],
+      [LOCK_CLASS, lockId],
     );
     return rows.map((row) => row.pid);
   };
@@ -65,16 +65,16 @@ export async function createRowHolds({ url }: Pick<TestDatabase, "url">): Promis
         "insert into row_holds (session_id, table_name, match) values ($1, $2, $3) returning id",
         [sessionId, table, JSON.stringify(match)],
       );
-      const place = rows[0]?.id ?? 0;
-      await client.query("select pg_advisory_lock($1, $2)", [LOCK_CLASS, place]);
+      const lockId = rows[0]?.id ?? 0;
+      await client.query("select pg_advisory_lock($1, $2)", [LOCK_CLASS, lockId]);
       return {
-        reached: async () => (await waiting(place)).length > 0,
+        reached: async () => (await waiting(lockId)).length > 0,
         async release(fate) {
           if (fate === "lost") {
-            for (const pid of await waiting(place))
+            for (const pid of await waiting(lockId))
               await client.query("select pg_terminate_backend($1)", [pid]);
           }
-          await client.query("select pg_advisory_unlock($1, $2)", [LOCK_CLASS, place]);
+          await client.query("select pg_advisory_unlock($1, $2)", [LOCK_CLASS, lockId]);
         },
       };
     },

@@ -28,7 +28,7 @@ const noisy = (number: number, lines: number): [string, object] => [
   "bash",
   { command: `${mark(`m${number}`)}; for i in $(seq ${lines}); do echo "line $i of step ${number}"; done` },
 ];
-const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, place) => from + place);
+const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 export const CRASH_SCRIPTS: Readonly<Record<ScriptName, CrashScript>> = {
   plain: {
@@ -82,15 +82,15 @@ export const CRASH_SCRIPTS: Readonly<Record<ScriptName, CrashScript>> = {
 
 /** The step that a request asks for: one more than the newest in its conversation. */
 export function stepOf(request: ParsedRequest): number {
-  const said = [...wordsOf(request).matchAll(/Step (\d+)\./g)].map((found) => Number(found[1]));
-  return Math.max(0, ...said) + 1;
+  const numbers = [...wordsOf(request).matchAll(/Step (\d+)\./g)].map((found) => Number(found[1]));
+  return Math.max(0, ...numbers) + 1;
 }
 
 /** Plays a script by a request's content; `first` gets each step's first request and may replace the answer. */
 export function playCrashScript(
   script: CrashScript,
   first: (
-    asked: { readonly purpose: "step" | "summary"; readonly step: number },
+    request: { readonly purpose: "step" | "summary"; readonly step: number },
     reply: Reply,
   ) => Reply | Promise<Reply>,
 ): (request: ParsedRequest) => Reply | Promise<Reply> {

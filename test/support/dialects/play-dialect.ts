@@ -102,7 +102,7 @@ const HAPPENINGS: Readonly<Record<number, Happening>> = {
     pass(game, "cut");
   },
   8: interrupted,
-  9: (game, step) => answered(game, step, { said: [guidance("Begin with the other one.")] }),
+  9: (game, step) => answered(game, step, { messages: [guidance("Begin with the other one.")] }),
   10: interrupted,
   async 11(game, step) {
     await answered(game, step);
@@ -125,7 +125,7 @@ const HAPPENINGS: Readonly<Record<number, Happening>> = {
 };
 
 interface Asking {
-  readonly said?: readonly Guidance[];
+  readonly messages?: readonly Guidance[];
   /** How often the step fails before it is answered. */
   readonly failures?: number;
 }
@@ -140,9 +140,9 @@ async function answered(game: Game, step: number, asking: Asking = {}): Promise<
 async function ask(
   { agent }: Game,
   step: number,
-  { said = [], failures = 0 }: Asking,
+  { messages = [], failures = 0 }: Asking,
 ): Promise<ModelStepFacts> {
-  await agent.say(...said);
+  await agent.say(...messages);
   for (let attempt = 1; ; attempt += 1) {
     try {
       const facts = await agent.perform("modelStep", { step }, { attempt });
@@ -172,8 +172,8 @@ async function overflows(game: Game, step: number): Promise<void> {
   game.isNarrow = true;
   const facts = await ask(game, step, {}).finally(() => (game.isNarrow = false));
   if (facts.kind !== "overflow") throw new Error(`ended as ${facts.kind}`);
-  const done = await game.agent.compact({ step, round: 1, trigger: "overflow" });
-  if (done.kind !== "compacted") throw new Error(`the compaction ended as ${done.kind}`);
+  const compaction = await game.agent.compact({ step, round: 1, trigger: "overflow" });
+  if (compaction.kind !== "compacted") throw new Error(`the compaction ended as ${compaction.kind}`);
   await answered(game, step);
   pass(game, "overflow");
 }

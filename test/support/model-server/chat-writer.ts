@@ -33,7 +33,7 @@ export function createChatWriter(answering: ChatAnswering): AnswerWriter {
   const base = { id: `chatcmpl-${number}`, created: Math.floor(Date.now() / 1_000), model };
   const piece = { ...base, object: "chat.completion.chunk" };
   const includeUsage = answering.includeUsage || style.alwaysUsage;
-  const said = { text: null as string | null, refusal: null as string | null, thoughts: "" };
+  const totals = { text: null as string | null, refusal: null as string | null, thoughts: "" };
   const calls: Json[] = [];
   let between = style.between;
 
@@ -77,14 +77,14 @@ export function createChatWriter(answering: ChatAnswering): AnswerWriter {
   function* part(part: ContentPart, chunkChars: number): Iterable<Frame> {
     switch (part.type) {
       case "text":
-        said.text = (said.text ?? "") + part.text;
+        totals.text = (totals.text ?? "") + part.text;
         return yield* deltasOf(part.text, chunkChars, (content) => sent({ content }));
       case "refusal":
-        said.refusal = (said.refusal ?? "") + part.text;
+        totals.refusal = (totals.refusal ?? "") + part.text;
         return yield* deltasOf(part.text, chunkChars, (refusal) => sent({ refusal }));
       case "reasoning":
         if (style.reasoning === "none") return;
-        said.thoughts += part.text;
+        totals.thoughts += part.text;
         return yield* deltasOf(part.text, chunkChars, (thought) => sent(thoughtOf(style, thought)));
       case "call":
         yield* call(part, chunkChars);
@@ -125,9 +125,9 @@ export function createChatWriter(answering: ChatAnswering): AnswerWriter {
           index: 0,
           message: {
             role: "assistant",
-            content: said.text,
-            refusal: said.refusal,
-            ...(said.thoughts === "" ? {} : thoughtOf(style, said.thoughts)),
+            content: totals.text,
+            refusal: totals.refusal,
+            ...(totals.thoughts === "" ? {} : thoughtOf(style, totals.thoughts)),
             ...(calls.length > 0 ? { tool_calls: calls } : {}),
           },
           logprobs: null,

@@ -22,8 +22,8 @@ export function checkKey(
 
 function keyOf(api: WireApi, headers: Headers, dialect: Dialect): string | undefined {
   const name = { responses: "", chat: "", messages: "x-api-key", gemini: "x-goog-api-key" }[api];
-  const own = dialect.key === "api-key" ? headers["api-key"] : headers[name];
-  if (typeof own === "string") return own;
+  const key = dialect.key === "api-key" ? headers["api-key"] : headers[name];
+  if (typeof key === "string") return key;
   if (dialect.key === "api-key" || api === "messages" || api === "gemini") return undefined;
   return /^Bearer (\S+)$/.exec(String(headers["authorization"] ?? ""))?.[1];
 }

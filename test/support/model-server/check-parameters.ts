@@ -92,14 +92,14 @@ function checkReasoning({ raw, api }: Request, model: ServedModel): void {
   if (Array.isArray(include) && include.includes("reasoning.encrypted_content"))
     throw invalid("Encrypted content is not supported with this model.", null, "include");
   const reasoning = raw["reasoning"];
-  const asked = isObject(reasoning)
+  const parameter = isObject(reasoning)
     ? Object.keys(reasoning).find((name) => reasoning[name] !== undefined && reasoning[name] !== null)
     : undefined;
-  if (api === "responses" && asked !== undefined) {
+  if (api === "responses" && parameter !== undefined) {
     throw invalid(
-      `Unsupported parameter: 'reasoning.${asked}' is not supported with this model.`,
+      `Unsupported parameter: 'reasoning.${parameter}' is not supported with this model.`,
       "unsupported_parameter",
-      `reasoning.${asked}`,
+      `reasoning.${parameter}`,
     );
   }
   if (api === "chat" && raw["reasoning_effort"] !== undefined)

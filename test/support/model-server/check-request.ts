@@ -93,7 +93,7 @@ function strictProblem(schema: unknown, context: readonly string[]): string | un
 
 function checkResponsesItems(request: UncountedRequest): void {
   if (request.raw["store"] !== false) return;
-  const gone = (id: string) =>
+  const itemNotFound = (id: string) =>
     new Refusal(
       404,
       `Item with id '${id}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`,
@@ -101,9 +101,9 @@ function checkResponsesItems(request: UncountedRequest): void {
       "input",
     );
   request.items.forEach((item, index) => {
-    if (item.type === "reference") throw gone(item.id);
+    if (item.type === "reference") throw itemNotFound(item.id);
     if (item.type !== "reasoning") return;
-    if (item.encrypted === undefined) throw gone(item.id);
+    if (item.encrypted === undefined) throw itemNotFound(item.id);
     if (!isOurEncryption(item.id, item.encrypted))
       throw invalid(
         `The encrypted content for item ${item.id} could not be verified.`,

@@ -135,19 +135,19 @@ function accept(
 }
 
 function bodyOf(fault: Fault, api: WireApi, dialect: Dialect): unknown {
-  const own = api === dialect.api ? dialect.errorBody : undefined;
-  return own === undefined ? errorBody(api, fault) : own(fault);
+  const bodyInDialect = api === dialect.api ? dialect.errorBody : undefined;
+  return bodyInDialect === undefined ? errorBody(api, fault) : bodyInDialect(fault);
 }
 
 /** A scripted error in the server's own form. */
 function errorOf(error: HttpError, api: WireApi, dialect: Dialect): HttpError {
   const { rateLimitSeconds: seconds } = error;
   if (seconds !== undefined) {
-    const own = api === dialect.api ? dialect.rateLimit?.(seconds) : undefined;
+    const rateLimitInDialect = api === dialect.api ? dialect.rateLimit?.(seconds) : undefined;
     const message = "Rate limit reached for requests.";
     const fault = { status: 429, message, code: null, param: null, retryAfterSeconds: seconds };
     const usual = { headers: { "retry-after": String(seconds) }, body: bodyOf(fault, api, dialect) };
-    return { status: 429, ...(own ?? usual) };
+    return { status: 429, ...(rateLimitInDialect ?? usual) };
   }
   if (error.body !== undefined || error.message === undefined) return error;
   const { status, message, code = null } = error;

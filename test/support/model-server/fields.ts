@@ -64,12 +64,12 @@ export function media(type: "image" | "file", url: unknown, path: string): WireP
     throw invalidValue(`Invalid '${path}'. Expected a valid URL or a base64 data URL.`, path);
   }
   const [, mediaType = "", base64 = ""] = match;
-  const wanted = type === "image" ? "image" : "application/pdf";
+  const expected = type === "image" ? "image" : "application/pdf";
   const isKnown =
-    type === "file" ? mediaType === wanted : IMAGE_SIGNATURES.some(([known]) => known === mediaType);
+    type === "file" ? mediaType === expected : IMAGE_SIGNATURES.some(([known]) => known === mediaType);
   if (!isKnown) {
     throw invalidValue(
-      `Invalid '${path}'. Expected a base64-encoded data URL with an ${wanted} MIME type, but got unsupported MIME type '${mediaType}'.`,
+      `Invalid '${path}'. Expected a base64-encoded data URL with an ${expected} MIME type, but got unsupported MIME type '${mediaType}'.`,
       path,
     );
   }

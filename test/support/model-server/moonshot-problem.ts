@@ -19,13 +19,13 @@ function problemOf(schema: unknown, path: readonly string[], root: Json): string
     return `${at}when using anyOf, type should be defined in anyOf items instead of the parent schema`;
   if (type !== undefined && $ref !== undefined)
     return `${at}when using $ref, type should be defined in the referenced schema instead of the parent schema`;
-  const own =
+  const ownProblem =
     requiredProblem(schema) ??
     enumProblem(schema) ??
     refProblem(schema, root) ??
     branchProblem(schema) ??
     strayProblem(schema);
-  if (own !== undefined) return `${at}${own}`;
+  if (ownProblem !== undefined) return `${at}${ownProblem}`;
   const { properties, items, additionalProperties, $defs } = schema;
   const parts = [
     ...under("$defs", $defs),

@@ -39,8 +39,8 @@ export function notOneOf(found: unknown, values: readonly string[], param: strin
   const quoted = values.map((value) => `'${value}'`);
   const list =
     quoted.length < 2 ? quoted.join("") : `${quoted.slice(0, -1).join(", ")}, and ${quoted.at(-1)}`;
-  const shown = typeof found === "string" ? found : JSON.stringify(found);
-  return invalidValue(`Invalid value: '${shown}'. Supported values are: ${list}.`, param);
+  const foundText = typeof found === "string" ? found : JSON.stringify(found);
+  return invalidValue(`Invalid value: '${foundText}'. Supported values are: ${list}.`, param);
 }
 
 export function wrongType(path: string, expected: string): Refusal {

@@ -45,13 +45,13 @@ export function createResponsesWriter(answering: ResponsesAnswering): AnswerWrit
   const itemId = (prefix: string): string => `${prefix}_${answering.number}_${output.length}`;
 
   /** One item, with what is sent between its beginning and its end. Without `done` it stays unfinished. */
-  function* item(open: Item, inside: Iterable<Frame>, done: Item | undefined): Iterable<Frame> {
+  function* item(open: Item, inside: Iterable<Frame>, completed: Item | undefined): Iterable<Frame> {
     const at = output.length;
     yield frame("response.output_item.added", { output_index: at, item: open });
     yield* inside;
-    if (done === undefined) return;
-    output.push(done);
-    yield frame("response.output_item.done", { output_index: at, item: done });
+    if (completed === undefined) return;
+    output.push(completed);
+    yield frame("response.output_item.done", { output_index: at, item: completed });
   }
 
   const deltas = (type: string, where: Item, text: string, chunkChars: number): Iterable<Frame> =>
@@ -80,19 +80,19 @@ export function createResponsesWriter(answering: ResponsesAnswering): AnswerWrit
     const opened = { id: itemId("rs"), type: "reasoning" };
     const where = { item_id: opened.id, output_index: output.length, summary_index: 0 };
     const encrypted = answering.encrypted && part.encrypted !== false;
-    const shown = answering.summary ? part.text : "";
-    const summary = { type: "summary_text", text: shown };
+    const visible = answering.summary ? part.text : "";
+    const summary = { type: "summary_text", text: visible };
     function* inside() {
-      if (shown === "") return;
+      if (visible === "") return;
       const kind = "response.reasoning_summary";
       yield frame(`${kind}_part.added`, { ...where, part: { ...summary, text: "" } });
-      yield* deltas(`${kind}_text.delta`, where, shown, chunkChars);
-      yield frame(`${kind}_text.done`, { ...where, text: shown });
+      yield* deltas(`${kind}_text.delta`, where, visible, chunkChars);
+      yield frame(`${kind}_text.done`, { ...where, text: visible });
       yield frame(`${kind}_part.done`, { ...where, part: summary });
     }
     return item({ ...opened, summary: [], encrypted_content: null }, inside(), {
       ...opened,
-      summary: shown === "" ? [] : [summary],
+      summary: visible === "" ? [] : [summary],
       encrypted_content: encrypted ? encryptReasoning(opened.id, part.text) : null,
     });
   }
@@ -107,11 +107,11 @@ export function createResponsesWriter(answering: ResponsesAnswering): AnswerWrit
       yield* deltas(`${kind}.delta`, where, text, chunkChars);
       if (part.cut !== true) yield frame(`${kind}.done`, { ...where, arguments: text });
     }
-    const done = { ...opened, status: "completed", arguments: text };
+    const completed = { ...opened, status: "completed", arguments: text };
     return item(
       { ...opened, status: "in_progress", arguments: "" },
       inside(),
-      part.cut === true ? undefined : done,
+      part.cut === true ? undefined : completed,
     );
   }
 

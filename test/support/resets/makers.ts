@@ -19,8 +19,8 @@ async function orderOf(agent: AgentHarness, { id }: RunningSession) {
 
 export const fork: Maker = async (agent, like) => {
   const forked = agent.adopt(`${like.id}-fork`, like);
-  const order = { fromStep: 3, message: "Please go on.", id: forked.id };
-  await forkSession(clientServices(agent), await sessionRow(agent, like.id), order);
+  const request = { fromStep: 3, message: "Please go on.", id: forked.id };
+  await forkSession(clientServices(agent), await sessionRow(agent, like.id), request);
   return forked;
 };
 

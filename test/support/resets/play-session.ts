@@ -7,7 +7,7 @@ import { scriptedModel } from "../scripted-model.ts";
 import { transcriptOf } from "../stored.ts";
 import { openQuestions } from "../../../activities/store/questions.ts";
 import { runIdsOf } from "../../../activities/store/runs.ts";
-import { type Place, playShape, type Shape } from "./shapes.ts";
+import { type Surroundings, playShape, type Shape } from "./shapes.ts";
 
 /** Which line answered each step of a run's conversation. */
 type Lines = ReadonlyMap<number, number>;
@@ -16,7 +16,7 @@ export interface Playing {
   readonly agent: AgentHarness;
   readonly session: RunningSession;
   readonly shape: Shape;
-  readonly unsound: Place["unsound"];
+  readonly unsound: Surroundings["unsound"];
   line: number;
   readonly lines: Map<string, Lines>;
   /** The request by which each conversation asked for a step. */
@@ -42,8 +42,8 @@ export async function begin(agent: AgentHarness, shape: Shape): Promise<Playing>
   };
   const lineOf = () => playing?.line ?? 1;
   const script = scriptedModel().forever(playShape(shape, lineOf, first));
-  const place = await shape.place?.();
-  const config = { ...shape.config, ...place?.config };
+  const surroundings = await shape.surroundings?.();
+  const config = { ...shape.config, ...surroundings?.config };
   const { served } = shape;
   let session = await agent.start(script, { config, ...(served === undefined ? {} : { served }) });
   handle = session.handle;
@@ -51,29 +51,29 @@ export async function begin(agent: AgentHarness, shape: Shape): Promise<Playing>
     await session.result();
     session = await shape.makes(agent, session);
   }
-  const begun: Playing = {
+  const started: Playing = {
     agent,
     session,
     shape,
-    unsound: place?.unsound,
+    unsound: surroundings?.unsound,
     line: 1,
     lines: new Map(),
     views: new Map(),
   };
-  await untilOver(begun, undefined);
+  await untilOver(started, undefined);
   if (shape.says !== undefined) {
-    await note(begun);
+    await note(started);
     await session.resume(shape.says, "go-on");
-    await untilOver(begun, undefined);
+    await untilOver(started, undefined);
   }
-  await note(begun);
-  playing = begun;
+  await note(started);
+  playing = started;
   if (shape.retryFrom !== undefined) {
-    begun.line += 1;
-    await untilOver(begun, (await retry(agent, session.id, shape.retryFrom)).runId);
-    await note(begun);
+    started.line += 1;
+    await untilOver(started, (await retry(agent, session.id, shape.retryFrom)).runId);
+    await note(started);
   }
-  return begun;
+  return started;
 }
 
 /** A run that takes so long hangs, even on a machine with ten times more work than it can do. */

@@ -4,7 +4,7 @@ import type { HistoryEvent } from "../reset-run.ts";
 
 /** Steps whose answers a history has. */
 export function answeredIn(events: readonly HistoryEvent[]): number[] {
-  const asked = new Map(
+  const steps = new Map(
     events.flatMap((event) => {
       const scheduled = event.activityTaskScheduledEventAttributes;
       const data = scheduled?.input?.payloads?.[0]?.data;
@@ -15,9 +15,9 @@ export function answeredIn(events: readonly HistoryEvent[]): number[] {
     }),
   );
   return events.flatMap((event) => {
-    const done = event.activityTaskCompletedEventAttributes;
-    const step = asked.get(String(done?.scheduledEventId));
-    const data = done?.result?.payloads?.[0]?.data;
+    const completion = event.activityTaskCompletedEventAttributes;
+    const step = steps.get(String(completion?.scheduledEventId));
+    const data = completion?.result?.payloads?.[0]?.data;
     if (step === undefined || !data) return [];
     const { kind } = JSON.parse(Buffer.from(data).toString()) as { kind: string };
     return kind === "answered" || kind === "interrupted" ? [step] : [];
@@ -33,15 +33,15 @@ export function compareViews(
   step: number,
   wrong: (what: string) => void,
 ): void {
-  const words = items.map((item) => JSON.stringify(item)).filter((item) => !ADDED.test(item));
-  const path = words.flatMap((item) => item.match(/Step \d+\. Line \d+\./) ?? []).join(" ");
+  const lines = items.map((item) => JSON.stringify(item)).filter((item) => !ADDED.test(item));
+  const path = lines.flatMap((item) => item.match(/Step \d+\. Line \d+\./) ?? []).join(" ");
   const key = `${step} after ${path}`;
-  const view = words.join("\n").replaceAll(/"callId":"[^"]*"|(?<=\.s\d+c\d+)e\d+/g, "");
+  const view = lines.join("\n").replaceAll(/"callId":"[^"]*"|(?<=\.s\d+c\d+)e\d+/g, "");
   const known = views.get(key);
   if (known === undefined) views.set(key, view);
   else if (known !== view) {
     const [a, b] = [known.split("\n"), view.split("\n")];
-    const place = a.findIndex((item, index) => item !== b[index]);
-    wrong(`another view of step ${key}: ${b[place]?.slice(0, 300)} for ${a[place]?.slice(0, 300)}`);
+    const position = a.findIndex((item, index) => item !== b[index]);
+    wrong(`another view of step ${key}: ${b[position]?.slice(0, 300)} for ${a[position]?.slice(0, 300)}`);
   }
 }

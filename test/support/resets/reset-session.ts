@@ -67,14 +67,14 @@ async function resetOnce(playing: Counted): Promise<void> {
   const { session, shape, random, counts } = playing;
   const known = [...playing.lines.keys()];
   const base = random.pick(known);
-  const made = await resetTo(playing, base);
-  if (made === undefined) return;
-  let newest = made;
+  const first = await resetTo(playing, base);
+  if (first === undefined) return;
+  let newest = first;
   // Resets of what is in flight: the one that was just made, or another run while it works.
   if (random.chance(0.3)) {
     await eventually(
       "it has begun",
-      () => session.model.requests.length > made.asked || undefined,
+      () => session.model.requests.length > first.requestsBefore || undefined,
       3_000,
     ).catch(() => undefined);
     const again = await resetTo(playing, random.chance(0.5) ? base : random.pick(known));
@@ -101,7 +101,7 @@ interface Made {
   readonly event: string;
   readonly isNewest: boolean;
   /** Requests before it. */
-  readonly asked: number;
+  readonly requestsBefore: number;
   readonly line: number;
   /** Another reset before it, whose last request may come late. */
   readonly overtaken?: { readonly base: string; readonly line: number };
@@ -119,7 +119,7 @@ async function resetTo(playing: Counted, base: string): Promise<Made | undefined
   const event = random.pick(random.chance(0.85) ? all.filter(isEnd) : all);
   const newest = (await client.workflow.getHandle(session.id).describe()).runId;
   playing.line += 1;
-  const asked = session.model.requests.length;
+  const requestsBefore = session.model.requests.length;
   try {
     const { runId } = await client.workflowService.resetWorkflowExecution({
       namespace: client.options.namespace,
@@ -130,7 +130,15 @@ async function resetTo(playing: Counted, base: string): Promise<Made | undefined
     });
     const kind = kindOf(event);
     const { line } = playing;
-    return { runId, base, kind, event: String(event.eventId), isNewest: newest === base, asked, line };
+    return {
+      runId,
+      base,
+      kind,
+      event: String(event.eventId),
+      isNewest: newest === base,
+      requestsBefore,
+      line,
+    };
   } catch (error) {
     playing.line -= 1;
     count(
@@ -145,34 +153,36 @@ async function resetTo(playing: Counted, base: string): Promise<Made | undefined
 }
 
 /** Its conversation is that of the run that was reset, up to what that run's history had by then, and its own from there. */
-async function verify(playing: Counted, made: Made, wrong: (what: string) => void): Promise<void> {
+async function verify(playing: Counted, resetMade: Made, wrong: (what: string) => void): Promise<void> {
   const { agent, session, lines, line } = playing;
-  const { events } = await agent.client.workflow.getHandle(session.id, made.runId).fetchHistory();
+  const { events } = await agent.client.workflow.getHandle(session.id, resetMade.runId).fetchHistory();
   const list = events ?? [];
-  const at = list.findLastIndex((event) => event.workflowTaskFailedEventAttributes?.newRunId === made.runId);
-  const of = lines.get(made.base) ?? new Map<number, number>();
+  const at = list.findLastIndex(
+    (event) => event.workflowTaskFailedEventAttributes?.newRunId === resetMade.runId,
+  );
+  const of = lines.get(resetMade.base) ?? new Map<number, number>();
   const live = await liveLines(playing);
   const before = answeredIn(list.slice(0, at));
-  const own = Math.min(...[...live].flatMap(([step, of]) => (of === line ? [step] : [])), Infinity);
-  const first = before.length > 0 ? Math.max(...before) + 1 : own;
+  const firstStep = Math.min(...[...live].flatMap(([step, of]) => (of === line ? [step] : [])), Infinity);
+  const first = before.length > 0 ? Math.max(...before) + 1 : firstStep;
   const expected = new Map(
     [...live.keys()].map((step) => [step, step < first ? (of.get(step) ?? -1) : line]),
   );
   if (asText(live) !== asText(expected))
     wrong(`the answers are of ${asText(live)}, expected ${asText(expected)}`);
-  const { overtaken } = made;
+  const { overtaken } = resetMade;
   const isOvertaken = (step: number, of: number) =>
     overtaken !== undefined && (of === overtaken.line || of === lines.get(overtaken.base)?.get(step));
   const requests = session.model.requests
-    .slice(made.asked)
+    .slice(resetMade.requestsBefore)
     .filter((request) => request.cacheKey === session.id);
   for (const request of requests) {
     if (isSummaryRequest(request)) continue;
-    const said = [...JSON.stringify(request.items).matchAll(/Step (\d+)\. Line (\d+)\./g)];
+    const statements = [...JSON.stringify(request.items).matchAll(/Step (\d+)\. Line (\d+)\./g)];
     // Requests of a reset that was overtaken.
-    if (said.some(([, step, of]) => Number(step) >= first && Number(of) !== line)) continue;
-    const other = said.find(([, step, of]) => expected.get(Number(step)) !== Number(of));
-    const isLate = said.every(([, step, of]) => isOvertaken(Number(step), Number(of)));
+    if (statements.some(([, step, of]) => Number(step) >= first && Number(of) !== line)) continue;
+    const other = statements.find(([, step, of]) => expected.get(Number(step)) !== Number(of));
+    const isLate = statements.every(([, step, of]) => isOvertaken(Number(step), Number(of)));
     if (other && isLate) continue;
     if (other) wrong(`a request has "${other[0]}", expected line ${expected.get(Number(other[1]))}`);
     compareViews(playing.views, request.items, stepOf(request), wrong);

@@ -17,7 +17,7 @@ import { call, text } from "../scripted-model.ts";
 import { goodSummary, isSummaryRequest, wordsOf } from "../scripted-summaries.ts";
 
 /** What has to be there for a session, such as a server. */
-export interface Place {
+export interface Surroundings {
   readonly config: ConfigChanges;
   /** What is wrong there when a run of the session has ended. */
   readonly unsound?: (sessionId: string) => string | undefined;
@@ -27,15 +27,15 @@ export interface Shape {
   readonly name: ShapeName;
   readonly config?: ConfigChanges;
   readonly served?: StartOptions["served"];
-  readonly place?: () => Promise<Place>;
+  readonly surroundings?: () => Promise<Surroundings>;
   /** What the last step says, if not the step and its line alone. */
-  readonly answer?: (said: string) => string;
+  readonly answer?: (answerText: string) => string;
   /** A model's refusal of a step. */
   readonly refusal?: { readonly step: number; readonly model: string };
   /** What is reset is a session that comes from the first one, which has ended. */
   readonly makes?: Maker;
   /** The calls of a step; none for the last. */
-  readonly calls: (step: number, words: string) => readonly ReplyPart[];
+  readonly calls: (step: number, requestText: string) => readonly ReplyPart[];
   /** Said when the first run has ended. */
   readonly says?: string;
   /** A signal that is sent when this step is first asked for. */
@@ -71,8 +71,8 @@ const SHAPE_NAMES = [
 ] as const;
 type ShapeName = (typeof SHAPE_NAMES)[number];
 
-const echo = (step: number, place = 0) =>
-  call("bash", { command: `echo result ${step}.${place} >> all.txt; echo result ${step}.${place}` });
+const echo = (step: number, position = 0) =>
+  call("bash", { command: `echo result ${step}.${position} >> all.txt; echo result ${step}.${position}` });
 const until = (last: number, of: (step: number) => readonly ReplyPart[]) => (step: number) =>
   step < last ? of(step) : [];
 const noisy = (step: number, lines: number) =>
@@ -100,7 +100,7 @@ export const OWN_TOOLS = parseOwnTools([
   }),
 ]);
 
-async function mcpServer(): Promise<Place> {
+async function mcpServer(): Promise<Surroundings> {
   const { url } = await startMcpServer((server) => {
     const inputSchema = z.object({ step: z.number() });
     server.registerTool("echo", { description: "Repeats.", inputSchema }, ({ step }) => ({
@@ -110,7 +110,7 @@ async function mcpServer(): Promise<Place> {
   return { config: withServers({ far: { url } }) };
 }
 
-async function onForge(): Promise<Place> {
+async function onForge(): Promise<Surroundings> {
   const remote = makeRemote();
   const branches = () => gitIn(remote.folder, "branch", "--format=%(refname:short)").split("\n");
   const forge = createFakeForge(CANARY, branches);
@@ -156,7 +156,8 @@ export const SHAPES: readonly Shape[] = [
     name: "resume",
 
     says: "Please go on.",
-    calls: (step, words) => (step < (words.includes("Please go on.") ? 5 : 3) ? [echo(step)] : []),
+    calls: (step, requestText) =>
+      step < (requestText.includes("Please go on.") ? 5 : 3) ? [echo(step)] : [],
   },
   {
     name: "compaction",
@@ -217,15 +218,19 @@ export const SHAPES: readonly Shape[] = [
     calls: until(5, (step) => [echo(step)]),
   },
   { name: "own tool", calls: until(4, (step) => [call("own_echo", { step }), echo(step)]) },
-  { name: "MCP", place: mcpServer, calls: until(4, (step) => [call("far__echo", { step }), echo(step)]) },
+  {
+    name: "MCP",
+    surroundings: mcpServer,
+    calls: until(4, (step) => [call("far__echo", { step }), echo(step)]),
+  },
   { name: "guidance", signal: { step: 2, name: "guidance" }, calls: until(5, (step) => [echo(step)]) },
   { name: "fork", makes: fork, calls: until(5, (step) => [echo(step)]) },
   {
     name: "delivery",
-    place: async () => ({ config: onRepository(makeRemote().url) }),
+    surroundings: async () => ({ config: onRepository(makeRemote().url) }),
     calls: until(4, (step) => [commit(step)]),
   },
-  { name: "pull request", place: onForge, calls: until(3, (step) => [commit(step)]) },
+  { name: "pull request", surroundings: onForge, calls: until(3, (step) => [commit(step)]) },
   { name: "batch item", makes: batchItem, calls: until(4, (step) => [echo(step)]) },
   { name: "scheduled", makes: scheduled, calls: until(4, (step) => [echo(step)]) },
 ];
@@ -245,18 +250,18 @@ export function playShape(shape: Shape, line: () => number, first: (step: number
   const seen = new Set<number>();
   return async (request: ParsedRequest): Promise<Reply> => {
     if (isSummaryRequest(request)) return goodSummary(request);
-    const words = wordsOf(request);
+    const requestText = wordsOf(request);
     const step = stepOf(request);
-    if (words.includes("A task for another.") && !words.includes('"delegate"'))
+    if (requestText.includes("A task for another.") && !requestText.includes('"delegate"'))
       return { parts: [text("The other has done it.")] };
     if (!seen.has(step)) {
       seen.add(step);
       await first(step);
     }
-    const { refusal, answer = (said: string) => said } = shape;
+    const { refusal, answer = (answerText: string) => answerText } = shape;
     if (refusal?.step === step && request.model === refusal.model) return REFUSED;
-    const calls = shape.calls(step, words);
-    const said = `Step ${step}. Line ${line()}.`;
-    return { parts: [text(calls.length === 0 ? answer(said) : said), ...calls] };
+    const calls = shape.calls(step, requestText);
+    const stepText = `Step ${step}. Line ${line()}.`;
+    return { parts: [text(calls.length === 0 ? answer(stepText) : stepText), ...calls] };
   };
 }

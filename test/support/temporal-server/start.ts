@@ -76,8 +76,8 @@ export async function startPostgresTemporal(options: {
 
 async function makeTables({ sql }: ServerPrograms, port: number): Promise<void> {
   for (const [schema, database] of Object.entries(DATABASES)) {
-    const place = ["--endpoint", "127.0.0.1", "--port", String(port), "--user", "postgres"];
-    const server = ["--plugin", "postgres12", ...place];
+    const connection = ["--endpoint", "127.0.0.1", "--port", String(port), "--user", "postgres"];
+    const server = ["--plugin", "postgres12", ...connection];
     const tool = (...args: string[]) => run(sql, [...server, "--database", database, ...args]);
     await tool("create-database");
     await tool("setup-schema", "--version", "0.0");
@@ -89,12 +89,12 @@ async function makeTables({ sql }: ServerPrograms, port: number): Promise<void> 
 const PORTS = { from: 20_000, to: 32_000 } as const;
 
 async function freePorts(): Promise<ServicePorts> {
-  const taken = new Set<number>();
+  const usedPorts = new Set<number>();
   const next = async (): Promise<number> => {
-    const wanted = randomInt(PORTS.from, PORTS.to);
-    if (taken.has(wanted) || (await freePort(wanted)) !== wanted) return next();
-    taken.add(wanted);
-    return wanted;
+    const port = randomInt(PORTS.from, PORTS.to);
+    if (usedPorts.has(port) || (await freePort(port)) !== port) return next();
+    usedPorts.add(port);
+    return port;
   };
   const ports: Partial<Record<keyof ServicePorts, { grpc: number; membership: number }>> = {};
   for (const name of SERVICES) ports[name] = { grpc: await next(), membership: await next() };

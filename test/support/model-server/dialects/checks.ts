@@ -23,10 +23,10 @@ export function noFinalAssistant(message: string, status = 400): Check {
 
 /** Accepts only the four original roles. */
 export function noDeveloper(request: Request): void {
-  const place = messagesOf(request).findIndex((message) => message["role"] === "developer");
-  if (place === -1) return;
+  const index = messagesOf(request).findIndex((message) => message["role"] === "developer");
+  if (index === -1) return;
   throw invalid(
-    `Failed to deserialize the JSON body into the target type: messages[${place}].role: unknown variant \`developer\`, expected one of \`system\`, \`user\`, \`assistant\`, \`tool\``,
+    `Failed to deserialize the JSON body into the target type: messages[${index}].role: unknown variant \`developer\`, expected one of \`system\`, \`user\`, \`assistant\`, \`tool\``,
     "invalid_request_error",
   );
 }

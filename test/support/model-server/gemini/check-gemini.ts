@@ -44,8 +44,8 @@ function checkTools(raw: Json): void {
   tools.filter(isObject).forEach((tool, index) => {
     const declarations = tool["functionDeclarations"];
     if (!Array.isArray(declarations)) return;
-    declarations.filter(isObject).forEach((declaration, place) => {
-      const path = `tools[${index}].function_declarations[${place}]`;
+    declarations.filter(isObject).forEach((declaration, position) => {
+      const path = `tools[${index}].function_declarations[${position}]`;
       known(declaration, FIELDS.declaration, path);
       if (!TOOL_NAME.test(String(declaration["name"])))
         throw invalid(
@@ -85,11 +85,11 @@ function checkTurns(raw: Json, model: ServedModel): void {
     const parts = partsOf(content);
     if (parts.length === 0)
       throw invalid(`* GenerateContentRequest.${path}.parts: contents.parts must not be empty.`);
-    parts.forEach((part, place) => {
-      known(part, FIELDS.part, `${path}.parts[${place}]`);
+    parts.forEach((part, position) => {
+      known(part, FIELDS.part, `${path}.parts[${position}]`);
       if (Object.keys(part).every((name) => name === "thought" || name === "thoughtSignature"))
         throw invalid(
-          `* GenerateContentRequest.${path}.parts[${place}].data: required oneof field 'data' must have one initialized field`,
+          `* GenerateContentRequest.${path}.parts[${position}].data: required oneof field 'data' must have one initialized field`,
         );
     });
     checkPair(contents, index);

@@ -9,8 +9,8 @@ export function parseGemini(raw: Json): Conversation {
   const waiting: { id: string; name: string }[] = [];
   contentsOf(raw).forEach((content, index) => {
     const { role } = content;
-    partsOf(content).forEach((part, place) => {
-      const path = `contents[${index}].parts[${place}]`;
+    partsOf(content).forEach((part, position) => {
+      const path = `contents[${index}].parts[${position}]`;
       const item = itemOf(part, { path, role: role === "model" ? "assistant" : "user", waiting });
       items.push(item);
     });
@@ -36,13 +36,13 @@ export function partsOf(content: Json): readonly Json[] {
   return Array.isArray(parts) ? parts.filter(isObject) : [];
 }
 
-interface Place {
+interface PartContext {
   readonly path: string;
   readonly role: "user" | "assistant";
   readonly waiting: { id: string; name: string }[];
 }
 
-function itemOf(part: Json, { path, role, waiting }: Place): WireItem {
+function itemOf(part: Json, { path, role, waiting }: PartContext): WireItem {
   const { functionCall: call, functionResponse: response } = part;
   const signature = part["thoughtSignature"];
   if (isObject(call)) {

@@ -192,13 +192,13 @@ function checkAnswers(
 function checkResults(blocks: Merged["blocks"], before: Merged["blocks"], path: string): void {
   const results = blocks.filter(([, block]) => block["type"] === "tool_result");
   const ids = results.map(([, block]) => String(block["tool_use_id"]));
-  for (const [place, id] of ids.entries()) {
+  for (const [index, id] of ids.entries()) {
     if (!before.some(([, block]) => block["type"] === "tool_use" && block["id"] === id)) {
       throw invalid(
-        `${results[place]?.[0]}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
+        `${results[index]?.[0]}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`,
       );
     }
-    if (ids.indexOf(id) !== place) {
+    if (ids.indexOf(id) !== index) {
       throw invalid(
         `${path}: each tool_use must have a single result. Found multiple \`tool_result\` blocks with id: ${id}`,
       );

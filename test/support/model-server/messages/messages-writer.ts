@@ -57,15 +57,15 @@ export function createMessagesWriter(answering: MessagesAnswering): AnswerWriter
     content.push(whole);
   }
 
-  function* thinking(said: string, chunkChars: number): Iterable<Frame> {
-    const shown = answering.omitted ? "" : said;
-    const signature = encryptReasoning(shown, said);
+  function* thinking(thought: string, chunkChars: number): Iterable<Frame> {
+    const visible = answering.omitted ? "" : thought;
+    const signature = encryptReasoning(visible, thought);
     const deltas = [
-      ...[...chunksOf(shown, chunkChars)].map((piece) => ({ type: "thinking_delta", thinking: piece })),
+      ...[...chunksOf(visible, chunkChars)].map((piece) => ({ type: "thinking_delta", thinking: piece })),
       { type: "signature_delta", signature },
     ];
     const empty = { type: "thinking", thinking: "", signature: "" };
-    yield* block({ type: "thinking", thinking: shown, signature }, empty, deltas);
+    yield* block({ type: "thinking", thinking: visible, signature }, empty, deltas);
   }
 
   function* part(part: ContentPart, chunkChars: number): Iterable<Frame> {
