@@ -144,8 +144,8 @@ function sizeAfter({ prefixTokens, budget }: CompactionInput, { replaced, kept }
 }
 
 /** A position between the last replaced row and the next: half a place on, or halfway if a summary was there. */
-function positionAfter(last: StoredMessage, kept: readonly StoredMessage[]): number {
-  const next = kept.find((row) => row.position > last.position);
+function positionAfter(last: StoredMessage, rows: readonly StoredMessage[]): number {
+  const next = rows.find((row) => row.position > last.position);
   return last.position + Math.min(0.5, ((next?.position ?? Infinity) - last.position) / 2);
 }
 

@@ -48,37 +48,50 @@ const FULL_SHARE = 1.1;
  * previous summary, so that a model can neither invent nor forget them; earlier decisions are kept beside the new
  * ones, so that the model need not repeat them. The rest is the model's.
  */
-export function composeSummary(material: SummaryMaterial, answered: Partial<Sections>): string {
+export function composeSummary(material: SummaryMaterial, answer: Partial<Sections>): string {
   const { round, previous, replaced, kept } = material;
   const before = withoutGaps(parseSections(previous ?? ""));
-  const written = withoutGaps(answered);
+  const answerSections = withoutGaps(answer);
   const maxChars = material.maxTokens * LIST_CHARS_PER_TOKEN;
   const sections = {
-    ...written,
+    ...answerSections,
     "Original Task": originalTask(material, before["Original Task"], maxChars / 5),
-    "Completed Work": completedWork(material, before["Completed Work"], written["Completed Work"], maxChars),
-    "Pending Work": pendingWork(material, before["Pending Work"], written["Pending Work"], maxChars / 3),
+    "Completed Work": completedWork(
+      material,
+      before["Completed Work"],
+      answerSections["Completed Work"],
+      maxChars,
+    ),
+    "Pending Work": pendingWork(
+      material,
+      before["Pending Work"],
+      answerSections["Pending Work"],
+      maxChars / 3,
+    ),
   };
   const room = maxChars * FULL_SHARE - renderSummary(round, sections, previous).length;
   const earlier = before["Key Technical Decisions"];
   const rules = standingRules([...replaced, ...kept], earlier);
-  const left = Math.min(room - rules.join("\n").length, maxChars / 4);
-  const decided = [...rules, ...decisions(earlier, written["Key Technical Decisions"], left)].join("\n");
+  const decisionChars = Math.min(room - rules.join("\n").length, maxChars / 4);
+  const decided = [
+    ...rules,
+    ...decisions(earlier, answerSections["Key Technical Decisions"], decisionChars),
+  ].join("\n");
   return renderSummary(round, { ...sections, "Key Technical Decisions": decided }, previous);
 }
 
 /** Decisions of earlier compactions that the model omitted, oldest first; the newest are kept as far as there is room. */
-function decisions(before: string, written: string, maxChars: number): string[] {
-  const fresh = linesOf(written);
-  const kept: string[] = [];
+function decisions(before: string, decided: string, maxChars: number): string[] {
+  const fresh = linesOf(decided);
+  const earlier: string[] = [];
   let room = maxChars;
   for (const line of linesOf(before).toReversed()) {
     if (fresh.some((item) => isSameItem(item, line))) continue;
     room -= line.length + 1;
     if (room < 0) break;
-    kept.unshift(line);
+    earlier.unshift(line);
   }
-  return [...kept, ...fresh];
+  return [...earlier, ...fresh];
 }
 
 function linesOf(section: string): string[] {
@@ -93,26 +106,28 @@ function originalTask({ replaced, kept }: SummaryMaterial, before: string, maxCh
     task === undefined
       ? (before.split("\n")[0] ?? "")
       : excerpt(messageText(task).replaceAll(/\s+/g, " "), maxChars / 2);
-  const said = saidLines({ replaced, kept }, before, maxChars);
-  return said.length === 0 ? head : `${head}\n${SAID_HEADER}\n${said.map((line) => `- ${line}`).join("\n")}`;
+  const requests = saidLines({ replaced, kept }, before, maxChars);
+  return requests.length === 0
+    ? head
+    : `${head}\n${SAID_HEADER}\n${requests.map((line) => `- ${line}`).join("\n")}`;
 }
 
 function completedWork(
   { replaced }: SummaryMaterial,
   before: string,
-  written: string,
+  section: string,
   maxChars: number,
 ): string {
   const files = new Map<string, FileNote>();
   for (const entry of parseFiles(before)) files.set(entry.path, entry);
   for (const entry of filesIn(replaced)) files.set(entry.path, { ...entry, description: entry.description });
   // The model knows better what a change was for, but does not decide which files there are.
-  for (const { path, description } of parseFiles(written)) {
+  for (const { path, description } of parseFiles(section)) {
     const entry = files.get(path);
     if (entry !== undefined && description !== "")
       files.set(path, { ...entry, description: excerpt(description, 100) });
   }
-  const prose = written
+  const prose = section
     .split("\n")
     .filter((line) => !line.trim().startsWith("|"))
     .join("\n");
@@ -134,7 +149,7 @@ const MAX_CLOSED = 10;
 function pendingWork(
   { replaced, kept }: SummaryMaterial,
   before: string,
-  written: string,
+  section: string,
   maxChars: number,
 ): string {
   const [listBefore = "", othersBefore = ""] = before.startsWith(TODO_HEADER)
@@ -143,11 +158,11 @@ function pendingWork(
   const open = (text: string) => parseChecklist(text).filter((item) => !item.done);
   const list = todoIn([...replaced, ...kept]);
   const todo = list === undefined ? open(listBefore) : withoutOldClosed(list);
-  const left = list === undefined ? [] : unknownTo(todo, open(listBefore));
-  const said = unknownTo([...todo, ...left], parseChecklist(written));
-  const carried = unknownTo([...todo, ...left, ...parseChecklist(written)], open(othersBefore));
-  const gone = left.map((item) => closed(item, "no longer on the list"));
-  let room = maxChars - renderChecklist([...todo, ...gone, ...said]).length;
+  const unlisted = list === undefined ? [] : unknownTo(todo, open(listBefore));
+  const added = unknownTo([...todo, ...unlisted], parseChecklist(section));
+  const carried = unknownTo([...todo, ...unlisted, ...parseChecklist(section)], open(othersBefore));
+  const dropped = unlisted.map((item) => closed(item, "no longer on the list"));
+  let room = maxChars - renderChecklist([...todo, ...dropped, ...added]).length;
   // The newest carried-over items stay open as far as there is room.
   const old = carried
     .toReversed()
@@ -156,22 +171,22 @@ function pendingWork(
       return room >= 0 ? item : closed(item, "set aside; search_history finds it");
     })
     .toReversed();
-  const others = [...gone, ...old, ...said];
+  const otherItems = [...dropped, ...old, ...added];
   return [
     todo.length === 0 ? "" : `${TODO_HEADER}\n${renderChecklist(todo)}`,
-    others.length === 0 ? "" : `${OTHERS_HEADER}\n${renderChecklist(others)}`,
+    otherItems.length === 0 ? "" : `${OTHERS_HEADER}\n${renderChecklist(otherItems)}`,
   ]
     .filter((part) => part !== "")
     .join("\n");
 }
 
 function withoutOldClosed(list: readonly ChecklistItem[]): ChecklistItem[] {
-  const shown = new Set(list.filter((item) => item.done).slice(-MAX_CLOSED));
-  return list.filter((item) => !item.done || shown.has(item));
+  const closedItems = new Set(list.filter((item) => item.done).slice(-MAX_CLOSED));
+  return list.filter((item) => !item.done || closedItems.has(item));
 }
 
-function unknownTo(known: readonly ChecklistItem[], items: readonly ChecklistItem[]): ChecklistItem[] {
-  return items.filter((item) => !known.some((other) => isSameItem(item.text, other.text)));
+function unknownTo(listed: readonly ChecklistItem[], items: readonly ChecklistItem[]): ChecklistItem[] {
+  return items.filter((item) => !listed.some((other) => isSameItem(item.text, other.text)));
 }
 
 function closed(item: ChecklistItem, why: string): ChecklistItem {
@@ -193,8 +208,8 @@ export function deterministicSummary(material: SummaryMaterial): string {
 }
 
 function currentState(replaced: readonly StoredMessage[]): string {
-  const said = replaced.filter((row) => row.kind === "answer" && messageText(row) !== "").slice(-3);
-  const lines = said.map(
+  const answers = replaced.filter((row) => row.kind === "answer" && messageText(row) !== "").slice(-3);
+  const lines = answers.map(
     (row) => `- Step ${row.step}: ${excerpt(messageText(row).replaceAll(/\s+/g, " "), 250)}`,
   );
   const counts = new Map<string, number>();

@@ -98,8 +98,8 @@ export function errorsIn(rows: readonly StoredMessage[], limit: number): string[
     .slice(-limit)
     .map(({ call, result }) => {
       const about = excerpt(aboutOf(call).replaceAll(/\s+/g, " "), 60);
-      const said = excerpt((result?.text ?? "").replaceAll(/\s+/g, " "), 160);
-      return `- ${call.toolName} ${about}: ${result?.outcome}: ${said}`;
+      const summary = excerpt((result?.text ?? "").replaceAll(/\s+/g, " "), 160);
+      return `- ${call.toolName} ${about}: ${result?.outcome}: ${summary}`;
     });
 }
 
@@ -160,8 +160,8 @@ export const isStandingRule = (line: string): boolean => line.startsWith(FOLDERS
 
 function list(prefix: string, before: string, paths: readonly string[]): string {
   const line = before.split("\n").find((text) => text.startsWith(prefix));
-  const known = line === undefined ? [] : line.slice(prefix.length).split(", ");
-  const all = [...new Set([...known, ...paths])];
+  const listed = line === undefined ? [] : line.slice(prefix.length).split(", ");
+  const all = [...new Set([...listed, ...paths])];
   while (all.join(", ").length > MAX_LIST_CHARS) all.shift();
   return all.length === 0 ? "" : `${prefix}${all.join(", ")}`;
 }
@@ -200,14 +200,14 @@ export function saidLines(
   const rows = replaced.filter((row) => row.kind === "guidance");
   const isShown = kept.some((row) => row.kind === "guidance");
   const before = parseSaid(sectionBefore);
-  const said = rows.flatMap((row) => {
+  const newLines = rows.flatMap((row) => {
     const messages = messagesIn(row);
     const isNewest = !isShown && row === rows.at(-1);
     const most = isNewest ? Math.max(SAID_CHARS, (maxChars * NEWEST_SHARE) / messages.length) : SAID_CHARS;
     return messages.map((message) => excerpt(message, most));
   });
-  const isOld = isShown || said.length > 0;
-  const lines = [...before.map((line) => (isOld ? excerpt(line, SAID_CHARS) : line)), ...said];
+  const isOld = isShown || newLines.length > 0;
+  const lines = [...before.map((line) => (isOld ? excerpt(line, SAID_CHARS) : line)), ...newLines];
   const beside = lines.reduce((sum, line) => sum + Math.max(0, line.length - SAID_CHARS), 0);
   while (lines.length > 0 && lines.join("\n").length > maxChars + beside) lines.shift();
   return lines;

@@ -49,8 +49,8 @@ export function checkRawAnswer(answer: RawAnswer): Rejection | undefined {
   if (answer.finish !== "stop") {
     return { reason: "unfinished", detail: `The answer was cut off (${answer.finish}).` };
   }
-  const found = parseSections(answer.text);
-  const missing = WRITTEN_SECTIONS.filter((section) => found[section] === undefined);
+  const sections = parseSections(answer.text);
+  const missing = WRITTEN_SECTIONS.filter((section) => sections[section] === undefined);
   return missing.length === 0
     ? undefined
     : { reason: "missing-section", detail: `Missing sections: ${missing.join(", ")}.` };
@@ -102,12 +102,13 @@ export function lostFrom(previous: string, next: string): Rejection | undefined 
   );
   if (item !== undefined)
     return { reason: "lost-item", detail: `"${item.text}" is neither open nor closed.` };
-  const said = parseSaid(after["Original Task"]);
+  const requests = parseSaid(after["Original Task"]);
   // The oldest excerpts may have made room for newer ones; a gap among the rest is a loss.
-  const kept = parseSaid(before["Original Task"]).map((line) =>
-    said.some((saying) => isSameSaying(saying, line)),
+  const keptFlags = parseSaid(before["Original Task"]).map((line) =>
+    requests.some((saying) => isSameSaying(saying, line)),
   );
-  const first = kept.indexOf(true);
-  const hole = first === -1 ? kept.length > 0 && said.length === 0 : kept.slice(first).includes(false);
+  const first = keptFlags.indexOf(true);
+  const hole =
+    first === -1 ? keptFlags.length > 0 && requests.length === 0 : keptFlags.slice(first).includes(false);
   return hole ? { reason: "lost-rule", detail: "Something that the user said is missing." } : undefined;
 }

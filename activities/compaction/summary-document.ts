@@ -24,11 +24,11 @@ const HEADING = /^\s*(?:#{1,6}\s*|\*\*)(?:\d+[.)]\s*)?([A-Za-z &]+?)\s*:?\s*(?:\
 
 /** Sections found in a text, whatever their heading level; sections without a heading are absent. */
 export function parseSections(text: string): Partial<Sections> {
-  const found: Partial<Record<Section, string>> = {};
+  const sections: Partial<Record<Section, string>> = {};
   let current: Section | undefined;
   let lines: string[] = [];
   const close = () => {
-    if (current !== undefined) found[current] = lines.join("\n").trim();
+    if (current !== undefined) sections[current] = lines.join("\n").trim();
     lines = [];
   };
   for (const line of text.split("\n")) {
@@ -41,12 +41,12 @@ export function parseSections(text: string): Partial<Sections> {
     }
   }
   close();
-  return found;
+  return sections;
 }
 
 /** The same sections, with missing ones empty. */
-export function withoutGaps(found: Partial<Sections>): Sections {
-  const filled: Partial<Record<Section, string>> = { ...found };
+export function withoutGaps(sections: Partial<Sections>): Sections {
+  const filled: Partial<Record<Section, string>> = { ...sections };
   for (const section of SECTIONS) filled[section] ??= "";
   return filled as Sections;
 }
@@ -157,14 +157,14 @@ export function renderChecklist(items: readonly ChecklistItem[]): string {
  * names with signs in them) and most of its other words.
  */
 export function isSameItem(first: string, second: string): boolean {
-  const [words, others] = [new Set(wordsOf(first)), new Set(wordsOf(second))];
+  const [firstWords, secondWords] = [new Set(wordsOf(first)), new Set(wordsOf(second))];
   const marks = (set: ReadonlySet<string>) =>
     [...set]
       .filter((word) => /[\p{N}_./-]/u.test(word))
       .toSorted()
       .join(" ");
-  if (marks(words) !== marks(others)) return false;
-  return [...words].filter((word) => others.has(word)).length >= words.size * 0.7;
+  if (marks(firstWords) !== marks(secondWords)) return false;
+  return [...firstWords].filter((word) => secondWords.has(word)).length >= firstWords.size * 0.7;
 }
 
 function wordsOf(text: string): string[] {

@@ -106,10 +106,10 @@ function wordsFor(rows: readonly StoredMessage[]): number {
   return Math.min(MAX_WORDS, Math.max(MIN_WORDS, Math.round(tokens / TOKENS_PER_WORD / 10) * 10));
 }
 
-function instructions(words: number): string {
+function instructions(maxWords: number): string {
   return `Write these sections, each under a heading "## NAME", in this order; write "None." if there is nothing to say:
 ${WRITTEN_SECTIONS.map((section) => `## ${section}\n${HINTS[section] ?? ""}`).join("\n")}
-Use at most ${words} words. Give exact paths, names, commands, numbers and error texts. Add no praise and no plans of your own.`;
+Use at most ${maxWords} words. Give exact paths, names, commands, numbers and error texts. Add no praise and no plans of your own.`;
 }
 
 const HINTS: Partial<Record<string, string>> = {
@@ -131,8 +131,8 @@ interface Entry {
 function entryOf(row: StoredMessage, resultChars: number): Entry {
   const text = entryText(row, resultChars);
   // The tokens counted when the row was stored are reused, unless most of the row was cut away.
-  const whole = row.tokens + ENTRY_TOKENS;
-  if (whole * 2.2 <= text.length) return { text, tokens: whole };
+  const entryTokens = row.tokens + ENTRY_TOKENS;
+  if (entryTokens * 2.2 <= text.length) return { text, tokens: entryTokens };
   // For a shortened result, the stored count is scaled by the share that is left.
   const chars = row.role === "tool" ? row.content[0].text.length : 0;
   if (chars > text.length)

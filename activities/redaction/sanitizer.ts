@@ -35,18 +35,18 @@ export function joinedSecrets(...lists: readonly Made[]): Made {
 
 /**
  * @param secrets values that must never be shown; those under 8 characters are ignored, because they may be words
- * @param made returns secrets that were created later: a new array if they changed
+ * @param createdLater returns secrets that were created later: a new array if they changed
  */
-export function createSanitizer(secrets: readonly string[], made: Made = () => secrets): Sanitizer {
-  let known: readonly string[] = secrets;
-  const own = createMasker(secrets);
+export function createSanitizer(secrets: readonly string[], createdLater: Made = () => secrets): Sanitizer {
+  let learned: readonly string[] = secrets;
+  const ownMasker = createMasker(secrets);
   const masker = () => {
-    const now = made();
-    if (now !== known) {
-      known = now;
-      own.learn(now);
+    const now = createdLater();
+    if (now !== learned) {
+      learned = now;
+      ownMasker.learn(now);
     }
-    return own;
+    return ownMasker;
   };
   return {
     clean: (text) => masker().mask(cleanText(text)),

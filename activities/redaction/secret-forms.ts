@@ -138,15 +138,15 @@ const isCharacter = (byte: number): boolean => byte >= 0x20 && byte < 0x7f;
  * fills in each alignment, as bits, and as characters in columns of four.
  */
 function dumpForms(bytes: Buffer): SecretForm[] {
-  const words = (size: number, radix: number, digits: number): SecretForm[] =>
+  const wordForms = (size: number, radix: number, digits: number): SecretForm[] =>
     Array.from({ length: size }, (_none, before) => {
       const count = Math.floor((bytes.length - before) / size);
       return Array.from({ length: count }, (_word, at) => before + at * size);
     })
-      .filter((places) => places.length * size >= MIN_ENCODED_CHARS / 2)
-      .map((places) => formOf(places, wordAt(size, radix, digits), { gap: "columns", inRows: true }));
-  const wordAt = (size: number, radix: number, digits: number) => (place: number) => {
-    const word = bytes.readUIntLE(place, size).toString(radix).padStart(digits, "0");
+      .filter((offsets) => offsets.length * size >= MIN_ENCODED_CHARS / 2)
+      .map((offsets) => formOf(offsets, wordAt(size, radix, digits), { gap: "columns", inRows: true }));
+  const wordAt = (size: number, radix: number, digits: number) => (offset: number) => {
+    const word = bytes.readUIntLE(offset, size).toString(radix).padStart(digits, "0");
     return [...new Set([word, word.toUpperCase()])].map(codes);
   };
   const column = (byte: number, at: number) => {
@@ -157,9 +157,9 @@ function dumpForms(bytes: Buffer): SecretForm[] {
     return cells.flatMap((cell) => ends.map((end) => codes(cell + end)));
   };
   return [
-    ...words(2, 16, 4),
-    ...words(4, 16, 8),
-    ...words(2, 8, 6),
+    ...wordForms(2, 16, 4),
+    ...wordForms(4, 16, 8),
+    ...wordForms(2, 8, 6),
     formOf([...bytes], (byte) => [codes(byte.toString(2).padStart(8, "0"))], { gap: "columns" }),
     formOf([...bytes], column, { gap: "columns" }),
   ];

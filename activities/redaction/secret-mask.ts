@@ -30,18 +30,18 @@ export interface Masker {
  */
 export function createMasker(secrets: readonly string[], rules = TOKEN_RULES, formsOf = secretForms): Masker {
   const starts = createStarts(rules);
-  const known = new Set<string>();
+  const learned = new Set<string>();
   const learn = (more: readonly string[]) => {
-    const fresh = [...new Set(more)].filter((secret) => !known.has(secret));
-    for (const secret of fresh) known.add(secret);
+    const fresh = [...new Set(more)].filter((secret) => !learned.has(secret));
+    for (const secret of fresh) learned.add(secret);
     starts.add(formsOf(fresh, cleanText));
   };
   learn(secrets);
-  const scanWhole = (text: string) => scanSecrets(starts, { text, before: "", covered: 0, whole: true });
+  const scanWhole = (text: string) => scanSecrets(starts, { text, before: "", covered: 0, isLast: true });
   return {
     learn,
-    mask: (text) => shown(text, scanWhole(text)),
-    replace: (text, mark) => shown(text, scanWhole(text), mark),
+    mask: (text) => maskedText(text, scanWhole(text)),
+    replace: (text, mark) => maskedText(text, scanWhole(text), mark),
     stream: () => new MaskedStream(starts),
     maskWindow(text, from, to) {
       const { spans } = scanWhole(text);
@@ -51,14 +51,14 @@ export function createMasker(secrets: readonly string[], rules = TOKEN_RULES, fo
         if (first < to && last > from) inside.push(Math.max(first, from) - from, Math.min(last, to) - from);
       }
       const window = text.slice(from, to);
-      return shown(window, { covered: 0, spans: inside, held: window.length });
+      return maskedText(window, { covered: 0, spans: inside, decidedChars: window.length });
     },
   };
 }
 
-function shown(
+function maskedText(
   text: string,
-  { covered, spans, held }: Omit<Scan, "tails">,
+  { covered, spans, decidedChars }: Omit<Scan, "tails">,
   mark: (chars: number) => string = () => MASK,
 ): string {
   let out = "";
@@ -68,7 +68,7 @@ function shown(
     out += text.slice(at, from) + mark(to - from);
     at = to;
   }
-  return at === 0 && held === text.length ? text : out + text.slice(at, Math.max(at, held));
+  return at === 0 && decidedChars === text.length ? text : out + text.slice(at, Math.max(at, decidedChars));
 }
 
 class MaskedStream implements TextStream {
@@ -94,21 +94,21 @@ class MaskedStream implements TextStream {
     return last;
   };
 
-  #advance(piece: string, whole: boolean): string {
+  #advance(piece: string, isLast: boolean): string {
     const text = this.#held + piece;
     this.#continueTails(piece);
-    const found = scanSecrets(this.#starts, {
+    const scan = scanSecrets(this.#starts, {
       text,
       before: this.#before,
       covered: this.#covered,
-      whole,
+      isLast,
     });
-    const end = Math.max(found.covered, found.spans.at(-1) ?? 0);
-    if (found.spans.length > 0) this.#tails = found.tails;
-    this.#covered = Math.max(0, end - found.held);
-    if (found.held > 0) this.#before = text.charAt(found.held - 1);
-    this.#held = text.slice(found.held);
-    return shown(text, found);
+    const end = Math.max(scan.covered, scan.spans.at(-1) ?? 0);
+    if (scan.spans.length > 0) this.#tails = scan.tails;
+    this.#covered = Math.max(0, end - scan.decidedChars);
+    if (scan.decidedChars > 0) this.#before = text.charAt(scan.decidedChars - 1);
+    this.#held = text.slice(scan.decidedChars);
+    return maskedText(text, scan);
   }
 
   /** Characters that continue a token at the end of the text before belong to its mask. */
@@ -132,7 +132,7 @@ interface Scan {
   /** The places to mask: start and end (exclusive) of each in turn. */
   readonly spans: number[];
   /** From here on, the text that follows must decide. */
-  readonly held: number;
+  readonly decidedChars: number;
   /** Tokens that end where the text does, and may continue. */
   readonly tails: readonly CharRun[];
 }
@@ -144,30 +144,35 @@ interface Piece {
   /** How many characters at the beginning belong to a secret that was masked before. */
   readonly covered: number;
   /** Whether the text ends here. */
-  readonly whole: boolean;
+  readonly isLast: boolean;
 }
 
 function scanSecrets(starts: SecretStarts, piece: Piece): Scan {
-  const { text, whole } = piece;
+  const { text, isLast } = piece;
   const spelled = new SpelledText(text);
   const spans: number[] = [];
   let masked = piece.covered;
   let { covered } = piece;
   let tails = NO_TAILS;
-  const result = (held: number): Scan => ({ covered, spans, held, tails: whole ? NO_TAILS : tails });
+  const result = (decidedChars: number): Scan => ({
+    covered,
+    spans,
+    decidedChars,
+    tails: isLast ? NO_TAILS : tails,
+  });
   for (let at = starts.next(text, 0); at < text.length; at = starts.next(text, at + 1)) {
-    const found = new FoundAt(at);
-    found.addForms(starts, spelled, whole);
+    const match = new FoundAt(at);
+    match.addForms(starts, spelled, isLast);
     // Within a masked place only a secret's form counts: it may reach further.
     const isInside = at < masked;
-    if (!isInside) found.addTokens(starts, piece);
-    if (found.isOpen) return result(at);
-    if (found.end <= masked) continue;
-    if (!isInside) spans.push(found.from, found.end);
-    else if (spans.length > 0) spans[spans.length - 1] = found.end;
-    else covered = found.end;
-    masked = found.end;
-    ({ tails } = found);
+    if (!isInside) match.addTokens(starts, piece);
+    if (match.isOpen) return result(at);
+    if (match.end <= masked) continue;
+    if (!isInside) spans.push(match.from, match.end);
+    else if (spans.length > 0) spans[spans.length - 1] = match.end;
+    else covered = match.end;
+    masked = match.end;
+    ({ tails } = match);
   }
   return result(text.length);
 }
@@ -187,22 +192,22 @@ class FoundAt {
     this.from = at;
   }
 
-  addForms(starts: SecretStarts, spelled: SpelledText, whole: boolean): void {
+  addForms(starts: SecretStarts, spelled: SpelledText, isLast: boolean): void {
     spelled.reachedEnd = false;
     const patterns = starts.patternsAt(spelled, this.#at);
-    if (spelled.reachedEnd && !whole) this.isOpen = true;
+    if (spelled.reachedEnd && !isLast) this.isOpen = true;
     for (const pattern of patterns) {
-      const end = matchForm(pattern, spelled, this.#at, whole);
+      const end = matchForm(pattern, spelled, this.#at, isLast);
       if (end === OPEN) this.isOpen = true;
       else if (end > this.end) this.end = end;
     }
   }
 
-  addTokens(starts: SecretStarts, { text, before, whole }: Piece): void {
+  addTokens(starts: SecretStarts, { text, before, isLast }: Piece): void {
     const previous = this.#at === 0 ? before : text.charAt(this.#at - 1);
     for (const rule of starts.rulesAt(text, this.#at)) {
       if (rule.atWord && /[A-Za-z0-9]/.test(previous)) continue;
-      const { end, from } = matchToken(rule, text, this.#at, whole);
+      const { end, from } = matchToken(rule, text, this.#at, isLast);
       if (end === OPEN) this.isOpen = true;
       if (end < 0) continue;
       if (this.end === NO) this.from = from;

@@ -79,24 +79,24 @@ interface Unit {
 
 /** Equal units share one object: a long secret has many of them. */
 export function createCompiler(): (form: SecretForm) => Pattern {
-  const known = new Map<string, Unit>();
+  const byKey = new Map<string, Unit>();
   const compile = (alternatives: FormUnit): Unit => {
     const key = alternatives.join("|");
-    const unit = known.get(key) ?? {
+    const unit = byKey.get(key) ?? {
       alternatives,
       single: alternatives.flatMap((codes) => (codes.length === 1 ? codes : [])),
       longer: alternatives.flatMap((codes) => (codes.length === 1 ? [] : codes.slice(0, 1))),
       firsts: alternatives.flatMap((codes) => codes.slice(0, 1)),
     };
-    known.set(key, unit);
+    byKey.set(key, unit);
     return unit;
   };
   return ({ heads, units, gap, cell = 1, inRows = false }) => {
-    let made: readonly Unit[] | undefined;
+    let compiled: readonly Unit[] | undefined;
     return {
       heads: heads.map(compile),
       get units() {
-        return (made ??= units().map(compile));
+        return (compiled ??= units().map(compile));
       },
       gap,
       cell,
@@ -108,9 +108,9 @@ export function createCompiler(): (form: SecretForm) => Pattern {
 /**
  * All ways to read the text are followed at once, so no spelling hides another one. Time is bounded by the form's length.
  *
- * @returns where the longest spelling ends of the form that begins at `at`; `NO`, or `OPEN` unless the text is `whole`
+ * @returns where the longest spelling ends of the form that begins at `at`; `NO`, or `OPEN` unless the text `isLast`
  */
-export function matchForm(pattern: Pattern, spelled: SpelledText, at: number, whole: boolean): number {
+export function matchForm(pattern: Pattern, spelled: SpelledText, at: number, isLast: boolean): number {
   const { units, gap, cell, inRows } = pattern;
   const { text } = spelled;
   const isDump = gap === "separators" || gap === "columns";
@@ -126,7 +126,7 @@ export function matchForm(pattern: Pattern, spelled: SpelledText, at: number, wh
       !unit.longer.includes(code) &&
       !(isDump && isAfterLineEnd(text, end))
     ) {
-      if (!unit.single.includes(code)) return spelled.reachedEnd && !whole ? OPEN : NO;
+      if (!unit.single.includes(code)) return spelled.reachedEnd && !isLast ? OPEN : NO;
       ends = [end + 1];
       continue;
     }
@@ -137,14 +137,14 @@ export function matchForm(pattern: Pattern, spelled: SpelledText, at: number, wh
     const from = index === 0 ? ends : withGaps(gap, spelled, ends, isDump && index % cell === 0);
     const next: number[] = [];
     for (const codes of unit.alternatives)
-      for (const place of from) addEnds(next, { gap, spelled, codes }, place, 0);
+      for (const start of from) addEnds(next, { gap, spelled, codes }, start, 0);
     ends = next;
     if (ends.length === 0) break;
   }
   const last = ends.length === 0 ? NO : Math.max(...ends);
   const isRow = last !== NO && isDump && (inRows || hasRows(text.slice(at, last)));
   const end = isRow ? endOfRow(spelled, last) : last;
-  return spelled.reachedEnd && !whole ? OPEN : end;
+  return spelled.reachedEnd && !isLast ? OPEN : end;
 }
 
 const NO_PLACES: readonly number[] = [];
@@ -168,8 +168,8 @@ function addEnds(ends: number[], alternative: Alternative, at: number, index: nu
     if (value !== codes[index]) continue;
     if (index < codes.length - 1) {
       // A dump's cell is written without a gap.
-      const places = gap === "columns" ? [end] : withGaps(gap, spelled, [end]);
-      for (const place of places) addEnds(ends, alternative, place, index + 1);
+      const starts = gap === "columns" ? [end] : withGaps(gap, spelled, [end]);
+      for (const start of starts) addEnds(ends, alternative, start, index + 1);
     }
     // Few places: a list is faster than a set.
     else if (!ends.includes(end)) ends.push(end);
@@ -182,15 +182,15 @@ const isAfterLineEnd = (text: string, at: number): boolean => text.charCodeAt(at
 function withGaps(
   gap: Gap,
   spelled: SpelledText,
-  places: readonly number[],
+  ends: readonly number[],
   mayEndRow = false,
 ): readonly number[] {
   const { text } = spelled;
   const isOver = (at: number) =>
     ORDINARY[gap][text.charCodeAt(at)] === 1 && !(mayEndRow && isAfterLineEnd(text, at));
-  if (places.every(isOver)) return places;
-  const all = [...places];
-  let last = places.map((at) => ({ at, isAfterLine: false }));
+  if (ends.every(isOver)) return ends;
+  const all = [...ends];
+  let last = ends.map((at) => ({ at, isAfterLine: false }));
   for (let length = 0; length < MAX_GAP[gap] && last.length > 0; length += 1) {
     const next: typeof last = [];
     for (const { at, isAfterLine } of last) {
@@ -225,16 +225,16 @@ export interface TokenMatch {
 }
 
 /** Whether a token begins at `at`. */
-export function matchToken(rule: TokenRule, text: string, at: number, whole: boolean): TokenMatch {
+export function matchToken(rule: TokenRule, text: string, at: number, isLast: boolean): TokenMatch {
   let end = at;
   let from = at;
   for (const [index, part] of rule.parts.entries()) {
     if (index === rule.shown) from = end;
-    if (typeof part === "string") end = matchLiteral({ part, caseless: rule.caseless }, text, end, whole);
+    if (typeof part === "string") end = matchLiteral({ part, caseless: rule.caseless }, text, end, isLast);
     else {
       // The last run is masked as soon as it is long enough, however long it becomes.
       const enough = index === rule.parts.length - 1 ? part.min : part.max;
-      end = matchRun(part, text, end, whole ? 0 : enough);
+      end = matchRun(part, text, end, isLast ? 0 : enough);
     }
     if (end < 0) break;
   }
@@ -246,12 +246,12 @@ interface Literal {
   readonly caseless: boolean;
 }
 
-function matchLiteral({ part, caseless }: Literal, text: string, at: number, whole: boolean): number {
+function matchLiteral({ part, caseless }: Literal, text: string, at: number, isLast: boolean): number {
   for (let index = 0; index < part.length; index += 1) {
-    if (at + index >= text.length) return whole ? NO : OPEN;
+    if (at + index >= text.length) return isLast ? NO : OPEN;
     const code = text.charCodeAt(at + index);
-    const wanted = part.charCodeAt(index);
-    if (caseless ? lower(code) !== lower(wanted) : code !== wanted) return NO;
+    const expected = part.charCodeAt(index);
+    if (caseless ? lower(code) !== lower(expected) : code !== expected) return NO;
   }
   return at + part.length;
 }

@@ -25,15 +25,15 @@ export function createStarts(rules = TOKEN_RULES): SecretStarts {
   const lists: Candidates[] = [NONE];
   const pairs = new Uint16Array(256 * 256);
   const firsts = new Uint16Array(256);
-  const listOf = (table: Uint16Array, place: number): Candidates => {
-    if (table[place] === 0) table[place] = lists.push({ patterns: [], rules: [] }) - 1;
-    return lists[table[place] ?? 0] ?? NONE;
+  const listOf = (table: Uint16Array, index: number): Candidates => {
+    if (table[index] === 0) table[index] = lists.push({ patterns: [], rules: [] }) - 1;
+    return lists[table[index] ?? 0] ?? NONE;
   };
-  const add = (starts: readonly (readonly [string, string])[], put: (list: Candidates) => void): void => {
-    for (const place of new Set(starts.map(([first, second]) => placeOf(first, second))))
-      put(listOf(pairs, place));
-    for (const place of new Set(starts.map(([first]) => bucket(first.charCodeAt(0)))))
-      put(listOf(firsts, place));
+  const add = (starts: readonly (readonly [string, string])[], addTo: (list: Candidates) => void): void => {
+    for (const index of new Set(starts.map(([first, second]) => pairIndex(first, second))))
+      addTo(listOf(pairs, index));
+    for (const firstIndex of new Set(starts.map(([first]) => bucket(first.charCodeAt(0)))))
+      addTo(listOf(firsts, firstIndex));
   };
   const compile = createCompiler();
   const spelledStarts = new Map<number, Pattern[]>();
@@ -52,7 +52,7 @@ export function createStarts(rules = TOKEN_RULES): SecretStarts {
         add(startsOf(form), (list) => list.patterns.push(pattern));
         spelledNext.add(pattern);
         for (const code of new Set(form.heads[0]?.map(([first]) => first ?? 0)))
-          put(spelledStarts, code, pattern);
+          addPattern(spelledStarts, code, pattern);
       }
       // Which character a spelling stands for is read only where one may begin that a form begins with.
       if (forms.length > 0) add(spellingStarts(new Set(spelledStarts.keys())), () => {});
@@ -74,9 +74,9 @@ export function createStarts(rules = TOKEN_RULES): SecretStarts {
         return isLead(text.charCodeAt(at + 1))
           ? spelledNext.after(spelled, at)
           : candidates(text, at).patterns;
-      let found = NONE.patterns as readonly Pattern[];
-      for (const { value } of spelled.read(at)) found = joined(found, spelledStarts.get(value));
-      return found;
+      let patterns = NONE.patterns as readonly Pattern[];
+      for (const { value } of spelled.read(at)) patterns = joined(patterns, spelledStarts.get(value));
+      return patterns;
     },
     rulesAt: (text, at) => candidates(text, at).rules,
   };
@@ -105,9 +105,9 @@ class SpelledNext {
         if (!this.#byGap[pattern.gap].has(code))
           for (let after = 0; after < 128; after += 1)
             if (isGap(pattern.gap, after, true)) this.#mark(code, after);
-        put(this.#byGap[pattern.gap], code, pattern);
+        addPattern(this.#byGap[pattern.gap], code, pattern);
         for (const after of second === undefined ? (next?.firsts ?? []) : [second]) {
-          put(this.#byNext, code * CODES + after, pattern);
+          addPattern(this.#byNext, code * CODES + after, pattern);
           this.#mark(code, after);
         }
       }
@@ -120,15 +120,15 @@ class SpelledNext {
 
   after(spelled: SpelledText, at: number): readonly Pattern[] {
     const first = spelled.text.charCodeAt(at);
-    let found: readonly Pattern[] = NONE.patterns;
+    let patterns: readonly Pattern[] = NONE.patterns;
     for (const { value, end } of spelled.read(at + 1)) {
       if (first < 128 && value < 128 && this.#isAny[first * 128 + value] === 0) continue;
-      found = joined(found, this.#byNext.get(first * CODES + value));
+      patterns = joined(patterns, this.#byNext.get(first * CODES + value));
       for (const gap of GAP_KINDS)
         if (isGap(gap, value, true) && !(gap === "wrap" && isNoWrap(spelled.text, value, end)))
-          found = joined(found, this.#byGap[gap].get(first));
+          patterns = joined(patterns, this.#byGap[gap].get(first));
     }
-    return found;
+    return patterns;
   }
 }
 
@@ -149,15 +149,15 @@ const PLUS = 0x2b;
 /** More than there are code points. */
 const CODES = 0x20_0000;
 
-function put(lists: Map<number, Pattern[]>, key: number, pattern: Pattern): void {
+function addPattern(lists: Map<number, Pattern[]>, key: number, pattern: Pattern): void {
   const list = lists.get(key);
   if (list === undefined) lists.set(key, [pattern]);
   else if (!list.includes(pattern)) list.push(pattern);
 }
 
-function joined(found: readonly Pattern[], more: readonly Pattern[] | undefined): readonly Pattern[] {
-  if (more === undefined || found === more) return found;
-  return found.length === 0 ? more : [...new Set([...found, ...more])];
+function joined(patterns: readonly Pattern[], more: readonly Pattern[] | undefined): readonly Pattern[] {
+  if (more === undefined || patterns === more) return patterns;
+  return patterns.length === 0 ? more : [...new Set([...patterns, ...more])];
 }
 
 /** Characters beyond Latin-1 share a place; searched text contains no NUL. */
@@ -165,7 +165,7 @@ function bucket(code: number): number {
   return code > 0xff ? 0 : code;
 }
 
-function placeOf(first: string, second: string): number {
+function pairIndex(first: string, second: string): number {
   return bucket(first.charCodeAt(0)) * 256 + bucket(second.charCodeAt(0));
 }
 

@@ -14,8 +14,8 @@ export function isSecretName(name: string): boolean {
   // The shell's working folders.
   if (/^(OLD)?PWD$/.test(name)) return false;
   if (SECRET_END.test(name)) return true;
-  const words = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").split(/[^A-Za-z0-9]+/);
-  return words.some((word) => SECRET_WORD.test(word)) && !NO_VALUE.test(words.at(-1) ?? "");
+  const nameWords = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").split(/[^A-Za-z0-9]+/);
+  return nameWords.some((word) => SECRET_WORD.test(word)) && !NO_VALUE.test(nameWords.at(-1) ?? "");
 }
 
 /** The values of every variable whose name says so, and the secrets inside of addresses, settings and JSON. */
@@ -44,8 +44,8 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
 /** The values of `name=value,name=value`, as they are written and as they are sent. */
 function headersIn(list: string): string[] {
   return list.split(",").flatMap((pair) => {
-    const written = pair.slice(pair.indexOf("=") + 1).trim();
-    return [written, decoded(written)].flatMap((value) => [value, value.replace(/^(Bearer|Basic) /i, "")]);
+    const text = pair.slice(pair.indexOf("=") + 1).trim();
+    return [text, decoded(text)].flatMap((value) => [value, value.replace(/^(Bearer|Basic) /i, "")]);
   });
 }
 
@@ -70,11 +70,11 @@ function passwordsIn(value: string): string[] {
   );
   // Go's form for MySQL has no scheme.
   const [, plain] = /^([^\s:/@]+:[^\s/@]+)@[a-z]+\(/.exec(value) ?? [];
-  return [...addresses, ...(plain === undefined ? [] : [plain])].flatMap((written) => {
-    const colon = written.indexOf(":");
-    if (colon === -1) return written.length < MIN_LONE_TOKEN ? [] : [written, decoded(written)];
-    const password = written.slice(colon + 1);
-    return password === written.slice(0, colon) ? [] : [password, decoded(password)];
+  return [...addresses, ...(plain === undefined ? [] : [plain])].flatMap((credentials) => {
+    const colon = credentials.indexOf(":");
+    if (colon === -1) return credentials.length < MIN_LONE_TOKEN ? [] : [credentials, decoded(credentials)];
+    const password = credentials.slice(colon + 1);
+    return password === credentials.slice(0, colon) ? [] : [password, decoded(password)];
   });
 }
 
@@ -84,8 +84,8 @@ function assignedIn(value: string): string[] {
     /(?:^|[?&;,\s/:])([\w.-]{2,60})\s?[=:]\s?(?:(?:Bearer|Basic|Token) )?(?:'([^']*)'|"([^"]*)"|([^&;,\s#]+))/g,
   );
   return [...pairs].flatMap(([, name = "", single, double, bare]) => {
-    const written = single ?? double ?? bare ?? "";
-    return isSecretName(name) ? [written, decoded(written)] : [];
+    const value = single ?? double ?? bare ?? "";
+    return isSecretName(name) ? [value, decoded(value)] : [];
   });
 }
 
@@ -98,14 +98,14 @@ const netrcIn = (value: string): string[] =>
 /** Of JSON: what a cloud's or a registry's credentials are written in. */
 function fieldsIn(value: string): string[] {
   if (!value.trimStart().startsWith("{")) return [];
-  const found: string[] = [];
+  const values: string[] = [];
   try {
     JSON.parse(value, (name, field: unknown) => {
-      if (typeof field === "string" && isSecretName(name)) found.push(field);
+      if (typeof field === "string" && isSecretName(name)) values.push(field);
       return field;
     });
   } catch {
     // It is no JSON.
   }
-  return found;
+  return values;
 }

@@ -19,9 +19,9 @@ const LATIN_1 =
 
 /** From a name that HTML encoders write to the character's code. Source: the HTML standard's list, of ASCII and Latin-1. */
 export const NAMED_CHARACTERS: ReadonlyMap<string, number> = new Map([
-  ...[...ASCII.matchAll(/(\w+) (\S|\t|\n)/g)].map((found): [string, number] => [
-    found[1] ?? "",
-    found[2]?.charCodeAt(0) ?? 0,
+  ...[...ASCII.matchAll(/(\w+) (\S|\t|\n)/g)].map((match): [string, number] => [
+    match[1] ?? "",
+    match[2]?.charCodeAt(0) ?? 0,
   ]),
   ...LATIN_1.split(" ").map((name, index): [string, number] => [name, 0xa0 + index]),
 ]);
@@ -87,9 +87,9 @@ export const isLead = (code: number): boolean =>
 /** The two characters with which a spelling of one of these codes may begin. Characters beyond Latin-1 are given as NUL. */
 export function spellingStarts(codes: ReadonlySet<number>): (readonly [string, string])[] {
   // What is spelled may be the beginning of a spelling itself.
-  const wanted = new Set([...codes, ...LEADS]);
-  const digits = new Set([...wanted].filter((code) => code < 256).map((code) => code >> 4));
-  const names = [...NAMED_CHARACTERS].filter(([, code]) => wanted.has(code)).map(([name]) => name.charAt(0));
+  const needed = new Set([...codes, ...LEADS]);
+  const digits = new Set([...needed].filter((code) => code < 256).map((code) => code >> 4));
+  const names = [...NAMED_CHARACTERS].filter(([, code]) => needed.has(code)).map(([name]) => name.charAt(0));
   const isStart = (lead: number, code: number): boolean => {
     // The lead may stand for itself, and what follows it may be spelled.
     if (codes.has(lead) || isLead(code)) return true;
@@ -97,7 +97,7 @@ export function spellingStarts(codes: ReadonlySet<number>): (readonly [string, s
     if (lead === AMPERSAND) return code === HASH || names.includes(char);
     // The first of two hexadecimal digits.
     if (lead !== BACKSLASH) return code === LOWER_U || (isHex(code) && digits.has(digitOf(code)));
-    return code === 0 || isOctal(code) || "xuU".includes(char) || wanted.has(CONTROLS[char] ?? code);
+    return code === 0 || isOctal(code) || "xuU".includes(char) || needed.has(CONTROLS[char] ?? code);
   };
   const all = Array.from({ length: 256 }, (_none, code) => code);
   return LEADS.flatMap((lead) =>
@@ -136,17 +136,17 @@ export class SpelledText {
     const usual = this.#readUsual(plain);
     if (usual !== undefined) return usual;
     if (depth < MAX_DEPTH) return this.#readSpelling(at, depth, plain);
-    let known = this.#known.get(at);
-    if (known === undefined) {
+    let cached = this.#known.get(at);
+    if (cached === undefined) {
       const before = this.reachedEnd;
       this.reachedEnd = false;
-      known = { readings: this.#readSpelling(at, depth, plain), reachedEnd: this.reachedEnd };
+      cached = { readings: this.#readSpelling(at, depth, plain), reachedEnd: this.reachedEnd };
       this.reachedEnd = before;
       if (this.#known.size > MAX_KNOWN) this.#known.clear();
-      this.#known.set(at, known);
+      this.#known.set(at, cached);
     }
-    this.reachedEnd ||= known.reachedEnd;
-    return known.readings;
+    this.reachedEnd ||= cached.reachedEnd;
+    return cached.readings;
   }
 
   /** The spellings of nearly every text, which need nothing of what follows: the same as `#readSpelling`. */
@@ -170,14 +170,18 @@ export class SpelledText {
 
   #readSpelling(at: number, depth: number, plain: Reading): readonly Reading[] {
     const code = plain.value;
-    const found = code === BACKSLASH ? this.#backslashes(at) : [plain];
+    const readings = code === BACKSLASH ? this.#backslashes(at) : [plain];
     // What was read may be the beginning of a spelling itself: `%25` before `2F`. Of several backslashes, the last is.
-    for (let index = found.length - 1; index < found.length && found.length < MAX_READINGS; index += 1) {
-      const reading = found[index];
-      if (reading?.value === PLUS) add(found, { value: BLANK, end: reading.end });
-      if (reading !== undefined && isLead(reading.value)) this.#decode(reading, depth - 1, found);
+    for (
+      let index = readings.length - 1;
+      index < readings.length && readings.length < MAX_READINGS;
+      index += 1
+    ) {
+      const reading = readings[index];
+      if (reading?.value === PLUS) add(readings, { value: BLANK, end: reading.end });
+      if (reading !== undefined && isLead(reading.value)) this.#decode(reading, depth - 1, readings);
     }
-    return found;
+    return readings;
   }
 
   #backslashes(at: number): Reading[] {
@@ -192,20 +196,20 @@ export class SpelledText {
     return Array.from({ length }, (_none, index) => ({ value: BACKSLASH, end: at + index + 1 }));
   }
 
-  #decode({ value, end }: Reading, depth: number, found: Reading[]): void {
+  #decode({ value, end }: Reading, depth: number, readings: Reading[]): void {
     if (value === PERCENT) {
-      this.#addNumber(found, end, { depth, min: 2, max: 2, base: 16 });
+      this.#addNumber(readings, end, { depth, min: 2, max: 2, base: 16 });
       const wide = this.#expect(end, depth, "u");
-      if (wide !== undefined) this.#addNumber(found, wide, { depth, min: 4, max: 4, base: 16 });
-    } else if (value === EQUALS) this.#addNumber(found, end, { depth, min: 2, max: 2, base: 16 });
-    else if (value === AMPERSAND) this.#decodeEntity(end, depth, found);
-    else this.#decodeEscape(end, depth, found);
+      if (wide !== undefined) this.#addNumber(readings, wide, { depth, min: 4, max: 4, base: 16 });
+    } else if (value === EQUALS) this.#addNumber(readings, end, { depth, min: 2, max: 2, base: 16 });
+    else if (value === AMPERSAND) this.#decodeEntity(end, depth, readings);
+    else this.#decodeEscape(end, depth, readings);
   }
 
-  #decodeEntity(at: number, depth: number, found: Reading[]): void {
+  #decodeEntity(at: number, depth: number, readings: Reading[]): void {
     const close = (reading: Reading | undefined): void => {
       if (reading !== undefined)
-        add(found, { ...reading, end: this.#expect(reading.end, depth, ";") ?? reading.end });
+        add(readings, { ...reading, end: this.#expect(reading.end, depth, ";") ?? reading.end });
     };
     const digits = this.#expect(at, depth, "#");
     if (digits === undefined) return close(this.#name(at, depth));
@@ -215,37 +219,37 @@ export class SpelledText {
   }
 
   /** What a backslash makes of the characters after it. */
-  #decodeEscape(at: number, depth: number, found: Reading[]): void {
+  #decodeEscape(at: number, depth: number, readings: Reading[]): void {
     const next = this.#next(at, depth, isAlphanumeric);
-    if (next !== undefined) this.#decodeLetter(at, next, { depth, found });
+    if (next !== undefined) this.#decodeLetter(at, next, { depth, readings });
     // It may also protect the character that is written there, which may begin the spelling of a letter.
     if (isAlphanumeric(this.text.charCodeAt(at))) return;
-    for (const reading of this.read(at, depth)) if (reading.value !== BACKSLASH) add(found, reading);
+    for (const reading of this.read(at, depth)) if (reading.value !== BACKSLASH) add(readings, reading);
   }
 
   #decodeLetter(
     at: number,
     next: Reading,
-    { depth, found }: { readonly depth: number; readonly found: Reading[] },
+    { depth, readings }: { readonly depth: number; readonly readings: Reading[] },
   ): void {
     const letter = String.fromCharCode(next.value);
     const control = CONTROLS[letter];
-    if (control !== undefined) add(found, { value: control, end: next.end });
-    if (isOctal(next.value)) this.#addNumber(found, at, { depth, min: 1, max: 3, base: 8 });
-    else if (letter === "x") this.#addNumber(found, next.end, { depth, min: 1, max: 2, base: 16 });
-    else if (letter === "U") this.#addNumber(found, next.end, { depth, min: 8, max: 8, base: 16 });
+    if (control !== undefined) add(readings, { value: control, end: next.end });
+    if (isOctal(next.value)) this.#addNumber(readings, at, { depth, min: 1, max: 3, base: 8 });
+    else if (letter === "x") this.#addNumber(readings, next.end, { depth, min: 1, max: 2, base: 16 });
+    else if (letter === "U") this.#addNumber(readings, next.end, { depth, min: 8, max: 8, base: 16 });
     else if (letter === "u") {
       const open = this.#expect(next.end, depth, "{");
-      if (open === undefined) return this.#addNumber(found, next.end, { depth, min: 4, max: 4, base: 16 });
+      if (open === undefined) return this.#addNumber(readings, next.end, { depth, min: 4, max: 4, base: 16 });
       const inner = this.#number(open, { depth, min: 1, max: 8, base: 16 });
       const end = inner && this.#expect(inner.end, depth, "}");
-      if (inner !== undefined && end !== undefined) add(found, { value: inner.value, end });
+      if (inner !== undefined && end !== undefined) add(readings, { value: inner.value, end });
     }
   }
 
-  #addNumber(found: Reading[], at: number, rule: NumberRule): void {
+  #addNumber(readings: Reading[], at: number, rule: NumberRule): void {
     const reading = this.#number(at, rule);
-    if (reading !== undefined) add(found, reading);
+    if (reading !== undefined) add(readings, reading);
   }
 
   #number(at: number, { depth, min, max, base }: NumberRule): Reading | undefined {
@@ -266,16 +270,16 @@ export class SpelledText {
   #name(at: number, depth: number): Reading | undefined {
     let name = "";
     let end = at;
-    let found: Reading | undefined;
+    let reading: Reading | undefined;
     while (name.length < MAX_NAME) {
       const next = this.#next(end, depth, isAlphanumeric);
       if (next === undefined) break;
       name += String.fromCharCode(next.value);
       ({ end } = next);
       const value = NAMED_CHARACTERS.get(name);
-      if (value !== undefined) found = { value, end };
+      if (value !== undefined) reading = { value, end };
     }
-    return found;
+    return reading;
   }
 
   /** Where the text goes on after one of these characters, however it is spelled. */
@@ -284,8 +288,8 @@ export class SpelledText {
     // Nearly always another character stands there, and none that is spelled.
     if (!isLead(code) && at < this.text.length)
       return code === char.charCodeAt(0) || code === other.charCodeAt(0) ? at + 1 : undefined;
-    const wanted = (value: number) => value === char.charCodeAt(0) || value === other.charCodeAt(0);
-    return this.#next(at, depth, wanted)?.end;
+    const isWanted = (value: number) => value === char.charCodeAt(0) || value === other.charCodeAt(0);
+    return this.#next(at, depth, isWanted)?.end;
   }
 
   #next(at: number, depth: number, accepts: (code: number) => boolean): Reading | undefined {
@@ -298,9 +302,9 @@ export class SpelledText {
 }
 
 /** Once: what is found again in another way is not followed again. */
-function add(found: Reading[], reading: Reading): void {
-  for (const { value, end } of found) if (value === reading.value && end === reading.end) return;
-  found.push(reading);
+function add(readings: Reading[], reading: Reading): void {
+  for (const { value, end } of readings) if (value === reading.value && end === reading.end) return;
+  readings.push(reading);
 }
 
 interface NumberRule {
@@ -336,9 +340,9 @@ export function nextRow(spelled: SpelledText, at: number): number | undefined {
     if (length === -1 && column.length === MAX_COLUMN) return undefined;
     start = length === -1 ? text.length : at + length + 1;
   }
-  const found = endAt(ROW_START, text, start);
-  if (found === undefined && endAt(OPEN_START, text, start) !== undefined) spelled.reachedEnd = true;
-  return found;
+  const rowStart = endAt(ROW_START, text, start);
+  if (rowStart === undefined && endAt(OPEN_START, text, start) !== undefined) spelled.reachedEnd = true;
+  return rowStart;
 }
 
 /** The column of characters stands apart, or between bars. */

@@ -39,7 +39,7 @@ function token(prefix: string, chars: RegExp, min: number): TokenRule {
 }
 
 /** A value that only the text before it identifies as a secret. */
-function named(name: readonly (string | CharRun)[], value: CharRun): TokenRule {
+function namedValue(name: readonly (string | CharRun)[], value: CharRun): TokenRule {
   return { parts: [...name, value], shown: name.length, caseless: true, atWord: false };
 }
 
@@ -87,13 +87,16 @@ export const TOKEN_RULES: readonly TokenRule[] = [
       ],
     ].map((parts) => ({ ...token("", BASE64, 0), parts, atWord: false })),
   ),
-  named(
+  namedValue(
     ["secret", run(/[_-]/, 0, 1), "access", run(/[_-]/, 0, 1), "key", run(ASSIGNED, 1, 12)],
     run(/[A-Za-z0-9+/]/, 40),
   ),
-  named(["accountkey=", run(/[\s'"]/, 0, 2)], run(BASE64, 40)),
+  namedValue(["accountkey=", run(/[\s'"]/, 0, 2)], run(BASE64, 40)),
   // What git keeps as `http.extraheader`, and any other header with credentials.
   ...["basic", "bearer", "token"].map((scheme) =>
-    named(["authorization", run(ASSIGNED, 1, 8), scheme, run(/\s/, 1, 4)], run(/[A-Za-z0-9+/=_.~-]/, 20)),
+    namedValue(
+      ["authorization", run(ASSIGNED, 1, 8), scheme, run(/\s/, 1, 4)],
+      run(/[A-Za-z0-9+/=_.~-]/, 20),
+    ),
   ),
 ];

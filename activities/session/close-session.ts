@@ -44,23 +44,23 @@ export function createCloseSession(deps: AgentDeps) {
 async function closeSession(
   deps: AgentDeps,
   scope: ActivityScope,
-  given: CloseSessionInput,
+  request: CloseSessionInput,
 ): Promise<ClosedSession> {
   const { db } = deps.store;
   // The session of this id is not this run's: neither is it ended, nor does its answer go to this run's result.
-  if (given.error?.type === "IdTaken")
-    return { status: given.status, steps: 0, rounds: 0, result: "", usage: NOTHING_USED };
-  const own = await enterToClose(deps, scope, given);
-  const session = own?.session;
-  const step = own?.step ?? given.step;
+  if (request.error?.type === "IdTaken")
+    return { status: request.status, steps: 0, rounds: 0, result: "", usage: NOTHING_USED };
+  const entered = await enterToClose(deps, scope, request);
+  const session = entered?.session;
+  const step = entered?.step ?? request.step;
   const [answer, rounds] = await Promise.all([
     lastAnswer(db, scope.sessionId),
     lastRound(db, scope.sessionId),
   ]);
-  const input = await unlessAnswerMissing(deps, scope, given, { ...own, answered: answer?.step });
-  const said = answer?.role === "assistant" ? answerText(answer.content) : "";
-  const output = await outputIn(deps, session, input, said);
-  const text = output === undefined ? said : JSON.stringify(output);
+  const input = await unlessAnswerMissing(deps, scope, request, { ...entered, answerStep: answer?.step });
+  const lastText = answer?.role === "assistant" ? answerText(answer.content) : "";
+  const output = await outputIn(deps, session, input, lastText);
+  const text = output === undefined ? lastText : JSON.stringify(output);
   if (session) await storeEnd(deps, scope, input, { session, step, rounds, text, output });
   return {
     status: input.status,
@@ -70,7 +70,7 @@ async function closeSession(
     result: deps.idsOnly === true ? "" : cutChars(text, MAX_RESULT_CHARS),
     usage: await totalUsage(db, scope.sessionId),
     ...(session === undefined ? {} : { ...(await deliveryIn(db, session)), storedFor: scope.runId }),
-    error: input === given ? undefined : ANSWER_MISSING,
+    error: input === request ? undefined : ANSWER_MISSING,
   };
 }
 
@@ -88,11 +88,11 @@ async function unlessAnswerMissing(
   {
     session,
     step,
-    answered,
-  }: { readonly session?: Session; readonly step?: number; readonly answered: number | undefined },
+    answerStep,
+  }: { readonly session?: Session; readonly step?: number; readonly answerStep: number | undefined },
 ): Promise<CloseSessionInput> {
   if (input.status !== "completed" || session === undefined || step === undefined) return input;
-  if (answered === step) return input;
+  if (answerStep === step) return input;
   // They may have gone since the activity began.
   await unlessRecorded(deps, scope, session, step);
   if (!(await isStepMissing(deps.store.db, session.id, step))) return input;
@@ -180,11 +180,11 @@ async function outputIn(
   { sanitizer }: Pick<AgentDeps, "sanitizer">,
   session: Session | undefined,
   { status }: CloseSessionInput,
-  said: string,
+  text: string,
 ): Promise<unknown> {
   const schema = session?.config.outputSchema;
   if (schema === undefined || status !== "completed") return undefined;
-  const checked = await checkAnswer(schema, said);
+  const checked = await checkAnswer(schema, text);
   // Parsing unescapes text, which may then contain a secret or characters that are not valid text.
   return checked.ok ? cleanDeep(checked.value, sanitizer.clean) : undefined;
 }

@@ -41,9 +41,9 @@ async function fetchRepository(
   const session = await enterSession(deps, scope, { step, phase: "model" });
   const { repository } = session.config;
   if (repository === undefined) throw fatal("BadConfiguration", "This session names no repository.");
-  const known = await findRepository(db, session.id);
-  if (known !== undefined && (await latestCheckpoint(db, session.id)) !== undefined)
-    return { commit: known.baseCommit, bytes: 0 };
+  const existing = await findRepository(db, session.id);
+  if (existing !== undefined && (await latestCheckpoint(db, session.id)) !== undefined)
+    return { commit: existing.baseCommit, bytes: 0 };
   const access = accessOf(deps);
   const fetched = await fetchForSession(access, repository, session.id, scope.signal);
   const { mirror, start } = fetched;

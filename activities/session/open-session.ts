@@ -138,8 +138,8 @@ const nothingToStart = (id: string) =>
 /** Makes this run the one that may write, and holds it to the operator's policy. */
 async function claim(deps: AgentDeps, scope: ActivityScope, input: OpenSessionInput, at: Standpoint) {
   const { sessionId, runId } = scope;
-  const taken = await takeOver(deps, { sessionId, runId, chain: input.chain }, at);
-  if (taken !== "superseded" && input.continuedFrom === undefined)
+  const takeover = await takeOver(deps, { sessionId, runId, chain: input.chain }, at);
+  if (takeover !== "superseded" && input.continuedFrom === undefined)
     await deps.store.db.transaction(async (tx) => {
       if (!(await lockRun(tx, sessionId, runId))) return;
       await mendSession(tx, sessionId, deps.sanitizer.clean);
@@ -187,12 +187,12 @@ async function standpointOf(
       return { step, phase: "resume" };
     return { step, phase: "model", round: continuedRound ?? "earlier" };
   }
-  const [begun, last, before] = await Promise.all([
+  const [lastStarted, last, before] = await Promise.all([
     chainStart(db, id, input.chain),
     lastUsedStep(db, id),
     finishedBefore(deps, scope),
   ]);
-  if (begun !== undefined) return { step: begun + 1, phase: "model", round: "earlier" };
+  if (lastStarted !== undefined) return { step: lastStarted + 1, phase: "model", round: "earlier" };
   return { step: Math.max(last, before) + 1, phase: "resume" };
 }
 
@@ -201,11 +201,11 @@ async function finishedBefore(
   { store, sessionRuns }: AgentDeps,
   { sessionId, runId }: ActivityScope,
 ): Promise<number> {
-  const [newest, known] = await Promise.all([
+  const [newest, runIds] = await Promise.all([
     sessionRuns.newestEnded(sessionId, runId),
     endedRunsOf(store.db, sessionId),
   ]);
-  return newest === undefined || known.includes(newest) ? 0 : sessionRuns.finished(sessionId, newest);
+  return newest === undefined || runIds.includes(newest) ? 0 : sessionRuns.finished(sessionId, newest);
 }
 
 /** Ends the calls that an earlier run left open. */
@@ -263,10 +263,10 @@ async function announceStart(
 
 async function gitOf(db: Queryable, { id, config: { repository } }: Session) {
   if (repository === undefined) return {};
-  const known = await findRepository(db, id);
-  const branch = known?.branch ?? toBranchName(repository, id);
+  const stored = await findRepository(db, id);
+  const branch = stored?.branch ?? toBranchName(repository, id);
   const { push, pr } = repository;
-  return { git: { fetch: known === undefined ? (true as const) : undefined, branch, push, pr } };
+  return { git: { fetch: stored === undefined ? (true as const) : undefined, branch, push, pr } };
 }
 
 async function traceFor({ store, telemetry }: AgentDeps, { runId: run }: ActivityScope, session: Session) {

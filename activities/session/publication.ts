@@ -64,7 +64,7 @@ export async function announceIfInCharge(
 /** @throws RepositoryUnavailable (retryable) as long as asking again may help */
 export async function refuse(
   delivery: Delivery,
-  given: {
+  facts: {
     readonly commit: string;
     readonly kind?: "pull-request";
     readonly refused: string;
@@ -72,7 +72,7 @@ export async function refuse(
   },
 ): Promise<Publication> {
   const { branch, deps, input, scope } = delivery;
-  const { commit, kind = "push", refused, isPassing = false } = given;
+  const { commit, kind = "push", refused, isPassing = false } = facts;
   if (isPassing && scope.tries < TRIES.beforeUnpublished)
     throw retryable("RepositoryUnavailable", `${refused.replace(/\.$/, "")}. It is tried again.`);
   const reason = shorten(deps.sanitizer.clean(refused), MAX_REASON_CHARS);
@@ -91,8 +91,8 @@ export async function record(
   await deps.store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, scope.runId))) return;
     const { runId } = scope;
-    const place = { ref: branch, sessionId, epoch, step: input.step, runId };
-    const isNew = await recordPublication(tx, { ...row, ...place });
+    const location = { ref: branch, sessionId, epoch, step: input.step, runId };
+    const isNew = await recordPublication(tx, { ...row, ...location });
     if (isNew) await appendEvents(tx, sessionId, epoch, [event]);
     if (isNew && row.reason !== undefined) await informModel(tx, sessionId, branch, row.reason);
   });
@@ -138,8 +138,8 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
   const { signal } = scope;
   const { url } = repository;
   const ref = repository.ref ?? undefined;
-  const place = parseForge(url, git.forge);
-  if (place === undefined) return refusal(noForge(url));
+  const forge = parseForge(url, git.forge);
+  if (forge === undefined) return refusal(noForge(url));
   const remote = await lsRemote(access, url, [`refs/heads/${ref ?? branch}`], { signal, timeoutMs: ASK_MS });
   if ("trouble" in remote) return toRefusal(remote.trouble);
   // If the session started from a branch, the pull request is into it.
@@ -151,7 +151,7 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
   try {
     // The interface of github.com has another host than its repositories.
     return await openPullRequest(
-      { forge: place, token: await access.tokenFor(url, signal), signal },
+      { forge, token: await access.tokenFor(url, signal), signal },
       {
         session: session.id,
         branch,

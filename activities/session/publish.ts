@@ -74,8 +74,10 @@ async function push(delivery: Delivery, sandboxes: SessionSandboxes): Promise<Pu
     if (head === "" || (ahead === 0 && delivered === undefined)) return conclude(delivery, prepared, pushes);
     if (delivered?.commit === head && delivered.epoch === session.epoch && input.end !== true)
       return { outcome: "nothing", branch };
-    const sent = await send(delivery, { sandbox, prepared, pushes });
-    return sent.outcome === "refused" ? sent : conclude(delivery, prepared, pushes, sent);
+    const publication = await send(delivery, { sandbox, prepared, pushes });
+    return publication.outcome === "refused"
+      ? publication
+      : conclude(delivery, prepared, pushes, publication);
   });
 }
 
@@ -92,16 +94,22 @@ async function prepare(
       : undefined;
   const delivered = pushes.filter(({ status }) => status === "done");
   const onto = delivered.filter(({ epoch }) => epoch === session.epoch).slice(0, 1);
-  const known = delivered.map((row) => row.commit);
-  const order = { base, known, onto: onto.map((row) => row.commit), commit, lfs: git.lfs };
-  const first = await prepareWork(sandbox, order);
+  const deliveredCommits = delivered.map((row) => row.commit);
+  const request = {
+    base,
+    known: deliveredCommits,
+    onto: onto.map((row) => row.commit),
+    commit,
+    lfs: git.lfs,
+  };
+  const first = await prepareWork(sandbox, request);
   if ("trouble" in first || !first.isElsewhere) return first;
   const remote = await lsRemote(accessOf(deps), url, ["refs/*"], { signal: scope.signal, timeoutMs: ASK_MS });
   return prepareWork(
     sandbox,
     "trouble" in remote
-      ? { ...order, remotes: true }
-      : { ...order, known: [...new Set(remote.refs.values())] },
+      ? { ...request, remotes: true }
+      : { ...request, known: [...new Set(remote.refs.values())] },
   );
 }
 
@@ -170,10 +178,10 @@ async function conclude(
   delivery: Delivery,
   { fresh, leftOut, leftOutCount, isElsewhere }: Prepared,
   pushes: readonly PublicationRow[],
-  sent?: Publication,
+  result?: Publication,
 ): Promise<Publication> {
   const { deps, scope, session, branch, input } = delivery;
-  const publication = sent ?? { outcome: "nothing", branch };
+  const publication = result ?? { outcome: "nothing", branch };
   if (input.end !== true) return publication;
   const isDone = publication.outcome === "done";
   const ofThisRun = pushes.some(({ status, runId }) => status === "done" && runId === scope.runId);

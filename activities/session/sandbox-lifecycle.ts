@@ -80,9 +80,9 @@ export function createSandboxLifecycle(
     closeSandbox: (input: CloseSandboxInput): Promise<WorkspaceFacts> =>
       inScope(deps, async (scope) => {
         // A run that was superseded leaves the sandbox to its successor.
-        const own = await enterToClose(deps, scope, input);
-        if (!own) return NOTHING_SAVED;
-        const { session, step } = own;
+        const entered = await enterToClose(deps, scope, input);
+        if (!entered) return NOTHING_SAVED;
+        const { session, step } = entered;
         await saves.settled(session.id);
         return givingUp(scope, () => closeSandbox(deps, sandboxes, session, step));
       }),

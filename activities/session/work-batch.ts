@@ -39,18 +39,19 @@ const LOOK_MS = 60_000;
 export function createBatchActivities(deps: AgentDeps): BatchActivities {
   const { db } = deps.store;
   return {
-    lookAtBatch: (input) => inScope(deps, ({ sessionId }) => look(deps, batchOfWorkflow(sessionId), input)),
+    lookAtBatch: (input) =>
+      inScope(deps, ({ sessionId }) => batchLook(deps, batchOfWorkflow(sessionId), input)),
     takeBatchItems: (input) =>
       inScope(deps, async ({ sessionId }) => {
         const batch = await requireBatch(db, batchOfWorkflow(sessionId));
-        const taken: TakenItem[] = [];
-        for (let { after } = input; taken.length < input.count;) {
-          const items = await nextItems(db, batch.id, { after, count: input.count - taken.length });
+        const begunItems: TakenItem[] = [];
+        for (let { after } = input; begunItems.length < input.count;) {
+          const items = await nextItems(db, batch.id, { after, count: input.count - begunItems.length });
           if (items.length === 0) break;
           after = items.at(-1)?.ordinal ?? after;
-          for (const item of items) taken.push(...(await begin(deps, batch, item)));
+          for (const item of items) begunItems.push(...(await begin(deps, batch, item)));
         }
-        return taken;
+        return begunItems;
       }),
     closeBatch: ({ reason }) =>
       inScope(deps, async ({ sessionId }) => {
@@ -73,13 +74,17 @@ async function requireBatch(db: Queryable, id: string): Promise<Batch> {
   return batch;
 }
 
-async function look(deps: AgentDeps, id: string, { open, cancel }: LookAtBatchInput): Promise<BatchLook> {
+async function batchLook(
+  deps: AgentDeps,
+  id: string,
+  { open, cancel }: LookAtBatchInput,
+): Promise<BatchLook> {
   const { db } = deps.store;
   const { concurrency, stopAfter, maxCostUsd } = await requireBatch(db, id);
   if (cancel === true) for (const sessionId of open) await deps.sessionRuns.cancel(sessionId);
-  const ended = await settleItems(db, id, open);
+  const endedItems = await settleItems(db, id, open);
   return {
-    ended,
+    ended: endedItems,
     figures: await batchFigures(db, id),
     concurrency,
     lookMs: deps.delegateLookMs ?? LOOK_MS,
@@ -130,8 +135,8 @@ async function withinBudget<Config extends NonNullable<NextItem["start"]>["confi
 ): Promise<Config> {
   if (maxCostUsd === null) return config;
   const { costUsd } = await batchFigures(db, id);
-  const { maxCostUsd: own = maxCostUsd } = config.limits;
+  const { maxCostUsd: ownLimit = maxCostUsd } = config.limits;
   // Nothing starts once it is spent; the settings allow no limit of 0.
-  const left = Math.max(maxCostUsd - costUsd, Number.MIN_VALUE);
-  return { ...config, limits: { ...config.limits, maxCostUsd: Math.min(own, left) } };
+  const remainingUsd = Math.max(maxCostUsd - costUsd, Number.MIN_VALUE);
+  return { ...config, limits: { ...config.limits, maxCostUsd: Math.min(ownLimit, remainingUsd) } };
 }

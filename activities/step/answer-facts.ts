@@ -58,7 +58,7 @@ const MAX_CALL_ID_BYTES = 2_000;
 
 // Providers have been seen to reuse an id, within an answer and across a session. Calls that left the view cannot collide.
 function uniqueCallIds({ rows, input }: StepContext, content: AssistantPart[]): AssistantPart[] {
-  const taken = new Set(
+  const usedIds = new Set(
     rows
       .flatMap((row) => (row.role === "assistant" ? callsOf(row.content) : []))
       .map((call) => call.toolCallId),
@@ -68,9 +68,9 @@ function uniqueCallIds({ rows, input }: StepContext, content: AssistantPart[]): 
     if (part.type !== "tool-call") return part;
     index += 1;
     const id = Buffer.byteLength(part.toolCallId) > MAX_CALL_ID_BYTES ? "" : part.toolCallId;
-    const isFree = id !== "" && !taken.has(id);
+    const isFree = id !== "" && !usedIds.has(id);
     const toolCallId = isFree ? id : `${id}_s${input.step}c${index}`;
-    taken.add(toolCallId);
+    usedIds.add(toolCallId);
     return { ...part, toolCallId };
   });
 }
@@ -110,11 +110,11 @@ function isDelegated({ deps, session }: StepContext, call: ToolCallPart): boolea
 /** The servers of calls to MCP tools, for the ledger; undefined if there are none. */
 export function serversOf({ deps, session }: StepContext, calls: readonly ToolCallPart[]) {
   const tools = sessionTools(deps.tools, session);
-  const found = calls.flatMap(({ toolName }) => {
+  const servers = calls.flatMap(({ toolName }) => {
     const tool = tools.get(toolName);
     return tool?.server === undefined ? [] : [[toolName, tool.server] as const];
   });
-  return found.length === 0 ? undefined : new Map(found);
+  return servers.length === 0 ? undefined : new Map(servers);
 }
 
 /** No one is asked about an invalid call: its result says what is wrong with it. */
@@ -206,8 +206,8 @@ export async function refusalNews(
 ) {
   const { db } = deps.store;
   const isNews = summaryRefused === true && !(await wasReported(db, session.id, "summaryRefused"));
-  const known = refusedTools.length === 0 ? [] : await reportedTools(db, session.id);
-  const tools = refusedTools.filter((name) => !known.includes(name));
+  const reported = refusedTools.length === 0 ? [] : await reportedTools(db, session.id);
+  const tools = refusedTools.filter((name) => !reported.includes(name));
   return {
     summaryRefused: isNews ? summaryRefused : undefined,
     refusedTools: tools.length === 0 ? undefined : tools,
@@ -219,10 +219,10 @@ export async function refusedParts(
   { deps, session, input }: NewsContext,
   { refusedParts: parts = [] }: Pick<ModelAnswer, "refusedParts">,
 ): Promise<NewEvent[]> {
-  const known = parts.every(({ isNew }) => isNew) ? [] : await reportedParts(deps.store.db, session.id);
+  const reported = parts.every(({ isNew }) => isNew) ? [] : await reportedParts(deps.store.db, session.id);
   return parts.flatMap((part) => {
     const message = describeRefused(part);
-    if (!part.isNew && known.includes(message)) return [];
+    if (!part.isNew && reported.includes(message)) return [];
     return [
       {
         type: "llm:unsupported-input",

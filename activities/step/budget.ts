@@ -88,8 +88,8 @@ export async function spentWith({ deps, session }: StepContext, costUsd: number)
 /** Like `spentWith`, plus the requests that earlier attempts lost with their workers. Call it after this answer is stored. */
 export async function withLost({ deps, session }: StepContext): Promise<number> {
   // Read the stored configuration: `session.config` may have a fallback model here.
-  const own = await loadConfig(deps.store.db, session.id);
-  await recordLostCalls(deps.store.db, session.id, lostRates(own ?? session.config));
+  const ownConfig = await loadConfig(deps.store.db, session.id);
+  await recordLostCalls(deps.store.db, session.id, lostRates(ownConfig ?? session.config));
   return spentUsd(deps.store.db, session.id);
 }
 

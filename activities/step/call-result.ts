@@ -49,10 +49,10 @@ interface Finished extends CallInHand {
 export async function storeResult(
   deps: AgentDeps,
   scope: ActivityScope,
-  done: Finished,
+  finished: Finished,
   result: Invoked,
 ): Promise<ToolFacts> {
-  const { session, call, row, fence, durationMs, notes } = done;
+  const { session, call, row, fence, durationMs, notes } = finished;
   if (result.truncated && result.whole)
     await storeFullOutput(deps, { sessionId: session.id, handle: callKey(row) }, result.whole.pieces());
   const part: ToolResultPart = {
@@ -88,7 +88,8 @@ export async function storeResult(
     events,
     meta: notes === undefined || notes.notes.length === 0 ? undefined : { notes: notes.notes },
   };
-  if (!(await keepResult(deps.store, end, durationMs))) return storedElsewhere(deps.store.db, scope, done);
+  if (!(await keepResult(deps.store, end, durationMs)))
+    return storedElsewhere(deps.store.db, scope, finished);
   const { name, mcpServer: server } = row;
   const ids = { step: row.step, attempt: scope.attempt, name, callKey: callKey(row), callId: row.callId };
   reportTool(

@@ -32,8 +32,8 @@ export function toolsToTake(
   session: Pick<Session, "config" | "catalogues">,
   isNew: boolean,
 ): RunPolicy["takesTools"] {
-  const known = (session.catalogues ?? []).filter(({ failed }) => failed === undefined || !isNew);
-  const due = missing(session, known);
+  const loaded = (session.catalogues ?? []).filter(({ failed }) => failed === undefined || !isNew);
+  const due = missing(session, loaded);
   if (due.length === 0) return undefined;
   return due.every(([, settings]) => isRemote(settings)) ? "worker" : "sandbox";
 }
@@ -43,8 +43,8 @@ function missing(
   catalogues: readonly McpCatalogue[] | undefined,
 ): Named[] {
   if (config.noTools === true) return [];
-  const known = new Set(catalogues?.map(({ server }) => server));
-  return Object.entries(config.mcpServers ?? {}).filter(([name]) => !known.has(name));
+  const serverNames = new Set(catalogues?.map(({ server }) => server));
+  return Object.entries(config.mcpServers ?? {}).filter(([name]) => !serverNames.has(name));
 }
 
 /**
@@ -100,14 +100,14 @@ async function take(
     due.map(async ([name, settings]): Promise<NewEvent[]> => {
       const listed = await ask(deps, scope, { session, name, settings, sandbox });
       const message = "failed" in listed ? listed.failed : "";
-      const kept = await keepCatalogue(
+      const isStored = await keepCatalogue(
         deps.store.db,
         session,
         "failed" in listed
           ? { server: name, era: "", tools: [], digest: "", failed: message }
           : { server: name, ...listed, digest: digestTools(listed.tools) },
       );
-      if (!kept) return [];
+      if (!isStored) return [];
       if ("failed" in listed)
         return [
           { type: "mcp:failed", step, data: { server: name, message, required: settings.required } },
@@ -126,8 +126,8 @@ export function connectedFacts(
   settings: McpServer,
   { era, tools }: Pick<McpCatalogue, "era" | "tools">,
 ) {
-  const offered = toMcpTools(server, settings, tools);
-  return { server, era, tools: offered.length, tokens: estimateTools(offered.map(toolSpec)) };
+  const mcpTools = toMcpTools(server, settings, tools);
+  return { server, era, tools: mcpTools.length, tokens: estimateTools(mcpTools.map(toolSpec)) };
 }
 
 async function ask(

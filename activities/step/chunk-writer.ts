@@ -83,9 +83,9 @@ export class ChunkWriter implements WaitingPieces {
   take(): readonly ChunkRow[] {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const taken = this.#chunks;
+    const chunks = this.#chunks;
     this.#chunks = [];
-    return taken;
+    return chunks;
   }
 
   #isWatched(): boolean {
@@ -155,7 +155,7 @@ export class ChunkBatch {
       this.write(
         [...this.#waiting].filter(({ at }) => !sessions.has(at.sessionId) && sessions.add(at.sessionId)),
       );
-      for (const left of this.#waiting) this.add(left);
+      for (const pieces of this.#waiting) this.add(pieces);
     }, GATHER_MS);
   }
 
@@ -171,12 +171,12 @@ export class ChunkBatch {
       .map((answer) => ({ ...answer.at, chunks: answer.take() }))
       .filter(({ chunks }) => chunks.length > 0);
     if (pieces.length === 0) return;
-    const done = Promise.all(answers.map(({ writing }) => writing))
+    const allWritten = Promise.all(answers.map(({ writing }) => writing))
       .then(() => this.#append(pieces))
       .catch((error: unknown) =>
         databaseErrorOf(error)?.final === true ? this.#eachAlone(pieces) : undefined,
       );
-    for (const answer of answers) answer.writing = done;
+    for (const answer of answers) answer.writing = allWritten;
   }
 
   /** Writes each session's pieces alone, so that text that Postgres refuses does not cost other sessions theirs. */

@@ -47,7 +47,7 @@ export async function afterFailure(
   }
   if (!(error instanceof ModelError)) throw error;
   const isLast = await failedAlike(step, error.class);
-  await recordWasted(step, error.message, { finish: error.class, said: all });
+  await recordWasted(step, error.message, { finish: error.class, output: all });
   const passing = await asPassing(step, error);
   if (passing === undefined || (passing.mayBeOverflow && scope.tries >= TRIES.beforeTooLarge))
     return overflowed(step, error);
@@ -84,11 +84,11 @@ async function asPassing(step: StepContext, error: ModelError): Promise<ModelErr
 async function overflowed(step: StepContext, error: ModelError): Promise<StepOutcome> {
   const { deps, session, input, scope, size } = step;
   const { model, contextWindow } = session.config;
-  const said = deps.sanitizer.clean(error.message);
+  const cleaned = deps.sanitizer.clean(error.message);
   const outcome = {
     kind: "overflow",
     by: "provider",
-    said,
+    said: cleaned,
     context: sizeFacts(size),
     epoch: session.epoch,
   } as const;
@@ -96,7 +96,7 @@ async function overflowed(step: StepContext, error: ModelError): Promise<StepOut
   if (servedWindow === undefined || servedWindow >= contextWindow || !hasRoom(step, servedWindow))
     return outcome;
   await setWindow(deps.store.db, session.id, { model, servedWindow, untilRunEnds: true });
-  const message = `${said.replace(/\.?$/, ".")} This window is used until the run ends in place of ${contextWindow} tokens.`;
+  const message = `${cleaned.replace(/\.?$/, ".")} This window is used until the run ends in place of ${contextWindow} tokens.`;
   const data = { class: error.class, message, retryInMs: null, final: false };
   await emitEvents(step, [{ type: "llm:error", step: input.step, attempt: scope.attempt, data }]);
   return { ...outcome, servedWindow };
@@ -113,14 +113,14 @@ const BILLED: ReadonlySet<string> = new Set<ModelErrorClass>(["silent", "too-lon
 /**
  * The estimated cost in USD of a request without reported usage: by our token count, with the cached share of the last request
  * that had usage. Null if the price is not known.
- * @param said the part of the answer that arrived
+ * @param output the part of the answer that arrived
  */
-function estimatedCostUsd({ session, size, rows }: StepContext, said: string): number | null {
+function estimatedCostUsd({ session, size, rows }: StepContext, output: string): number | null {
   const { price, tier } = session.config;
   const last = rows.findLast((row) => row.usage !== undefined)?.usage;
   const share = last === undefined || !(last.input > 0) ? 0 : (last.cached ?? 0) / last.input;
   const input = size.next.tokens;
-  return costUsd(price, { input, cached: Math.round(share * input), output: estimateText(said) }, { tier });
+  return costUsd(price, { input, cached: Math.round(share * input), output: estimateText(output) }, { tier });
 }
 
 /**
@@ -134,11 +134,11 @@ async function recordWasted(
   {
     answer,
     finish,
-    said = "",
-  }: { readonly answer?: ModelAnswer; readonly finish: string; readonly said?: string },
+    output = "",
+  }: { readonly answer?: ModelAnswer; readonly finish: string; readonly output?: string },
 ): Promise<void> {
   const { sanitizer, store } = step.deps;
-  const unbilled = said !== "" || BILLED.has(finish) ? estimatedCostUsd(step, said) : null;
+  const unbilled = output !== "" || BILLED.has(finish) ? estimatedCostUsd(step, output) : null;
   const bill: ModelCallRow = {
     ...toBill(step),
     status: "wasted",
@@ -210,21 +210,21 @@ export async function emptyAnswer(
   const usage = answer.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0 };
   if (answer.finish !== "length") {
     const why = answer.reason === undefined ? undefined : deps.sanitizer.clean(answer.reason);
-    const said = why === undefined ? "The answer was empty." : `The answer was empty: ${why}`;
-    await recordWasted(step, said, { answer, finish: answer.finish });
+    const reason = why === undefined ? "The answer was empty." : `The answer was empty: ${why}`;
+    await recordWasted(step, reason, { answer, finish: answer.finish });
     return { kind: "empty", usage, reason: why, epoch };
   }
   const used = size.next;
   const next = afterUsedUp(room, config, budget, used.tokens);
   const failure = outOfRoom(config.model, room.tokens);
-  const said = `${config.model} used up its ${room.tokens} tokens of output by thinking and said nothing.`;
+  const usedUp = `${config.model} used up its ${room.tokens} tokens of output by thinking and said nothing.`;
   const more = answerRoom(config, budget, used.tokens, true).tokens;
   const message = {
-    again: `${said} It is asked once more, with ${more}.`,
-    compact: `${said} The conversation is compacted to make room for more.`,
+    again: `${usedUp} It is asked once more, with ${more}.`,
+    compact: `${usedUp} The conversation is compacted to make room for more.`,
     end: failure.message,
   }[next];
-  await recordWasted(step, said, { answer, finish: answer.finish });
+  await recordWasted(step, usedUp, { answer, finish: answer.finish });
   const data = { class: "used-up", message, retryInMs: null, final: next === "end" };
   const event = { type: "llm:error", step: input.step, attempt: scope.attempt, data } as const;
   await appendEvents(deps.store.db, session.id, epoch, [event]);

@@ -72,18 +72,18 @@ export async function storeMessages(
       throw superseded("the messages wait for that one");
     const cleaned = cleanDeep(items, sanitizer.clean) as Guidance[];
     // An id that holds a secret of the worker: the sender's row of it would be another message. Other odd ids have no such row.
-    for (const [place, { id }] of items.entries())
-      if (id !== cleaned[place]?.id && id === cleanText(id)) await dropGuidance(tx, sessionId, id);
+    for (const [index, { id }] of items.entries())
+      if (id !== cleaned[index]?.id && id === cleanText(id)) await dropGuidance(tx, sessionId, id);
     const received = await receiveGuidance(tx, sessionId, cleaned);
     if (session !== undefined)
       await announceReceived(tx, { sessionId, epoch: session.epoch, step }, received, sanitizer.clean);
-    const known = await knownGuidance(
+    const stored = await knownGuidance(
       tx,
       sessionId,
       cleaned.map(({ id }) => id),
     );
     // By place: the run knows them under the ids that it gave.
-    return items.filter((_, place) => known.get(cleaned[place]?.id ?? "") === false).map(({ id }) => id);
+    return items.filter((_, index) => stored.get(cleaned[index]?.id ?? "") === false).map(({ id }) => id);
   });
   return over.length === 0 ? {} : { over };
 }
@@ -114,13 +114,13 @@ export async function deliverGuidance(
 ): Promise<GuidanceDelivery> {
   if (!session.hasWaiting && !note && !session.sandboxNotice) return {};
   const { id: sessionId, epoch, config: viewer } = session;
-  const place: StepPlace = { sessionId, epoch, step, viewer };
-  const request = { named: guidance, runId: scope.runId, roomTokens };
+  const location: StepPlace = { sessionId, epoch, step, viewer };
+  const request = { ids: guidance, runId: scope.runId, roomTokens };
   return deps.store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, scope.runId))) throw superseded("its messages wait for that one");
-    if (session.sandboxNotice) await addSandboxNotice(tx, deps.sanitizer, place);
-    const delivery = session.hasWaiting ? await addGuidance(tx, deps.sanitizer, place, request) : {};
-    if (note) await addNote(tx, place, note);
+    if (session.sandboxNotice) await addSandboxNotice(tx, deps.sanitizer, location);
+    const delivery = session.hasWaiting ? await addGuidance(tx, deps.sanitizer, location, request) : {};
+    if (note) await addNote(tx, location, note);
     return delivery;
   });
 }
@@ -132,33 +132,33 @@ interface StepPlace {
   readonly viewer: Viewer;
 }
 
-async function addSandboxNotice(tx: Queryable, sanitizer: Sanitizer, place: StepPlace): Promise<void> {
-  const notice = await takeNotice(tx, place.sessionId);
+async function addSandboxNotice(tx: Queryable, sanitizer: Sanitizer, location: StepPlace): Promise<void> {
+  const notice = await takeNotice(tx, location.sessionId);
   if (notice === undefined) return;
   const content = [{ type: "text" as const, text: sanitizer.clean(notice) }];
   // The slot contains the sequence, so that a second notice in one step is another row.
-  await addMessage(tx, place, { slot: (sequence) => `notice:${sequence}`, kind: "notice", content });
+  await addMessage(tx, location, { slot: (sequence) => `notice:${sequence}`, kind: "notice", content });
 }
 
 /** Stores the waiting messages that this step has room for. */
 async function addGuidance(
   tx: Queryable,
   sanitizer: Sanitizer,
-  place: StepPlace,
+  location: StepPlace,
   request: Wanted,
 ): Promise<GuidanceDelivery> {
-  const { sessionId, epoch, step } = place;
-  const { items, texts, left, slot } = await takeWaiting(tx, sanitizer, place, request);
-  const rest = left.length > 0 ? { left: namedWaiting(left) } : {};
+  const { sessionId, epoch, step } = location;
+  const { items, texts, waiting, slot } = await takeWaiting(tx, sanitizer, location, request);
+  const rest = waiting.length > 0 ? { left: namedWaiting(waiting) } : {};
   const merged = coalesce(texts);
   if (!merged) return rest;
   const { ids, firstQueuedAt, lastQueuedAt, parts } = merged;
   const by = merged.by === undefined ? {} : { by: [...merged.by] };
-  const meta = { ids, firstQueuedAt, lastQueuedAt, ...by, leftSome: left.length > 0 ? true : undefined };
+  const meta = { ids, firstQueuedAt, lastQueuedAt, ...by, leftSome: waiting.length > 0 ? true : undefined };
   const message = { slot: () => slot, kind: "guidance", content: parts, meta } as const;
-  const { sequence, isNew } = await addMessage(tx, place, message);
+  const { sequence, isNew } = await addMessage(tx, location, message);
   // Another attempt, which was thought dead, has delivered others meanwhile: these wait for the next step.
-  if (!isNew) return { left: namedWaiting([...items, ...left]) };
+  if (!isNew) return { left: namedWaiting([...items, ...waiting]) };
   await markDelivered(tx, sessionId, items, sequence);
   const text = parts
     .map((part) => (part.type === "text" ? part.text : `[${part.filename ?? part.mediaType}]`))
@@ -178,16 +178,16 @@ async function addGuidance(
 
 async function addNote(
   tx: Queryable,
-  place: StepPlace,
+  location: StepPlace,
   { kind, text }: NonNullable<ModelStepInput["note"]>,
 ): Promise<void> {
-  if (await hasMessage(tx, place, place.step, kind)) return;
-  await addMessage(tx, place, { slot: () => kind, kind, content: [{ type: "text", text }] });
+  if (await hasMessage(tx, location, location.step, kind)) return;
+  await addMessage(tx, location, { slot: () => kind, kind, content: [{ type: "text", text }] });
 }
 
 /** Which messages a step takes. */
 interface Wanted {
-  readonly named: readonly string[];
+  readonly ids: readonly string[];
   readonly runId: string;
   readonly roomTokens: number;
 }
@@ -197,7 +197,7 @@ interface Taken {
   /** The same with long texts read from their blobs. */
   readonly texts: readonly Guidance[];
   /** Messages that wait for a later step, the oldest of them. */
-  readonly left: readonly Guidance[];
+  readonly waiting: readonly Guidance[];
   readonly slot: string;
 }
 
@@ -206,14 +206,14 @@ async function takeWaiting(
   tx: Queryable,
   sanitizer: Sanitizer,
   { sessionId, epoch, step }: StepPlace,
-  { named, runId, roomTokens }: Wanted,
+  { ids, runId, roomTokens }: Wanted,
 ): Promise<Taken> {
   // Locked first: another attempt that delivers some at this moment is waited for.
   const all = await waitingGuidance(tx, sessionId, MAX_MESSAGES + MAX_NAMED, "lock");
   // What this run has received and does not name came after it had asked: a second attempt of a step takes no more than the first.
-  const known = new Set(named.map(sanitizer.clean));
+  const cleanedIds = new Set(ids.map(sanitizer.clean));
   const since = (await claimTime(tx, sessionId, runId)) ?? new Date();
-  const rows = all.filter(({ id, received, dueAt }) => known.has(id) || !received || dueAt < since);
+  const rows = all.filter(({ id, received, dueAt }) => cleanedIds.has(id) || !received || dueAt < since);
   // What a run received is clean. What only its sender has cleaned may hold secrets of the worker.
   const waiting = rows.map((row) =>
     row.received ? row : (cleanDeep(row, sanitizer.clean) as QueuedGuidance),
@@ -221,7 +221,7 @@ async function takeWaiting(
   const before = await stepSoFar(tx, { sessionId, epoch }, step);
   // If this step left messages behind before, they wait for the next step, and later messages wait behind them. An answered step
   // takes no more.
-  if (before.isAnswered || before.isFull) return { items: [], texts: [], left: waiting, slot: before.slot };
+  if (before.isAnswered || before.isFull) return { items: [], texts: [], waiting, slot: before.slot };
   let bytes = 0;
   const end = waiting.findIndex(({ id }) => (bytes += jsonBytes(id) + 3) > MAX_ID_BYTES);
   const most = Math.min(MAX_MESSAGES, end === -1 ? waiting.length : end);
@@ -231,7 +231,7 @@ async function takeWaiting(
   return {
     items: waiting.slice(0, count),
     texts: texts.slice(0, count),
-    left: waiting.slice(count),
+    waiting: waiting.slice(count),
     slot: before.slot,
   };
 }
@@ -297,10 +297,10 @@ async function storeFile(db: Queryable, part: FilePart): Promise<UserPart> {
     return { type: "text", text: part.filename === undefined ? text : fileText(part.filename, text) };
   }
   // The declared type does not count: a provider refuses the whole request if an image's bytes are not an image.
-  const found = detectImageType(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
-  if (found === undefined && /^image\/|^application\/pdf$/.test(part.mediaType))
+  const imageType = detectImageType(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
+  if (imageType === undefined && /^image\/|^application\/pdf$/.test(part.mediaType))
     return notTaken(part, "its content is not a PNG, JPEG, GIF, WebP or PDF");
-  return saveBlob(db, bytes, found ?? part.mediaType, part.filename);
+  return saveBlob(db, bytes, imageType ?? part.mediaType, part.filename);
 }
 
 /** @returns undefined for data that is neither base64 nor a base64 data URL */
@@ -387,12 +387,12 @@ const LABEL_TOKENS = 6;
  * How many of the waiting messages one step takes, oldest first: as many as `roomTokens` holds, so that a burst cannot
  * overflow a request; the rest waits. If nothing was taken before, one is taken however large it is.
  */
-function takenBy(queue: readonly Guidance[], roomTokens: number, taken: "nothing yet" | "some"): number {
+function takenBy(queue: readonly Guidance[], roomTokens: number, before: "nothing yet" | "some"): number {
   let room = roomTokens;
   let count = 0;
   for (const { parts } of queue) {
     room -= LABEL_TOKENS + estimateMessage({ role: "user", content: parts });
-    if (room < 0 && (count > 0 || taken === "some")) break;
+    if (room < 0 && (count > 0 || before === "some")) break;
     count += 1;
   }
   return count;

@@ -40,8 +40,8 @@ export async function holdToRate(
   const rate = strictest(rateOf(deps.policy, target.model), target.rate);
   if (rate === undefined) return () => Promise.resolve();
   const { db } = deps.store;
-  const wanted = { sessionId: session.id, key: keyOf(target), tokens };
-  const reserved = await reserve(db, wanted, (use) => rateRefusal(rate, use, tokens, scope.waits));
+  const reservation = { sessionId: session.id, key: keyOf(target), tokens };
+  const reserved = await reserve(db, reservation, (use) => rateRefusal(rate, use, tokens, scope.waits));
   if ("refusal" in reserved) {
     const { limit } = reserved.refusal;
     const waitMs = Math.round(reserved.refusal.waitMs + Math.random() * SPREAD_MS);

@@ -70,8 +70,8 @@ async function modelStep(
   });
   holdToModels(deps, entered);
   const fallback = fallbackOf(entered.config, input);
-  const asked = await withAskedModel(deps, entered, fallback);
-  const current = await withChangedTools(deps, asked, input);
+  const askedSession = await withAskedModel(deps, entered, fallback);
+  const current = await withChangedTools(deps, askedSession, input);
   const session = input.takeTools ? await takeServerTools(deps, scope, current, input.step) : current;
   const prefix = buildPrefix(session, deps.tools);
   const budget = calculateBudget(session.config, prefix.tokens);
@@ -86,7 +86,7 @@ async function modelStep(
   const outcome = await takeStep({ deps, scope, session, input }, { prefix, budget, batch });
   const servedWindow =
     outcome.kind === "overflow" || outcome.kind === "answered" ? outcome.servedWindow : undefined;
-  const isNews = input.takeTools === true || current !== asked || servedWindow !== undefined;
+  const isNews = input.takeTools === true || current !== askedSession || servedWindow !== undefined;
   const policy = {
     ...(await currentDelegateLimit(deps, session)),
     ...(isNews || isOtherModel(session, input) ? figuresOf(session, prefix, servedWindow) : {}),
@@ -146,9 +146,9 @@ async function takeStep(
   const built = await buildMessages(deps.store.db, rows, session.config.input, session.config.model);
   await reportSwitch(step);
   const room = answerRoom(session.config, budget, context.used, await thoughtInVain(step));
-  const answered = await ask(step, { ...request, built, room });
-  if ("outcome" in answered) return answered.outcome;
-  const { answer } = answered;
+  const response = await ask(step, { ...request, built, room });
+  if ("outcome" in response) return response.outcome;
+  const { answer } = response;
   if (saysNothing(answer.content)) return emptyAnswer(step, { answer, room, budget });
   const outcome = await storeAnswer(step, answer);
   if (answer.served === undefined || outcome.kind !== "answered") return outcome;
@@ -235,7 +235,7 @@ async function loadAnswered(
   deps: Pick<AgentDeps, "store" | "mcp">,
   { runId }: ActivityScope,
   session: Session,
-  { step, results: known = 0 }: Pick<ModelStepInput, "step" | "results">,
+  { step, results: reportedCount = 0 }: Pick<ModelStepInput, "step" | "results">,
 ): Promise<StoredMessage[]> {
   const { store } = deps;
   const { id: sessionId, epoch } = session;
@@ -243,7 +243,7 @@ async function loadAnswered(
   const stored = resultsOfLast(rows, step);
   if (!stored.hasOpen) return rows;
   // The run knows of more results than there are rows: the database was restored from an older copy.
-  const missing = known - stored.count;
+  const missing = reportedCount - stored.count;
   const stopped = await store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, runId))) return [];
     if (missing <= 0) return interruptOpenCalls(tx, sessionId, epoch);

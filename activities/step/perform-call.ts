@@ -84,8 +84,8 @@ export async function performCall(
     // The person who stopped the call does not wait for that.
     const note = signal.aborted ? undefined : await egress.end();
     if (note === undefined) return result;
-    const asks = session.config.sandbox.askForDomains === true && egress.asks;
-    return { ...result, text: `${result.text}\n${note}`, asksForDomains: asks || undefined };
+    const asksForDomains = session.config.sandbox.askForDomains === true && egress.asks;
+    return { ...result, text: `${result.text}\n${note}`, asksForDomains: asksForDomains || undefined };
   } finally {
     egress.stop();
   }
@@ -180,10 +180,10 @@ function mcpCalls(deps: McpDeps, session: Session, holder: Holder): McpCalls | u
         context,
       );
     },
-    async keepFound(found) {
-      const servers = [...new Set(found.map(({ server }) => server))];
+    async keepFound(tools) {
+      const servers = [...new Set(tools.map(({ server }) => server))];
       for (const server of servers) {
-        const names = found.filter((tool) => tool.server === server).map(({ name }) => name);
+        const names = tools.filter((tool) => tool.server === server).map(({ name }) => name);
         await keepFound(store.db, session.id, server, names);
       }
     },

@@ -59,21 +59,21 @@ async function runTool(
   const { db } = deps.store;
   const at = { step: input.step, phase: "tools" } as const;
   const read = () => findAskedCall(db, scope.sessionId, input);
-  const [entered, found] = await enterReading(deps, scope, at, read);
+  const [entered, stored] = await enterReading(deps, scope, at, read);
   // The result's size limit depends on the window of the model that will read it.
   const session = { ...entered, config: withFallback(entered.config, input.fallback) };
   const tools = sessionTools(deps.tools, session);
-  const { calls } = found;
+  const { calls } = stored;
   // Rules judge what will run: this worker's tools may read a call otherwise than those of the worker that stored it.
-  const call = { ...found.call, ...readCall(tools, found.call) };
-  const asked = { ...found, call };
-  const refused = await rulesRefusal(db, session, asked);
+  const call = { ...stored.call, ...readCall(tools, stored.call) };
+  const judged = { ...stored, call };
+  const refused = await rulesRefusal(db, session, judged);
   if (refused === "ask") return NEEDS_APPROVAL;
   const isReadOnly = (name: string) => findTool(tools, name)?.readOnly ?? false;
-  const claim = await claimCall(db, asked.row, isReadOnly);
+  const claim = await claimCall(db, judged.row, isReadOnly);
   if (!claim) throw noSuchCall(session.id, input);
   const { before, fence } = claim;
-  const begun = performance.now();
+  const startMs = performance.now();
   if (callHasEnded(before)) return endedBefore(db, before, call);
 
   const isOutside = before.mcpServer !== null || deps.ownTools?.byName.has(call.toolName) === true;
@@ -99,7 +99,7 @@ async function runTool(
       ),
     ));
   if (invoked.asks !== undefined) return waitsFor(deps, invoked.asks);
-  const durationMs = Math.round(performance.now() - begun);
+  const durationMs = Math.round(performance.now() - startMs);
   const notes =
     refused === undefined && (invoked.outcome === "completed" || invoked.outcome === "error")
       ? await notesFor(

@@ -91,7 +91,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   // From now on sizes are estimated with the ratio that this usage has updated, here as in every display.
   const measure = { ...step.measure, ratio: tokenRatio?.ratio ?? step.measure.ratio };
   return {
-    ...answered(step, calls, {
+    ...answerEvents(step, calls, {
       finish: answer.finish,
       usage,
       context: nextContext({ ...step, measure }, row),
@@ -102,9 +102,9 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
 }
 
 /** Why nothing was stored: another run has the session, or the rows that the attempt had read are gone. */
-async function notStored({ deps, scope, session }: StepContext, kept: string) {
+async function notStored({ deps, scope, session }: StepContext, consequence: string) {
   const inCharge = await runInCharge(deps.store.db, session.id);
-  return inCharge === undefined || inCharge === scope.runId ? rowsGone(kept) : superseded(kept);
+  return inCharge === undefined || inCharge === scope.runId ? rowsGone(consequence) : superseded(consequence);
 }
 
 function keptBill(step: StepContext, answer: ModelAnswer): ModelCallRow {
@@ -178,7 +178,7 @@ export async function answerFacts(step: StepContext, paid: StoredMessage): Promi
   const calls = callsOf(paid.role === "assistant" ? paid.content : []);
   const spent = await spentWith(step, 0);
   return {
-    ...answered(step, calls, {
+    ...answerEvents(step, calls, {
       finish: stored?.finish ?? "stop",
       usage: { ...NO_USAGE, ...paid.usage },
       context,
@@ -195,15 +195,15 @@ export async function answerFacts(step: StepContext, paid: StoredMessage): Promi
  */
 export async function keepInterrupted(
   step: StepContext,
-  said: string,
+  partialText: string,
   costUsd: number | null,
 ): Promise<ContextSize> {
   const { deps, session, input } = step;
-  const text = `${deps.sanitizer.clean(said)}${INTERRUPTED}`;
+  const text = `${deps.sanitizer.clean(partialText)}${INTERRUPTED}`;
   const content = [{ type: "text", text }] as const;
   const message = { role: "assistant", content } as const;
   const tokens = estimateMessage(message);
-  const wasSaid = said.trim() !== "";
+  const wasSaid = partialText.trim() !== "";
   const context = wasSaid ? nextContext(step, { ...message, tokens }) : sizeFacts(step.size);
   const bill: ModelCallRow = {
     ...toBill(step),
@@ -263,7 +263,7 @@ function nextContext(
   return toContextSize([...rows, row], measure);
 }
 
-function answered(
+function answerEvents(
   step: StepContext,
   calls: readonly ToolCallPart[],
   {

@@ -168,7 +168,7 @@ function savedBy({ rows }: CompactionContext, hidden: readonly number[]): number
 /** The view as the store would give it after the round. */
 function viewAfter(compaction: CompactionContext, outcome: Compacted, epoch: number): StoredMessage[] {
   const { step, round: number } = compaction.input;
-  const gone = new Set(outcome.replaced);
+  const replaced = new Set(outcome.replaced);
   const rows = withHidden(compaction, outcome.hidden);
   const summary: StoredMessage = {
     role: "assistant",
@@ -183,9 +183,9 @@ function viewAfter(compaction: CompactionContext, outcome: Compacted, epoch: num
     tokens: outcome.summaryTokens,
     prunedStep: undefined,
   };
-  const kept = rows.filter((row) => !gone.has(row.sequence));
-  const at = kept.findIndex((row) => row.position > outcome.position);
-  return at === -1 ? [...kept, summary] : kept.toSpliced(at, 0, summary);
+  const remaining = rows.filter((row) => !replaced.has(row.sequence));
+  const at = remaining.findIndex((row) => row.position > outcome.position);
+  return at === -1 ? [...remaining, summary] : remaining.toSpliced(at, 0, summary);
 }
 
 /**

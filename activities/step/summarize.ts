@@ -230,9 +230,9 @@ async function summarize(
   const rows = delivered.taken ? await loadView(db, scope.sessionId) : early;
   const measure = toMeasure(session, prefix);
   const estimate = toContextSize(rows, measure);
-  const done = rounds.find(({ round, status }) => round === input.round && status === "compacted");
-  if (done !== undefined) {
-    const { tokensBefore: before, tokensAfter: after } = done;
+  const compacted = rounds.find(({ round, status }) => round === input.round && status === "compacted");
+  if (compacted !== undefined) {
+    const { tokensBefore: before, tokensAfter: after } = compacted;
     return { ...delivered, kind: "compacted", round: input.round, before, after, context: estimate };
   }
   const context =
