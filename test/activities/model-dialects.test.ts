@@ -86,9 +86,9 @@ async function sessionWith(dialect: DialectName, row: Row, script: ModelScript) 
   const known = findProvider(`${name}/${model}`, {}, environment) !== undefined;
   const config: ProviderConfig = {
     baseUrl: server.baseUrl,
-    ...(known ? {} : { keyEnv: "ACME_API_KEY" }),
-    ...(api === undefined ? {} : { api }),
-    ...(query === undefined ? {} : { query }),
+    keyEnv: known ? undefined : "ACME_API_KEY",
+    api,
+    query,
   };
   const found = findProvider(`${name}/${model}`, { [name]: config }, environment);
   if (found === undefined) throw new Error(`no provider ${name}`);

@@ -32,7 +32,7 @@ describe.each([
   it(`${isNamed ? "all" : "none"} of them reach the server`, { timeout: 2 * TIMEOUT_MS }, async () => {
     const { authority, key, certificate } = issueCertificate();
     const certificates = readFileSync(authority, "utf8");
-    const settings = { env: {}, files: {}, registries: [], ...(isNamed ? { certificates } : {}) };
+    const settings = { env: {}, files: {}, registries: [], certificates: isNamed ? certificates : undefined };
     const sandbox = await sandboxes.host.open(sandboxes.spec({ settings }));
     const files = [certificate, key].map((path) => readFileSync(path, "utf8"));
     const script = `cd /tmp

@@ -140,7 +140,7 @@ test("a child that outlives its command can still write, and its result does not
 
 test("a command that cannot be started is refused with the reason", async () => {
   const refused = async (argv: string[], cwd?: string): Promise<unknown> =>
-    await sandbox.run({ id: newId(), argv, ...(cwd === undefined ? {} : { cwd }) });
+    await sandbox.run({ id: newId(), argv, cwd });
   expect(await refused(["no-such-program"])).toMatchObject({
     kind: "refused",
     reason: /no-such-program: No such file/,

@@ -25,6 +25,16 @@ const KEYS_COUNT: readonly (readonly [path: string, why: string])[] = [
   ["activities/tools/index.ts", "a tool as it is shown"],
   ["client/schedules/make-schedule.ts", "the SDK's type lacks the field"],
   ["scripts/screenshots.ts", "environment variables"],
+  ["test/activities/model-server.test.ts", "headers"],
+  ["test/commands/serve.test.ts", "headers"],
+  ["test/faults/hosts.test.ts", "environment variables"],
+  ["test/support/commands/global-setup.ts", "environment variables"],
+  ["test/support/killable-session.ts", "environment variables"],
+  ["test/support/model-server/chat-writer.ts", "a body's fields"],
+  ["test/support/model-server/gemini/gemini-writer.ts", "a body's fields"],
+  ["test/unit/model-server/strict-gemini.test.ts", "headers"],
+  ["test/unit/model/models.test.ts", "settings that are laid over the catalogue's"],
+  ["test/unit/tools/accepted-schema.test.ts", "a schema's keywords"],
   ["workflows/run.ts", "search attributes: one without a value is removed"],
 ];
 
@@ -67,7 +77,7 @@ function conditionalSpreads(path: string, text: string): string[] {
   return found;
 }
 
-const spreads = sources(/^(activities|client|temporal|worker|workflows|examples|scripts)\/.*\.ts$/)
+const spreads = sources(/^(activities|client|temporal|worker|workflows|examples|scripts|test)\/.*\.ts$/)
   .filter(({ text }) => text.includes("...("))
   .flatMap(({ path, text }) => conditionalSpreads(path, text));
 

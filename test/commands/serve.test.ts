@@ -34,7 +34,7 @@ function api({ url, token }: Served) {
     const response = await fetch(`${url}/v1/${path}`, {
       method,
       headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : json), ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      body: body === undefined ? undefined : JSON.stringify(body),
     });
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };

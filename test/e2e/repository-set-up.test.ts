@@ -30,7 +30,7 @@ it("a repository's devcontainer.json gives the session its image, its set-up and
     config: {
       ...onRepository(place.url),
       sandbox: {
-        ...(build === undefined ? {} : { build }),
+        build,
         env,
         setup: { commands: [...setup], optional: false, keep: false, timeout: 60_000 },
         inherited: { setup: randomBytes(8).toString("hex") },

@@ -27,7 +27,7 @@ async function start(
   const agent = await startDirectAgent(database, script, {
     dialect: "anthropic",
     served: { "claude-sonnet-5": { window: WINDOW, maxOutput: 2_000, reasoning: true } },
-    ...(own.task === undefined ? {} : { task: own.task }),
+    task: own.task,
     through: async (baseUrl) => {
       front = await startCountFront(baseUrl, own.front);
       return front.url;

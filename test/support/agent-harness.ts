@@ -169,8 +169,8 @@ export async function startAgent(depsChanges: Partial<AgentDeps> = {}): Promise<
         id,
         task: options.task ?? "Do what is asked.",
         config: changedConfig(runConfig(), options.config),
-        ...(options.workspace === undefined ? {} : { workspace: options.workspace }),
-        ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
+        workspace: options.workspace,
+        instructions: options.instructions,
       });
       const handle = await startRun(client, id, taskQueue, options.input);
       return runningSession(agent, { id, model, handle });

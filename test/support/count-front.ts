@@ -95,7 +95,7 @@ export async function startCountFront(baseUrl: string, options: CountFrontOption
           .filter(([name]) => !/^(host|connection|content-length|transfer-encoding|expect)$/.test(name))
           .map(([name, value]) => [name, String(value)]),
       ),
-      ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
+      body: body.length === 0 ? undefined : new Uint8Array(body),
     });
     const headers = [...passed.headers].filter(
       ([name]) => !/^(content-encoding|transfer-encoding|connection)$/.test(name),

@@ -135,8 +135,8 @@ export async function createDirectAgent(
     id,
     task: options.task ?? "Do what is asked.",
     config,
-    ...(options.parts ? { parts: options.parts } : {}),
-    ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
+    parts: options.parts,
+    instructions: options.instructions,
   });
   const activities = createActivities(deps);
   const saidIds: string[] = [];

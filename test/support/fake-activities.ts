@@ -25,8 +25,8 @@ export const answered = (
   calls,
   finish: more.finish ?? (calls.length > 0 ? "tool-calls" : "stop"),
   usage: USAGE,
-  ...(more.wroteCall === undefined ? {} : { wroteCall: more.wroteCall }),
-  ...(more.costUsd === undefined ? {} : { costUsd: more.costUsd }),
+  wroteCall: more.wroteCall,
+  costUsd: more.costUsd,
   context: { ...CONTEXT, used: more.used ?? CONTEXT.used },
   epoch: 1,
 });

@@ -80,7 +80,7 @@ export async function startKillableSession(
     id,
     task,
     config,
-    ...(workspace === undefined ? {} : { workspace }),
+    workspace,
   });
   const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
     ...workflowOptions(beside?.id ?? id, id, { task, config }),

@@ -95,7 +95,7 @@ export function createLfsServer(password: string): LfsServer {
         return {
           oid,
           size,
-          ...(there ? {} : { actions: { upload: action("PUT", oid), verify: action("POST", oid) } }),
+          actions: there ? undefined : { upload: action("PUT", oid), verify: action("POST", oid) },
         };
       if (there === undefined) return { oid, size, error: { code: 404, message: "Object does not exist" } };
       return { oid, size, actions: { download: action("GET", oid) } };

@@ -59,8 +59,8 @@ export function modelRequest({
     maxOutputTokens,
     cacheKey,
     deadlines,
-    ...(noCalls === undefined ? {} : { noCalls }),
-    ...(estimatedTokens === undefined ? {} : { estimatedTokens }),
+    noCalls,
+    estimatedTokens,
   };
 }
 

@@ -24,7 +24,7 @@ export async function resetTo(
   const { events } = await client.workflow.getHandle(id, ofRun).fetchHistory();
   const { runId } = await client.workflowService.resetWorkflowExecution({
     namespace: client.options.namespace,
-    workflowExecution: { workflowId: id, ...(ofRun === undefined ? {} : { runId: ofRun }) },
+    workflowExecution: { workflowId: id, runId: ofRun },
     reason: "a test goes back",
     workflowTaskFinishEventId: taskOf(events ?? []) ?? null,
     requestId: randomUUID(),

@@ -29,7 +29,7 @@ export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestS
   const hosts: SandboxHost[] = [];
   const sessions: string[] = [];
   const newHost = (): SandboxHost => {
-    const host = createDockerHost({ docker, name: "test", ...(egress && { egress }) });
+    const host = createDockerHost({ docker, name: "test", egress });
     hosts.push(host);
     return host;
   };

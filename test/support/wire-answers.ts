@@ -94,7 +94,7 @@ export async function askOne(
   const provider = {
     name: "acme",
     baseUrl: `http://127.0.0.1:${await listen(server)}/v1`,
-    ...(options && { options }),
+    options,
   };
   return ask("", { api, provider, ...request });
 }

@@ -6,7 +6,7 @@ import { providerConfigSchema } from "../../activities/config/model-target.ts";
 
 const isTaken = (settings: { baseUrl?: string; headers?: Record<string, string> }) => {
   const { baseUrl: url = "https://example.com/", headers } = settings;
-  const server = { url, ...(headers === undefined ? {} : { headers }) };
+  const server = { url, headers };
   const both = [providerConfigSchema.safeParse(settings), mcpServersSchema.safeParse({ a: server })];
   return both.map(({ success }) => success);
 };

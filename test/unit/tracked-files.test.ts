@@ -60,7 +60,7 @@ async function save(
   return runWorkspaceProgram(sandbox, order, [before?.manifest ?? new Uint8Array()], ({ output, answer }) => {
     const { packBytes, skipped, unchanged } = answer as unknown as Facts;
     const manifest = unchanged === true && before ? before.manifest : output.subarray(packBytes);
-    return { manifest, pack: output.subarray(0, packBytes), skipped, ...(unchanged && { unchanged }) };
+    return { manifest, pack: output.subarray(0, packBytes), skipped, unchanged: unchanged || undefined };
   });
 }
 

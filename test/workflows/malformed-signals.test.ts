@@ -44,7 +44,7 @@ interface RawPayload {
   readonly data: string;
 }
 const rawOf = ({ encoding, data }: RawPayload) => ({
-  ...(encoding === undefined ? {} : { metadata: { encoding: Buffer.from(encoding) } }),
+  metadata: encoding === undefined ? undefined : { encoding: Buffer.from(encoding) },
   data: Buffer.from(data),
 });
 const executionOf = (workflowId: string) => ({ namespace: "default", workflowExecution: { workflowId } });

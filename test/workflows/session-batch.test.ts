@@ -69,7 +69,7 @@ async function playBatch(
   agent.closeSession = async (given) => {
     const { status, error } = given;
     running.delete(sessionHere());
-    ended.set(sessionHere(), { sessionId: sessionHere(), status, ...(error ? { failure: error.type } : {}) });
+    ended.set(sessionHere(), { sessionId: sessionHere(), status, failure: error ? error.type : undefined });
     return fake.activities.closeSession(given);
   };
   const now = (): BatchFigures => {
@@ -87,7 +87,7 @@ async function playBatch(
         figures: now(),
         concurrency,
         lookMs: 200,
-        ...(stopAfter === undefined ? {} : { stopAfter }),
+        stopAfter,
       };
     },
     async takeBatchItems({ after, count }) {
@@ -96,7 +96,7 @@ async function playBatch(
         ordinal,
         sessionId: `${name}-${ordinal}`,
         about: "a task",
-        ...(before.includes(ordinal) ? { begun: true as const } : {}),
+        begun: before.includes(ordinal) ? true : undefined,
       }));
     },
     async closeBatch({ reason }) {

@@ -108,7 +108,7 @@ async function occasions(contextWindow: number, trajectory: Trajectory): Promise
       unit: "tokens a step",
       n: 1,
       ratio: first.perStep / summary.perStep,
-      ...(share === undefined ? {} : { goal: ratioAtMost(1.02) }),
+      goal: share === undefined ? undefined : ratioAtMost(1.02),
       note:
         `the summary first: ${summary.perStep.toFixed(0)}; facts ${percent(first.facts)} to ${percent(summary.facts)}; prunes ${first.prunes.toFixed(1)}; ` +
         (share === undefined

@@ -64,9 +64,7 @@ export async function compareFirst(
   const mean = async (pruneFirst: PruneFirst): Promise<Mean> => {
     const outcomes: Outcome[] = [];
     for (const switchAt of occasion === "smaller" ? SWITCHES : [undefined])
-      outcomes.push(
-        await replayOurs(replay(), { pruneFirst, ...(switchAt === undefined ? {} : { switchAt }) }),
-      );
+      outcomes.push(await replayOurs(replay(), { pruneFirst, switchAt }));
     const of = (name: "perStep" | "facts" | "prunes") =>
       outcomes.reduce((sum, outcome) => sum + outcome[name], 0) / outcomes.length;
     return { perStep: of("perStep"), facts: of("facts"), prunes: of("prunes") };

@@ -59,10 +59,10 @@ export function trajectoryOf({ messages }: Exported): Trajectory {
         const result = results.get(part.toolCallId)?.content[0];
         const output = result?.type === "tool-result" ? result.text : "";
         const failed = result?.type === "tool-result" && result.outcome !== "completed";
-        return [{ name: part.toolName, input: part.input, output, ...(failed ? { failed } : {}) }];
+        return [{ name: part.toolName, input: part.input, output, failed: failed || undefined }];
       });
       const user = waiting.texts.length > 0 ? { user: waiting.texts.join("\n\n") } : {};
-      steps.push({ ...user, ...(waiting.cold ? { cold: true } : {}), text: textOf(message), calls });
+      steps.push({ ...user, cold: waiting.cold || undefined, text: textOf(message), calls });
       waiting = { texts: [], cold: false };
     } else {
       if (message.kind === "guidance") said.push(textOf(message));

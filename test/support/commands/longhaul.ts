@@ -30,7 +30,7 @@ function startedAs(program: string, args: readonly string[], { cwd, environment,
   return spawned(program, args, {
     cwd: cwd ?? emptyFolder(),
     env: { PATH: process.env["PATH"], ...inject("commandsEnvironment"), ...environment },
-    ...(input === undefined ? {} : { input }),
+    input,
   });
 }
 

@@ -119,7 +119,7 @@ function itemOf(entry: Json, path: string): WireItem {
         text: summary
           .map((part: unknown) => (isObject(part) ? text(part["text"], `${path}.summary`) : ""))
           .join("\n\n"),
-        ...(typeof encrypted === "string" ? { encrypted } : {}),
+        encrypted: typeof encrypted === "string" ? encrypted : undefined,
       };
     }
     case "function_call":

@@ -84,7 +84,7 @@ function parseTools(api: "responses" | "chat", raw: unknown): WireTool[] {
       name: text(tool["name"], `${path}.name`),
       description: typeof tool["description"] === "string" ? tool["description"] : "",
       schema: tool["parameters"],
-      ...(tool["strict"] === true ? { strict: true } : {}),
+      strict: tool["strict"] === true ? true : undefined,
     };
   });
 }

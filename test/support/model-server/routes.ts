@@ -28,7 +28,7 @@ export function routeOf(incoming: IncomingMessage, dialect: Dialect): Route | un
   if (gemini?.[1] !== undefined) {
     // Without `alt=sse` the real stream is one JSON list, which our clients do not request.
     if (gemini[2] !== undefined && query.get("alt") !== "sse") return undefined;
-    return { api: "gemini", named: decodeURIComponent(gemini[1]), ...(gemini[2] ? { stream: true } : {}) };
+    return { api: "gemini", named: decodeURIComponent(gemini[1]), stream: gemini[2] ? true : undefined };
   }
   if (!path.startsWith(`${base}/`)) return undefined;
   const ends: Readonly<Record<string, WireApi>> = {

@@ -45,7 +45,7 @@ export async function begin(agent: AgentHarness, shape: Shape): Promise<Playing>
   const surroundings = await shape.surroundings?.();
   const config = { ...shape.config, ...surroundings?.config };
   const { served } = shape;
-  let session = await agent.start(script, { config, ...(served === undefined ? {} : { served }) });
+  let session = await agent.start(script, { config, served });
   handle = session.handle;
   if (shape.makes !== undefined) {
     await session.result();

@@ -85,7 +85,7 @@ describe("a lock of Git", { timeout: TIMEOUT_MS }, () => {
     const { signal, stderr } = applyWith({
       dies,
       alone: true,
-      ...(made === undefined ? {} : { lock: made }),
+      lock: made,
     });
     expect([signal, stderr]).not.toEqual([null, ""]);
     expect(existsSync(join(folder, ".git", lock))).toBe(false);

@@ -13,7 +13,7 @@ const pdf = (pages?: number) => ({
   type: "file" as const,
   mediaType: "application/pdf",
   data: "@blob:0",
-  ...(pages === undefined ? {} : { pages }),
+  pages,
 });
 
 describe("tokens of a picture", () => {

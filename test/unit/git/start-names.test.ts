@@ -28,10 +28,7 @@ beforeEach(() => {
 
 const environment = () => ({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: folder });
 const settings = (ref?: string, more: object = {}) => {
-  const found = sessionGit(
-    { repo: remote.url, ...(ref === undefined ? {} : { ref }) },
-    gitConfigSchema.parse(more),
-  );
+  const found = sessionGit({ repo: remote.url, ref }, gitConfigSchema.parse(more));
   return found ?? expect.fail("no repository");
 };
 const check = (ref?: string, more: object = {}) => checkRepository(settings(ref, more), {}, environment());

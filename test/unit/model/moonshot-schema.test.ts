@@ -198,8 +198,7 @@ it("takes whatever a server lists, in the end", () => {
 
 it("is what Kimi's models get, by whatever name, and no others", () => {
   const schemasOf = (model: string, modelName?: string) =>
-    rulesOf(modelRequest({ model, api: "chat", ...(modelName === undefined ? {} : { modelName }) }).target)
-      .schemas;
+    rulesOf(modelRequest({ model, api: "chat", modelName }).target).schemas;
   expect(schemasOf("kimi/k3", "k3")).toBe("moonshot");
   expect(schemasOf("openrouter/moonshotai/kimi-k3")).toBe("moonshot");
   expect(schemasOf("fast", "kimi-k3")).toBe("moonshot");

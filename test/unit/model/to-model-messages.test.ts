@@ -26,9 +26,9 @@ const result = (
       toolName: "bash",
       outcome,
       text,
-      ...(image
-        ? { files: [{ type: "file", mediaType: "image/png", data: "data:image/png;base64,AAAA" }] }
-        : {}),
+      files: image
+        ? [{ type: "file", mediaType: "image/png", data: "data:image/png;base64,AAAA" }]
+        : undefined,
     },
   ],
 });
@@ -226,7 +226,7 @@ describe("a server's message format", () => {
       toModelMessages(history, {
         model: "anthropic/a",
         api: "messages",
-        ...(cache === undefined ? {} : { cache }),
+        cache,
       }).map(({ providerOptions }) => providerOptions?.["anthropic"]?.["cacheControl"]);
     const mark = { type: "ephemeral" };
     expect(marks()).toEqual([undefined, undefined, mark, undefined, mark]);

@@ -8,7 +8,7 @@ const offered: readonly ToolSpec[] = Array.from({ length: 6 }, (_, place) => ({
   name: place === 0 ? "bash" : `docs__${place}`,
   description: "Does it.",
   inputSchema: { type: "object", properties: {} },
-  ...(place === 0 ? {} : { isForeign: true }),
+  isForeign: place === 0 ? undefined : true,
 }));
 const refusal = (message: string, param?: string) =>
   new ModelError(message, {

@@ -7,7 +7,7 @@ const exited = (exitCode: number, disk?: CommandState["disk"]): CommandState => 
   ...base,
   kind: "exited",
   exitCode,
-  ...(disk === undefined ? {} : { disk }),
+  disk,
 });
 const OVER = { usedBytes: 11e9, limitBytes: 10e9, freeBytes: 50e9 };
 const HOST = { usedBytes: 1e9, limitBytes: 10e9, freeBytes: 4e8 };

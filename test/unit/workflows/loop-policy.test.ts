@@ -245,7 +245,7 @@ describe("the calls of a step", () => {
   const call = (name: string, alone = false) => ({
     name,
     about: "",
-    ...(alone ? { alone: true as const } : {}),
+    alone: alone ? (true as const) : undefined,
   });
   const groups = (...calls: ReturnType<typeof call>[]) =>
     callGroups(calls).map((group) => group.map(([{ name }, index]) => `${index} ${name}`));

@@ -72,7 +72,7 @@ function itemOf(part: Json, { path, role, waiting }: PartContext): WireItem {
       type: "reasoning",
       id: "",
       text: textOf(part),
-      ...(typeof signature === "string" ? { encrypted: signature } : {}),
+      encrypted: typeof signature === "string" ? signature : undefined,
     };
   const media = mediaOf(part, path);
   return { type: "message", role, parts: media.length > 0 ? media : [{ type: "text", text: textOf(part) }] };
