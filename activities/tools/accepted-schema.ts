@@ -22,24 +22,24 @@ export function acceptedName(name: string, unsafe: RegExp): string {
 export interface AcceptedSchema {
   readonly inputSchema: Record<string, unknown>;
   /** Maps the arguments back to the names that the tool's owner uses. */
-  readonly original: (given: Record<string, unknown>) => Record<string, unknown>;
+  readonly original: (input: Record<string, unknown>) => Record<string, unknown>;
 }
 
 /** Most schemas that are merged into one at the top level. */
 const MAX_PARTS = 200;
 
-export function acceptedSchema(given: JsonObject): AcceptedSchema {
-  const whole = cleanSchema(given);
-  const object = merged(whole, { root: whole, enclosing: new Set(), left: { parts: MAX_PARTS } });
-  const named = toObject(object["properties"]);
-  const owners = new Map(Object.keys(named).map((name) => [keyOf(name), name]));
+export function acceptedSchema(schema: JsonObject): AcceptedSchema {
+  const root = cleanSchema(schema);
+  const object = merged(root, { root, enclosing: new Set(), budget: { parts: MAX_PARTS } });
+  const properties = toObject(object["properties"]);
+  const owners = new Map(Object.keys(properties).map((name) => [keyOf(name), name]));
   const original = (args: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(args).map(([name, value]) => [owners.get(name) ?? name, value]));
   // Clean again: the target of a reference may be gone.
   const inputSchema = cleanSchema({
     ...object,
     type: "object",
-    properties: Object.fromEntries(Object.entries(named).map(([name, value]) => [keyOf(name), value])),
+    properties: Object.fromEntries(Object.entries(properties).map(([name, value]) => [keyOf(name), value])),
     ...("required" in object ? { required: requiredOf(object).map((name) => keyOf(String(name))) } : {}),
   });
   return { inputSchema, original };
@@ -52,16 +52,16 @@ interface Place {
   readonly root: JsonObject;
   /** The schemas that enclose this one; through references possibly also the schema itself. */
   readonly enclosing: ReadonlySet<JsonObject>;
-  readonly left: { parts: number };
+  readonly budget: { parts: number };
 }
 
 /** The arguments of all alternatives, since the top level may not have any; what only some of them require is optional. */
-function merged(schema: JsonObject, place: Place): JsonObject {
-  const { root, enclosing, left } = place;
+function merged(schema: JsonObject, context: Place): JsonObject {
+  const { root, enclosing, budget } = context;
   const { $ref, allOf, anyOf, oneOf, enum: _values, const: _value, not: _not, ...rest } = schema;
-  left.parts -= 1;
-  if (left.parts < 0 || enclosing.has(schema)) return rest;
-  const inside = { ...place, enclosing: new Set([...enclosing, schema]) };
+  budget.parts -= 1;
+  if (budget.parts < 0 || enclosing.has(schema)) return rest;
+  const inside = { ...context, enclosing: new Set([...enclosing, schema]) };
   const of = (list: unknown) =>
     (Array.isArray(list) ? list : []).filter(isJsonObject).map((part) => merged(part, inside));
   const all = [...of([referenced($ref, root)]), ...of(allOf)];
@@ -151,15 +151,17 @@ function clean(schema: JsonObject, levels: number, root: JsonObject): JsonObject
   if (levels === 0) return {};
   const cleaned = (value: unknown) => (isJsonObject(value) ? clean(value, levels - 1, root) : value);
   const entries = Object.entries(schema).flatMap(([keyword, value]) => {
-    const kept = keywordOf(keyword, value, { cleaned, root });
-    return kept === undefined ? [] : [[keyword, kept] as const];
+    const cleanedValue = keywordOf(keyword, value, { cleaned, root });
+    return cleanedValue === undefined ? [] : [[keyword, cleanedValue] as const];
   });
-  const known: JsonObject = Object.fromEntries(entries);
-  const { properties, required } = known;
+  const keywords: JsonObject = Object.fromEntries(entries);
+  const { properties, required } = keywords;
   return {
-    ...known,
-    ...(isArray(known) && known["items"] === undefined ? { items: {} } : {}),
-    ...(isJsonObject(properties) && Array.isArray(required) && !COMBINING.some((keyword) => keyword in known)
+    ...keywords,
+    ...(isArray(keywords) && keywords["items"] === undefined ? { items: {} } : {}),
+    ...(isJsonObject(properties) &&
+    Array.isArray(required) &&
+    !COMBINING.some((keyword) => keyword in keywords)
       ? { required: required.filter((name) => Object.hasOwn(properties, String(name))) }
       : {}),
   };
@@ -177,10 +179,10 @@ function keywordOf(keyword: string, value: unknown, { cleaned, root }: Cleaning)
   const schemas = (list: readonly unknown[]) => list.filter(isSchema).map(cleaned);
   if (OF_DOCUMENTS.has(keyword)) return undefined;
   if (MAPS.has(keyword)) {
-    const known = isJsonObject(value)
+    const entries = isJsonObject(value)
       ? Object.entries(value).filter(([, property]) => isSchema(property))
       : undefined;
-    return known && Object.fromEntries(known.map(([name, property]) => [name, cleaned(property)]));
+    return entries && Object.fromEntries(entries.map(([name, property]) => [name, cleaned(property)]));
   }
   if (LISTS.has(keyword)) return Array.isArray(value) && value.some(isSchema) ? schemas(value) : undefined;
   // A list of schemas comes from older drafts: one schema per position.
@@ -201,8 +203,8 @@ function keywordOf(keyword: string, value: unknown, { cleaned, root }: Cleaning)
 
 function typeOf(value: unknown): unknown {
   if (!Array.isArray(value)) return TYPES.has(value) ? value : undefined;
-  const known = different(value.filter((type) => TYPES.has(type)));
-  return known.length === 0 ? undefined : known;
+  const types = different(value.filter((type) => TYPES.has(type)));
+  return types.length === 0 ? undefined : types;
 }
 
 const isSchema = (value: unknown): boolean => isJsonObject(value) || typeof value === "boolean";

@@ -72,17 +72,17 @@ type WriteOutcome =
 /** Writes all files, new contents first and irreversible changes last; undoes its writes if one fails. */
 async function writeAll(files: SandboxFiles, planned: readonly Draft[]): Promise<WriteOutcome> {
   const todo = planned.toSorted((left, right) => turnOf(left) - turnOf(right));
-  const done: Draft[] = [];
+  const written: Draft[] = [];
   for (const file of todo) {
-    const answer = await put(files, file);
+    const answer = await applyDraft(files, file);
     if (answer.ok) {
-      done.push(file);
+      written.push(file);
       continue;
     }
-    const lost = await takeBack(files, done);
-    const message = `${answer.message}${lost.length === 0 ? "" : `. These were changed and could not be restored: ${lost.map(showName).join(", ")}.`}`;
+    const unrestored = await takeBack(files, written);
+    const message = `${answer.message}${unrestored.length === 0 ? "" : `. These were changed and could not be restored: ${unrestored.map(showName).join(", ")}.`}`;
     const changed = ["changed", "exists", "not-found"].includes(answer.reason);
-    return { ok: false, changed, restored: lost.length === 0, message };
+    return { ok: false, changed, restored: unrestored.length === 0, message };
   }
   return { ok: true };
 }
@@ -92,18 +92,18 @@ function turnOf({ before, after }: Draft): number {
   return before?.bytes === undefined ? 2 : 1;
 }
 
-async function put(files: SandboxFiles, { path, after, before }: Draft): Promise<FileAnswer<object>> {
+async function applyDraft(files: SandboxFiles, { path, after, before }: Draft): Promise<FileAnswer<object>> {
   if (after?.bytes === undefined)
     return files.remove(path, before?.hash === undefined ? {} : { ifHash: before.hash });
   return files.write(path, after.bytes, { ifHash: before?.hash ?? null, ...modeOf(after) });
 }
 
-async function takeBack(files: SandboxFiles, done: readonly Draft[]): Promise<string[]> {
-  const lost: string[] = [];
-  for (const { path, before } of done.toReversed()) {
-    if (!(await restore(files, path, before))) lost.push(path);
+async function takeBack(files: SandboxFiles, drafts: readonly Draft[]): Promise<string[]> {
+  const unrestored: string[] = [];
+  for (const { path, before } of drafts.toReversed()) {
+    if (!(await restore(files, path, before))) unrestored.push(path);
   }
-  return lost;
+  return unrestored;
 }
 
 async function restore(files: SandboxFiles, path: string, before: FileState | undefined): Promise<boolean> {

@@ -4,24 +4,26 @@ import { ToolFailure, typedTool } from "./tool.ts";
 /** A person may be away for long; after this time the default is used. */
 const MAX_TIMEOUT_SECONDS = 30 * 86_400;
 
-const words = (max: number) => z.string().trim().min(1).max(max);
+const textUpTo = (max: number) => z.string().trim().min(1).max(max);
 
 /** A label alone is taken too; the model sees the longer form only. */
 const option = z.preprocess(
-  (given) => (typeof given === "string" ? { label: given } : given),
-  z.strictObject({ label: words(200), description: words(500).optional() }),
+  (option) => (typeof option === "string" ? { label: option } : option),
+  z.strictObject({ label: textUpTo(200), description: textUpTo(500).optional() }),
 );
 
 const input = z
   .strictObject({
-    question: words(2_000).describe("One question, with what they need to know."),
+    question: textUpTo(2_000).describe("One question, with what they need to know."),
     options: z
       .array(option)
       .min(2)
       .max(6)
       .optional()
       .describe("2 to 6 choices; leave out for a free answer."),
-    default: words(2_000).optional().describe("What you do without an answer; an option if there are any."),
+    default: textUpTo(2_000)
+      .optional()
+      .describe("What you do without an answer; an option if there are any."),
     timeout_seconds: z.int().min(1).max(MAX_TIMEOUT_SECONDS).optional().describe("Then the default is used."),
   })
   .superRefine(({ options, default: fallback }, context) => {

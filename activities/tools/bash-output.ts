@@ -117,6 +117,6 @@ export async function noSuchCommand(sandbox: Sandbox, id: string): Promise<strin
     started.length === 0
       ? `No command has been started in this sandbox at all: ${how}`
       : `None is running: ${how}`;
-  const known = running.length === 0 ? none : `Running: ${running.slice(-20).join(", ")}.`;
-  return `No command with the id "${oneLine(id, 60)}" was ever started in this sandbox. ${known}`;
+  const runningNote = running.length === 0 ? none : `Running: ${running.slice(-20).join(", ")}.`;
+  return `No command with the id "${oneLine(id, 60)}" was ever started in this sandbox. ${runningNote}`;
 }

@@ -21,7 +21,7 @@ interface EndFacts {
 /** The model's view of a command that ended: its output, and how it ended if that is worth a line. */
 export function bashResult(state: CommandState, output: CommandOutput, facts: EndFacts): ToolResult {
   const body = output.text.endsWith("\n") ? output.text.slice(0, -1) : output.text;
-  const shown = {
+  const outputFields = {
     runs: shownRuns(output.runs, body.length),
     whole: output.whole,
   };
@@ -35,29 +35,29 @@ export function bashResult(state: CommandState, output: CommandOutput, facts: En
       if (output.text === "" && state.exitCode === 0) notes.unshift("(no output)");
       if (disk !== undefined) notes.push(disk);
       if (facts.network !== undefined) notes.push(facts.network);
-      return { text: text(...notes), exitCode: state.exitCode, ...shown };
+      return { text: text(...notes), exitCode: state.exitCode, ...outputFields };
     }
     case "killed": {
       if (facts.interrupted) {
         return {
           text: text(`[interrupted after ${seconds(state.durationMs)} s]`),
           interrupted: true,
-          ...shown,
+          ...outputFields,
         };
       }
       const note = disk ?? (state.by === "signal" ? signalNote(state.signal) : timeoutNote(facts));
       const notes = facts.network === undefined ? [note] : [note, facts.network];
-      return { text: text(...notes), isError: true, ...shown };
+      return { text: text(...notes), isError: true, ...outputFields };
     }
     case "refused":
       return failure(`The command was not started: ${state.reason}`);
     case "running":
-      return { text: text("[still running: it could not be ended]"), isError: true, ...shown };
+      return { text: text("[still running: it could not be ended]"), isError: true, ...outputFields };
     case "lost":
       return {
         text: text("[the sandbox was restarted while this ran: how it ended is not known]"),
         unknown: true,
-        ...shown,
+        ...outputFields,
       };
   }
 }
@@ -121,13 +121,13 @@ export async function networkNote(
   output: string,
 ): Promise<string | undefined> {
   if (refused === undefined || !("durationMs" in state) || !SIGNS.test(output)) return undefined;
-  const found = await refused(state.durationMs);
-  if (found.length === 0) return undefined;
-  const { shown, more } = takeFirst(found, MAX_NAMED);
-  const named = shown.map(({ address, port }) => `${address} port ${port}`);
+  const endpoints = await refused(state.durationMs);
+  if (endpoints.length === 0) return undefined;
+  const { shown, more } = takeFirst(endpoints, MAX_NAMED);
+  const labels = shown.map(({ address, port }) => `${address} port ${port}`);
   const addresses = [...new Set(shown.map(({ address }) => address))];
   return (
-    `[the sandbox's firewall refused ${named.join(", ")}${more > 0 ? " and others" : ""}: it is not on the ` +
+    `[the sandbox's firewall refused ${labels.join(", ")}${more > 0 ? " and others" : ""}: it is not on the ` +
     `public internet, so another attempt will fail too. The user can allow it for a new session: sandbox.allow: [${addresses.join(", ")}]]`
   );
 }

@@ -38,8 +38,9 @@ export const bash = typedTool({
 });
 
 function timeoutOf(request: z.infer<typeof input>, limits: ToolLimits): number {
-  const asked = request.timeout_seconds === undefined ? limits.timeoutMs : request.timeout_seconds * 1_000;
-  return Math.min(asked, limits.maxTimeoutMs);
+  const requestedMs =
+    request.timeout_seconds === undefined ? limits.timeoutMs : request.timeout_seconds * 1_000;
+  return Math.min(requestedMs, limits.maxTimeoutMs);
 }
 
 async function runBash(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {

@@ -69,9 +69,9 @@ async function tryEdit(
   request: EditRequest,
   resumed: boolean,
 ): Promise<ToolResult | undefined> {
-  const named = await byLook(files, inputPath, (at) => readTextFile(files, at));
-  const { path, remark } = named;
-  const { text, form, hash } = accepted(named.answer, { "not-found": "To make a new file use write_file." });
+  const file = await byLook(files, inputPath, (at) => readTextFile(files, at));
+  const { path, remark } = file;
+  const { text, form, hash } = accepted(file.answer, { "not-found": "To make a new file use write_file." });
   const name = showName(path);
   if (resumed) {
     const earlier = earlierAttempt(name, text, request);
@@ -84,8 +84,12 @@ async function tryEdit(
   // `not-found`: removed between reading and writing; the next round reports that.
   if (!written.ok && (written.reason === "changed" || written.reason === "not-found")) return undefined;
   accepted(written);
-  const places = outcome.count === 1 ? "" : ` in ${outcome.count} places`;
-  const lines = [`Edited ${name}${places}${BRIDGED[outcome.how]}.`, remark, changeView(text, outcome.text)];
+  const matchNote = outcome.count === 1 ? "" : ` in ${outcome.count} places`;
+  const lines = [
+    `Edited ${name}${matchNote}${BRIDGED[outcome.how]}.`,
+    remark,
+    changeView(text, outcome.text),
+  ];
   return { text: lines.filter((line) => line !== undefined).join("\n") };
 }
 
@@ -122,8 +126,8 @@ function mismatch(
 ): string {
   if (outcome.kind === "many-matches") {
     const { lines } = outcome;
-    const shown = lines.slice(0, 20).join(", ");
-    return `old_string has ${lines.length} matches in ${name}, at lines ${shown}${lines.length > 20 ? ", …" : ""}: nothing was changed. Add lines around it until it is unique, or set replace_all.`;
+    const firstLines = lines.slice(0, 20).join(", ");
+    return `old_string has ${lines.length} matches in ${name}, at lines ${firstLines}${lines.length > 20 ? ", …" : ""}: nothing was changed. Add lines around it until it is unique, or set replace_all.`;
   }
   const numbered = oldString.split("\n").every((line) => /^\s*\d+\t/.test(line) || line === "");
   const hints = numbered ? ["Leave out the line numbers that read_file puts before each line."] : [];

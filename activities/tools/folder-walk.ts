@@ -102,15 +102,15 @@ export function whatWasLeftOut(err: string): Walked {
   const wrong = lines
     .filter((line) => !/^(?:looked|left) \d+$|^name \.\//.test(line))
     .map((line) => oneLine(line.replace(/^(?:rg|grep|find|warning|git): /, ""), 160));
-  const left = numberOf("left");
-  const more = left > names.length ? ` and ${left - names.length} more` : "";
-  const rule = (what: string): string[] => (left === 0 ? [] : [`(Left out by ignore rules: ${what})`]);
+  const leftOut = numberOf("left");
+  const more = leftOut > names.length ? ` and ${leftOut - names.length} more` : "";
+  const rule = (what: string): string[] => (leftOut === 0 ? [] : [`(Left out by ignore rules: ${what})`]);
   const troubles = wrong.length === 0 ? [] : [`(Could not be looked at: ${wrong.slice(0, 3).join("; ")})`];
   return {
     looked: numberOf("looked"),
     leftOut: {
       names: [...rule(`${names.join(", ")}${more}; name one to look there`), ...troubles],
-      count: [...rule(`${left} ${left === 1 ? "entry" : "entries"}`), ...troubles],
+      count: [...rule(`${leftOut} ${leftOut === 1 ? "entry" : "entries"}`), ...troubles],
       troubles,
     },
   };
@@ -136,12 +136,16 @@ export function globList(patternList: string, folder: string): GlobList {
   const patterns = listOf(patternList).map((pattern) => pattern.replace(/^(!?)(?:\.\/)+/, "$1"));
   if (patterns.some((pattern) => pattern.split("/").some((part) => part.split("*").length - 1 > MAX_STARS)))
     throw new SyntaxError("too many stars in one name");
-  const wanted = patterns.filter((pattern) => !pattern.startsWith("!"));
+  const included = patterns.filter((pattern) => !pattern.startsWith("!"));
   const unwanted = patterns.filter((pattern) => pattern.startsWith("!")).map((pattern) => pattern.slice(1));
-  const names = wanted
+  const names = included
     .flatMap((pattern) => pattern.split(/[/{},]/))
     .filter((part) => part !== "" && !/[*?[\]\\]/.test(part));
-  return { wanted: sourceOf(wanted, folder), unwanted: sourceOf(unwanted, folder), named: names.join("\n") };
+  return {
+    wanted: sourceOf(included, folder),
+    unwanted: sourceOf(unwanted, folder),
+    named: names.join("\n"),
+  };
 }
 
 function sourceOf(patterns: readonly string[], folder: string): string {
@@ -171,9 +175,9 @@ function listOf(patternList: string): string[] {
       part = "";
     } else part += char;
   }
-  const found = [...parts, part].map((one) => one.trim()).filter((one) => one !== "");
+  const patterns = [...parts, part].map((one) => one.trim()).filter((one) => one !== "");
   // Blanks separate only what could not be one name: each piece has a star.
-  return found.flatMap((one) => {
+  return patterns.flatMap((one) => {
     const pieces = one.split(/\s+/);
     return pieces.every((piece) => piece.includes("*")) ? pieces : [one];
   });
@@ -221,11 +225,11 @@ function wildcard(rest: string): Piece | undefined {
 }
 
 function set(rest: string): Piece | undefined {
-  const found = /^\[([!^]?)(\]?[^\]/]+)\]/.exec(rest);
-  if (found === null) return undefined;
-  const [whole, negation, members = ""] = found;
+  const match = /^\[([!^]?)(\]?[^\]/]+)\]/.exec(rest);
+  if (match === null) return undefined;
+  const [bracket, negation, members = ""] = match;
   const escaped = members.replace(/[\\\]^]/g, "\\$&");
-  return { source: `[${negation === "" ? "" : "^"}${escaped}]`, length: whole.length };
+  return { source: `[${negation === "" ? "" : "^"}${escaped}]`, length: bracket.length };
 }
 
 /** `{a,b}`. @param depth number of open groups */

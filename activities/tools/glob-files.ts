@@ -48,14 +48,14 @@ async function run(request: z.infer<typeof input>, context: ToolContext): Promis
   if (end.exitCode === 99) return failure(NO_GLOB);
   const { leftOut } = whatWasLeftOut(end.err);
   const remark = end.remark === undefined ? [] : [end.remark];
-  const found = namesOf(end.out.toString("utf8"));
-  if (found.length === 0) {
+  const names = namesOf(end.out.toString("utf8"));
+  if (names.length === 0) {
     const none = `No file matches ${showName(pattern)}${end.path === "." ? "" : ` in ${name}`}.`;
     return { text: [none, ...leftOut.names, ...remark].join("\n") };
   }
   const { maxMatches } = context.limits;
-  const lines = found.slice(0, maxMatches).map((file) => showName(file));
-  const more = found.length - lines.length;
+  const lines = names.slice(0, maxMatches).map((file) => showName(file));
+  const more = names.length - lines.length;
   if (more > 0) lines.push(`(${more.toLocaleString("en-US")} more files match: narrow the pattern)`);
   return { text: [...lines, ...leftOut.troubles, ...remark].join("\n") };
 }

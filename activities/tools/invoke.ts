@@ -59,7 +59,7 @@ export async function invokeTool(
     handle: context.callKey,
     wholeChars: result.whole?.chars,
   });
-  const whole = result.whole ?? (cut.truncated ? wholeOf(text) : undefined);
+  const fullText = result.whole ?? (cut.truncated ? wholeOf(text) : undefined);
   return {
     outcome: outcomeOf(result),
     text: cut.text,
@@ -69,7 +69,7 @@ export async function invokeTool(
     truncated: cut.truncated,
     isLive: result.isLive,
     asks: result.asks,
-    whole,
+    whole: fullText,
   };
 }
 

@@ -22,14 +22,14 @@ async function run(request: z.infer<typeof input>, context: ToolContext): Promis
   const where = workspacePath(request.path);
   const { files } = await context.sandbox();
   const { maxMatches } = context.limits;
-  const named = await byLook(files, where.relative, (at) => files.list(at, { maxEntries: maxMatches }));
-  const listed = accepted(named.answer, { "not-a-folder": "Use read_file for a file." });
-  const name = showName(named.path);
+  const folder = await byLook(files, where.relative, (at) => files.list(at, { maxEntries: maxMatches }));
+  const listed = accepted(folder.answer, { "not-a-folder": "Use read_file for a file." });
+  const name = showName(folder.path);
   if (listed.total === 0) return { text: `(${name} is empty)` };
   const lines = listed.entries.toSorted(foldersFirst).slice(0, maxMatches).map(showEntry);
   const more = listed.total - lines.length;
   if (more > 0) lines.push(`(${more.toLocaleString("en-US")} more entries: narrow it with glob_files)`);
-  if (named.remark !== undefined) lines.push(named.remark);
+  if (folder.remark !== undefined) lines.push(folder.remark);
   return { text: lines.join("\n") };
 }
 

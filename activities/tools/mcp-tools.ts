@@ -19,7 +19,7 @@ export const mcpToolName = (server: string, tool: string): string =>
   acceptedName(`${server}__${tool}`, /[^A-Za-z0-9_-]/g);
 
 /** Registries by their inputs: the same tools yield the same object. */
-const made = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
+const registries = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
 const MAX_MADE = 200;
 
 interface WithServers {
@@ -37,8 +37,8 @@ export function withMcpTools(worker: ToolRegistry, session: WithServers): ToolRe
     windowMeasures(config).serverToolsTokens,
     catalogues.map(({ server, digest, found }) => [server, digest, found]),
   ]);
-  const byKey = made.get(worker) ?? new Map<string, ToolRegistry>();
-  made.set(worker, byKey);
+  const byKey = registries.get(worker) ?? new Map<string, ToolRegistry>();
+  registries.set(worker, byKey);
   const before = byKey.get(key);
   if (before !== undefined) return before;
   const registry = build(worker, config, catalogues);
@@ -57,21 +57,21 @@ function build(
     const settings = config.mcpServers?.[server];
     return settings === undefined ? [] : [{ settings, found, tools: toMcpTools(server, settings, tools) }];
   });
-  const own = (catalogues.find(({ server }) => server === OWN_TOOLS)?.tools ?? []).map(ownTool);
+  const ownTools = (catalogues.find(({ server }) => server === OWN_TOOLS)?.tools ?? []).map(ownTool);
   const searched = behindSearch(servers, windowMeasures(config).serverToolsTokens);
   if (searched.size === 0)
-    return createToolRegistry([...worker.values(), ...own, ...servers.flatMap(({ tools }) => tools)]);
-  const shown = servers.filter((server) => !searched.has(server)).flatMap(({ tools }) => tools);
+    return createToolRegistry([...worker.values(), ...ownTools, ...servers.flatMap(({ tools }) => tools)]);
+  const visible = servers.filter((server) => !searched.has(server)).flatMap(({ tools }) => tools);
   const hidden = servers.filter((server) => searched.has(server)).flatMap(({ tools }) => tools);
-  const found = new Set(servers.flatMap((server) => server.found));
+  const foundNames = new Set(servers.flatMap((server) => server.found));
   return createToolRegistry([
     ...worker.values(),
-    ...own,
-    ...shown,
+    ...ownTools,
+    ...visible,
     searchTools(hidden),
     // After all others, in the order found, so that the cached prefix stays the same.
-    ...[...found].flatMap((name) => hidden.filter((tool) => tool.name === name)),
-    ...hidden.filter(({ name }) => !found.has(name)).map((tool) => ({ ...tool, isHidden: true })),
+    ...[...foundNames].flatMap((name) => hidden.filter((tool) => tool.name === name)),
+    ...hidden.filter(({ name }) => !foundNames.has(name)).map((tool) => ({ ...tool, isHidden: true })),
   ]);
 }
 

@@ -50,15 +50,15 @@ function applyToLines(lines: readonly Line[], chunks: readonly PatchChunk[]): Ch
   let from = 0;
   for (const chunk of chunks) {
     for (const anchor of chunk.anchors) {
-      const found = find(lines, [anchor], from, false);
-      if (found === undefined) return notFound(lines, [anchor], anchor, false);
-      from = found + 1;
+      const anchorLine = find(lines, [anchor], from, false);
+      if (anchorLine === undefined) return notFound(lines, [anchor], anchor, false);
+      from = anchorLine + 1;
     }
     const old = chunk.lines.filter((line) => line.kind !== "add");
     const position = placeOf(lines, chunk, old, from);
     if (position === undefined) {
-      const wanted = old.map((line) => line.text);
-      return notFound(lines, wanted, chunk.anchors.at(-1), chunk.atEnd);
+      const oldLines = old.map((line) => line.text);
+      return notFound(lines, oldLines, chunk.anchors.at(-1), chunk.atEnd);
     }
     const count = position.changes.filter((line) => line.kind !== "add").length;
     replacements.push({
@@ -73,14 +73,14 @@ function applyToLines(lines: readonly Line[], chunks: readonly PatchChunk[]): Ch
 
 function notFound(
   lines: readonly Line[],
-  wanted: readonly string[],
+  oldLines: readonly string[],
   anchor: string | undefined,
   atEnd: boolean,
 ): ChunksOutcome {
-  const position = find(lines, wanted, 0, false);
+  const position = find(lines, oldLines, 0, false);
   return {
     ok: false,
-    lines: wanted,
+    lines: oldLines,
     anchor,
     elsewhere: position === undefined ? undefined : position + 1,
     atEnd,
@@ -141,15 +141,15 @@ const LOOSENESS: readonly ((line: string) => string)[] = [
 
 function find(
   lines: readonly Line[],
-  wanted: readonly string[],
+  oldLines: readonly string[],
   from: number,
   atEnd: boolean,
 ): number | undefined {
-  const last = lines.length - wanted.length;
+  const last = lines.length - oldLines.length;
   // `End of File` matches only there, however exact another match; blank lines after it do not count.
   const first = atEnd ? Math.max(from, last - blankTail(lines)) : from;
   for (const loosen of LOOSENESS) {
-    const pattern = wanted.map(loosen);
+    const pattern = oldLines.map(loosen);
     const fits = (start: number): boolean =>
       pattern.every((line, index) => line === loosen(lines[start + index]?.text ?? ""));
     for (let start = first; start <= last; start += 1) if (fits(start)) return start;
@@ -207,8 +207,8 @@ function withOwnCharacters(
     );
     if (!differs) result.push(...block);
     else {
-      const kept = keepOwnCharacters(old.join("\n"), added.map((line) => line.text).join("\n")).split("\n");
-      result.push(...removed, ...added.map((line, index) => ({ ...line, text: kept[index] ?? line.text })));
+      const texts = keepOwnCharacters(old.join("\n"), added.map((line) => line.text).join("\n")).split("\n");
+      result.push(...removed, ...added.map((line, index) => ({ ...line, text: texts[index] ?? line.text })));
     }
     at += removed.length;
     const context = changes[to];
@@ -227,8 +227,8 @@ const ANY_END = /([^\r\n]*)(\r\n|\n|\r|$)/g;
 function splitLines(text: string, ends: RegExp): Line[] {
   const lines: Line[] = [];
   for (const match of text.matchAll(ends)) {
-    const [whole, line = "", end = ""] = match;
-    if (whole !== "") lines.push({ text: line, end });
+    const [fullLine, line = "", end = ""] = match;
+    if (fullLine !== "") lines.push({ text: line, end });
   }
   return lines;
 }

@@ -152,18 +152,18 @@ function refuseOmission(name: string, text: string, before: string): void {
 
 function notFound(name: string, outcome: Extract<ChunksOutcome, { ok: false }>): string {
   const { lines, anchor, elsewhere, atEnd } = outcome;
-  const shown = lines
+  const excerpt = lines
     .slice(0, 8)
     .map((line) => `  ${cutChars(line, 200)}`)
     .join("\n");
   if (elsewhere === undefined) {
-    return `These lines are not in ${name}, in this order:\n${shown}\nRead the file and write the patch for its current text.`;
+    return `These lines are not in ${name}, in this order:\n${excerpt}\nRead the file and write the patch for its current text.`;
   }
   if (atEnd) {
-    return `These lines are at line ${elsewhere} of ${name}, not at its end as *** End of File says:\n${shown}\nLeave that marker out, or write the lines that the file ends with.`;
+    return `These lines are at line ${elsewhere} of ${name}, not at its end as *** End of File says:\n${excerpt}\nLeave that marker out, or write the lines that the file ends with.`;
   }
   const after = anchor === undefined || lines.length === 1 ? "" : ` after "@@ ${cutChars(anchor, 100)}"`;
-  return `These lines are at line ${elsewhere} of ${name}, above the place where the patch looks for them${after}:\n${shown}\nPut the chunks of a file in the order of its lines. A line after @@ must come before the lines of its chunk.`;
+  return `These lines are at line ${elsewhere} of ${name}, above the place where the patch looks for them${after}:\n${excerpt}\nPut the chunks of a file in the order of its lines. A line after @@ must come before the lines of its chunk.`;
 }
 
 /** The files that a patch touches, each once whatever names the patch gives it, as they are in the patch so far. */
@@ -206,14 +206,14 @@ function createDrafts(files: SandboxFiles): Drafts {
     view,
     resolve: (inputPath, byLook) => realPlace(view, workspacePath(inputPath).relative, { byLook }),
     load: async (path) => {
-      const known = drafts.get(path);
-      if (known !== undefined) return known;
+      const draft = drafts.get(path);
+      if (draft !== undefined) return draft;
       const read = await readWholeFile(files, path);
       return keep(path, !read.ok && read.reason === "not-found" ? undefined : accepted(read));
     },
     loadForRemoval: async ({ entry, kind }) => {
-      const known = drafts.get(entry);
-      if (known !== undefined) return known;
+      const draft = drafts.get(entry);
+      if (draft !== undefined) return draft;
       return keep(entry, await beforeRemoval(files, entry, kind));
     },
     changed: () => [...drafts.values()].filter(({ before, after }) => before !== after),
@@ -232,10 +232,10 @@ function viewWith(disk: FilesView, drafts: ReadonlyMap<string, Draft>): FilesVie
   return {
     at,
     alike: async (folder, name) => {
-      const made = [...drafts.keys()].map((path) => relative(folder, path).split("/")[0] ?? "");
-      const mine = made.filter((other) => toLook(other) === toLook(name));
+      const newNames = [...drafts.keys()].map((path) => relative(folder, path).split("/")[0] ?? "");
+      const newAlike = newNames.filter((other) => toLook(other) === toLook(name));
       const there: string[] = [];
-      for (const other of new Set([...(await disk.alike(folder, name)), ...mine]))
+      for (const other of new Set([...(await disk.alike(folder, name)), ...newAlike]))
         if ((await at(join(folder, other))) !== undefined) there.push(other);
       return there;
     },
@@ -250,12 +250,12 @@ async function beforeRemoval(
   if (kind === undefined) return undefined;
   if (kind === "folder") throw new ToolFailure(`${showName(path)} is a folder: remove it with bash.`);
   if (kind !== "file") return { bytes: undefined };
-  const whole = await readWholeFile(files, path);
-  if (!whole.ok && whole.reason === "failed") {
+  const file = await readWholeFile(files, path);
+  if (!file.ok && file.reason === "failed") {
     const head = await files.read(path, { maxBytes: 1 });
     if (head.ok) return { bytes: undefined, hash: head.hash, mode: head.mode };
   }
-  return accepted(whole);
+  return accepted(file);
 }
 
 /** What an attempt of a patch whose outcome is unknown has done. */

@@ -71,11 +71,11 @@ export function touchedFiles(call: Pick<ToolCallPart, "toolName" | "input">): st
 /** The folders of all paths that a call names and their ancestors, relative to the workspace (`.`), the nearest last. */
 export function touchedFolders(call: ToolCallPart): string[] {
   const folder = FOLDER_FIELDS[call.toolName];
-  const places =
+  const locations =
     folder === undefined
       ? touchedFiles(call).map((file) => path.dirname(file))
-      : [relative(textField(call.input, folder) ?? ".")].filter((place) => place !== undefined);
-  const folders = new Set(places.flatMap(withAbove));
+      : [relative(textField(call.input, folder) ?? ".")].filter((path) => path !== undefined);
+  const folders = new Set(locations.flatMap(withAbove));
   return [...folders].toSorted((left, right) => depth(left) - depth(right));
 }
 
@@ -83,7 +83,7 @@ const depth = (folder: string): number => (folder === "." ? 0 : folder.split("/"
 
 function withAbove(folder: string): string[] {
   const parts = folder === "." ? [] : folder.split("/");
-  return [".", ...parts.map((_part, place) => parts.slice(0, place + 1).join("/"))];
+  return [".", ...parts.map((_part, index) => parts.slice(0, index + 1).join("/"))];
 }
 
 function patched(patch: string | undefined): string[] {

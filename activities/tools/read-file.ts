@@ -38,36 +38,36 @@ export const readFile = typedTool({
 async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const where = workspacePath(request.path).relative;
   const { files } = await context.sandbox();
-  const named = await byLook(files, where, (at) => files.read(at, { offset: 0, maxBytes: WHOLE_BYTES }));
-  const { path } = named;
-  const start = accepted(named.answer, {
+  const file = await byLook(files, where, (at) => files.read(at, { offset: 0, maxBytes: WHOLE_BYTES }));
+  const { path } = file;
+  const start = accepted(file.answer, {
     "not-a-file": "Use list_directory for a folder.",
     "not-found": "Look for it with glob_files or list_directory.",
   });
   const name = showName(path);
   if (start.size === 0) return { text: `(${name} is empty)` };
   const isWhole = start.bytes.length >= start.size;
-  const found = readText(start.bytes, !isWhole);
-  const refusal = binaryHint(name, start, found);
+  const content = readText(start.bytes, !isWhole);
+  const refusal = binaryHint(name, start, content);
   if (refusal !== undefined) return failure(refusal);
 
   const { offset = 1, limit = context.limits.maxLines } = request;
-  const shown =
-    isWhole && found.kind !== "binary"
-      ? linesOf(found.text, offset)
-      : await linesInside(context, path, { offset, label: labelOf(found) });
-  const { lines, total } = shown;
+  const excerpt =
+    isWhole && content.kind !== "binary"
+      ? linesOf(content.text, offset)
+      : await linesInside(context, path, { offset, label: labelOf(content) });
+  const { lines, total } = excerpt;
   if (lines.length === 0) return failure(`${name} has ${total} lines; line ${offset} is beyond its end.`);
   const page = takePage(lines, limit, context.limits);
   const last = offset + page.length - 1;
   const notes = [
-    positionNote({ ...shown, offset, last, size: start.size }),
+    positionNote({ ...excerpt, offset, last, size: start.size }),
     lines.slice(0, page.length).some((line) => line.endsWith("\r")) ? "lines end in CRLF" : "",
-    encodingNote(found),
+    encodingNote(content),
     zerosNote(page),
   ].filter((note) => note !== "");
   const body = page.map((line, index) => `${offset + index}\t${line}`).join("\n");
-  const below = [...(notes.length === 0 ? [] : [`(${notes.join("; ")})`]), named.remark ?? ""].filter(
+  const below = [...(notes.length === 0 ? [] : [`(${notes.join("; ")})`]), file.remark ?? ""].filter(
     (line) => line !== "",
   );
   return { text: below.length === 0 ? body : `${body}\n\n${below.join("\n")}` };
@@ -86,23 +86,23 @@ function isReadable(text: string): boolean {
   const head = text.slice(0, SNIFF_BYTES);
   const zeros = zerosIn(head);
   // oxlint-disable-next-line no-control-regex -- they are what this is about
-  const others = head.match(/[\u0001-\u0007\u000e-\u001a\u001c-\u001f]/g)?.length ?? 0;
-  return zeros === 0 || (zeros <= head.length / 4 && others <= zeros && others <= head.length / 100);
+  const controls = head.match(/[\u0001-\u0007\u000e-\u001a\u001c-\u001f]/g)?.length ?? 0;
+  return zeros === 0 || (zeros <= head.length / 4 && controls <= zeros && controls <= head.length / 100);
 }
 
-function encodingNote(found: FoundText): string {
-  if (found.kind === "text") return formWords(found.form) ?? "";
+function encodingNote(content: FoundText): string {
+  if (content.kind === "text") return formWords(content.form) ?? "";
   const how =
-    found.kind === "guessed" && found.name !== undefined
+    content.kind === "guessed" && content.name !== undefined
       ? "shown as that; edit_file and apply_patch do not write it: use bash"
       : "what is not UTF-8 is shown as \uFFFD";
-  return `${notUtf8(found)}: ${how}`;
+  return `${notUtf8(content)}: ${how}`;
 }
 
 /** What decodes the text elsewhere; undefined: it is UTF-8, or cannot be decoded. */
-function labelOf(found: FoundText): string | undefined {
-  if (found.kind === "text") return found.form.encoding === "utf-8" ? undefined : found.form.encoding;
-  return found.kind === "guessed" ? found.label : undefined;
+function labelOf(content: FoundText): string | undefined {
+  if (content.kind === "text") return content.form.encoding === "utf-8" ? undefined : content.form.encoding;
+  return content.kind === "guessed" ? content.label : undefined;
 }
 
 interface FoundLines {
@@ -178,11 +178,11 @@ function positionNote(
 function binaryHint(
   name: string,
   { bytes, size }: { readonly bytes: Uint8Array; readonly size: number },
-  found: FoundText,
+  content: FoundText,
 ): string | undefined {
   const image = detectImageType(bytes.subarray(0, SNIFF_BYTES));
   if (image !== undefined)
     return `${name} is an image (${image}, ${showSize(size)}): look at it with view_image.`;
-  if (found.kind === "guessed" || (found.kind === "text" && isReadable(found.text))) return undefined;
+  if (content.kind === "guessed" || (content.kind === "text" && isReadable(content.text))) return undefined;
   return `${name} is a binary file (${showSize(size)}), which read_file does not show. Look at it with bash: file, strings, xxd | head.`;
 }

@@ -32,16 +32,16 @@ export interface FilesView {
 
 /** The files as they are. Its methods throw ToolFailure for what cannot be seen. */
 export function filesView(files: SandboxFiles): FilesView {
-  const known = new Map<string, Promise<Seen | undefined>>();
+  const answers = new Map<string, Promise<Seen | undefined>>();
   const ask = async (at: string): Promise<Seen | undefined> => {
     const answer = await files.stat(at);
     return !answer.ok && answer.reason === "not-found" ? undefined : accepted(answer);
   };
   return {
     at: (at) => {
-      const asked = known.get(at) ?? ask(at);
-      known.set(at, asked);
-      return asked;
+      const answer = answers.get(at) ?? ask(at);
+      answers.set(at, answer);
+      return answer;
     },
     alike: (folder, name) => alikeIn(files, folder, name),
   };
@@ -86,18 +86,19 @@ async function walkTo(
 ): Promise<{ at: string; seen: Seen | undefined }> {
   walk.links += 1;
   if (walk.links > MAX_LINKS) throw new ToolFailure(`${showName(inputPath)} leads through too many links.`);
-  const done: string[] = [];
+  const resolved: string[] = [];
   const todo = parts.toReversed();
   let seen: Seen | undefined = { kind: "folder" };
   while (todo.length > 0) {
     const part = todo.pop() ?? "";
     if (part === "" || part === ".") continue;
     if (part === "..") {
-      if (done.pop() === undefined) throw new ToolFailure(`${showName(inputPath)} leads outside /workspace.`);
+      if (resolved.pop() === undefined)
+        throw new ToolFailure(`${showName(inputPath)} leads outside /workspace.`);
       continue;
     }
-    const name = await nameOf(walk, done.join("/"), part, todo.length === 0);
-    const at = [...done, name].join("/");
+    const name = await nameOf(walk, resolved.join("/"), part, todo.length === 0);
+    const at = [...resolved, name].join("/");
     seen = await walk.view.at(at);
     if (todo.length === 0) return { at, seen };
     if (seen === undefined) return { at: path.normalize([at, ...todo.toReversed()].join("/")), seen };
@@ -111,9 +112,9 @@ async function walkTo(
       throw new ToolFailure(
         `${showName(inputPath)} cannot be there: ${showName(at)} is a file, not a folder.`,
       );
-    done.push(name);
+    resolved.push(name);
   }
-  return { at: done.join("/") || ".", seen: { kind: "folder" } };
+  return { at: resolved.join("/") || ".", seen: { kind: "folder" } };
 }
 
 async function nameOf(
@@ -155,24 +156,24 @@ export function showLook(name: string): string {
 async function alikeIn(files: SandboxFiles, folder: string, name: string): Promise<string[]> {
   const listed = await files.list(folder);
   if (!listed.ok) return [];
-  const look = toLook(name);
-  return listed.entries.map((entry) => entry.name).filter((other) => toLook(other) === look);
+  const normalized = toLook(name);
+  return listed.entries.map((entry) => entry.name).filter((other) => toLook(other) === normalized);
 }
 
 /** The only existing path that looks like this one, folder by folder; undefined if none does, or several do. */
 export async function pathAlike(files: SandboxFiles, inputPath: string): Promise<string | undefined> {
-  let found = ".";
+  let current = ".";
   for (const part of inputPath.split("/")) {
-    const next = path.join(found, part);
+    const next = path.join(current, part);
     if ((await files.stat(next)).ok) {
-      found = next;
+      current = next;
       continue;
     }
-    const alike = await alikeIn(files, found, part);
+    const alike = await alikeIn(files, current, part);
     if (alike.length !== 1) return undefined;
-    found = path.join(found, alike[0] ?? "");
+    current = path.join(current, alike[0] ?? "");
   }
-  return found === inputPath ? undefined : found;
+  return current === inputPath ? undefined : current;
 }
 
 /** What a file operation answered, at which path, and a line if that is not the path that was asked for. */

@@ -43,14 +43,14 @@ export async function runOnPath(
   args: Args,
   maxBytes: number,
 ): Promise<ProgramEnd> {
-  const [given, ...more] = args;
+  const [path, ...more] = args;
   const end = await runOnce(context, script, args, maxBytes);
-  if (end !== undefined) return { ...end, path: given, remark: undefined };
-  const alike = await pathAlike((await context.sandbox()).files, given);
+  if (end !== undefined) return { ...end, path, remark: undefined };
+  const alike = await pathAlike((await context.sandbox()).files, path);
   const other = alike === undefined ? undefined : await runOnce(context, script, [alike, ...more], maxBytes);
   if (alike === undefined || other === undefined)
-    throw new ToolFailure(`${showName(given)} does not exist. Look around with list_directory.`);
-  return { ...other, path: alike, remark: lookRemark(given, alike) };
+    throw new ToolFailure(`${showName(path)} does not exist. Look around with list_directory.`);
+  return { ...other, path: alike, remark: lookRemark(path, alike) };
 }
 
 type Args = readonly [path: string, ...more: string[]];

@@ -53,6 +53,6 @@ function line({ sequence, step, role, excerpt, output }: HistorySearch["hits"][n
 
 /** The words of a query, each quoted phrase as one; unclosed quotes count as blanks. */
 export function splitWords(query: string): string[] {
-  const terms = [...query.matchAll(/"([^"]+)"|[^\s"]+/g)].map(([whole, phrase]) => (phrase ?? whole).trim());
+  const terms = [...query.matchAll(/"([^"]+)"|[^\s"]+/g)].map(([match, phrase]) => (phrase ?? match).trim());
   return [...new Set(terms)].filter((word) => word !== "").slice(0, MAX_WORDS);
 }

@@ -29,13 +29,13 @@ export function searchTools(hidden: readonly Tool[]): Tool {
 }
 
 async function search(hidden: readonly Tool[], query: string, context: ToolContext): Promise<ToolResult> {
-  const found = findTools(hidden, query);
-  if (found.length === 0)
+  const tools = findTools(hidden, query);
+  if (tools.length === 0)
     return failure(
       `No tool matches "${oneLine(query, 80)}". Use other words, or fewer. The tools are: ${oneLine(hidden.map(({ name }) => name).join(", "), 4_000)}`,
     );
-  await context.mcp?.keepFound(found.map(({ server = "", name }) => ({ server, name })));
-  const lines = found.map(
+  await context.mcp?.keepFound(tools.map(({ server = "", name }) => ({ server, name })));
+  const lines = tools.map(
     ({ name, description }) => `- ${name}: ${cutChars(oneLine(description, 1_000), DESCRIPTION_CHARS)}`,
   );
   return { text: `You can call these tools from your next step on:\n${lines.join("\n")}` };

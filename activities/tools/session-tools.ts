@@ -26,11 +26,11 @@ export function sessionTools(
   if (session.config.noTools === true) return NONE;
   const registry = withMcpTools(worker, session);
   const facts = factsOf(session.config);
-  const known = chosen.get(registry) ?? new Map<string, ToolRegistry>();
-  chosen.set(registry, known);
+  const byKey = chosen.get(registry) ?? new Map<string, ToolRegistry>();
+  chosen.set(registry, byKey);
   const key = JSON.stringify(facts);
-  const tools = known.get(key) ?? createToolRegistry(offered(registry, facts));
-  known.set(key, tools);
+  const tools = byKey.get(key) ?? createToolRegistry(offered(registry, facts));
+  byKey.set(key, tools);
   return tools;
 }
 
@@ -64,12 +64,12 @@ export function toolIn(tool: Tool, folder: string): Tool {
     description: inFolder(description, folder),
     inputSchema: JSON.parse(inFolder(JSON.stringify(inputSchema), folder)) as Record<string, unknown>,
     run: async (input, context) =>
-      named(await tool.run(fromFolder(tool.name, input, folder), context), folder),
+      withFolder(await tool.run(fromFolder(tool.name, input, folder), context), folder),
   };
 }
 
 /** Only errors are our own texts, so output stays unchanged. */
-const named = (result: ToolResult, folder: string): ToolResult =>
+const withFolder = (result: ToolResult, folder: string): ToolResult =>
   result.isError === true && result.exitCode === undefined
     ? { ...result, text: inFolder(result.text, folder) }
     : result;

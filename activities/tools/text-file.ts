@@ -57,16 +57,16 @@ export async function readWholeFile(files: SandboxFiles, path: string): Promise<
 
 /** @param name as shown to the model */
 export function decodeText(name: string, bytes: Uint8Array): FileAnswer<Text> {
-  const found = readText(bytes);
-  if (found.kind === "text") return { ok: true, text: found.text, form: found.form };
-  const message = `${name} is ${notUtf8(found)}; editing it here would damage it. Use bash (sed, python3${found.kind === "guessed" && found.label !== undefined ? ` with encoding="${found.label}"` : ""}).`;
+  const content = readText(bytes);
+  if (content.kind === "text") return { ok: true, text: content.text, form: content.form };
+  const message = `${name} is ${notUtf8(content)}; editing it here would damage it. Use bash (sed, python3${content.kind === "guessed" && content.label !== undefined ? ` with encoding="${content.label}"` : ""}).`;
   return { ok: false, reason: "failed", message };
 }
 
 /** Says what a text is, if not UTF-8: `not UTF-8 text (it looks like GBK)`. */
-export function notUtf8(found: Exclude<FoundText, { kind: "text" }>): string {
-  if (found.kind === "binary") return "not UTF-8 text, but binary";
-  return `not UTF-8 text (${found.name === undefined ? "its encoding is not known" : `it looks like ${found.name}`})`;
+export function notUtf8(content: Exclude<FoundText, { kind: "text" }>): string {
+  if (content.kind === "binary") return "not UTF-8 text, but binary";
+  return `not UTF-8 text (${content.name === undefined ? "its encoding is not known" : `it looks like ${content.name}`})`;
 }
 
 /**
@@ -89,8 +89,8 @@ export function rewritten(
     );
   }
   const isCrlf = before.text.includes("\r\n") && !/(?<!\r)\n/.test(before.text) && !content.includes("\r");
-  const kept = [formWords(before.form), isCrlf && content.includes("\n") ? "CRLF" : undefined];
-  const kinds = kept.filter((word) => word !== undefined).join(", ");
+  const notes = [formWords(before.form), isCrlf && content.includes("\n") ? "CRLF" : undefined];
+  const kinds = notes.filter((word) => word !== undefined).join(", ");
   // Its mark is not part of the text, also where the model wrote one.
   const text = before.form.bom ? content.replace(/^\uFEFF/, "") : content;
   return {

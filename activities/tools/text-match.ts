@@ -31,13 +31,13 @@ interface Span {
 export function applyEdit(text: string, request: EditRequest): EditOutcome {
   const old = request.oldString.replaceAll("\r\n", "\n");
   const replacement = request.newString.replaceAll("\r\n", "\n");
-  const found =
+  const matches =
     findExact(text, old, replacement) ??
     findPlain(text, old, replacement, findExact) ??
     findLines(text, old, replacement) ??
     findPlain(text, old, replacement, findLines);
-  if (found === undefined) return { kind: "no-match", nearLines: nearLines(text, old) };
-  const { spans, how } = found;
+  if (matches === undefined) return { kind: "no-match", nearLines: nearLines(text, old) };
+  const { spans, how } = matches;
   const mayBeMany = request.replaceAll && (how === "exact" || how === "characters");
   return spans.length > 1 && !mayBeMany ? manyMatches(text, spans) : edited(text, spans, how);
 }
@@ -67,10 +67,10 @@ function findPlain(text: string, old: string, replacement: string, find: Find): 
   const plainText = plainCharacters(text);
   const plainOld = plainCharacters(old);
   if (plainText === text && plainOld === old) return undefined;
-  const found =
+  const matches =
     find(plainText, plainOld, replacement) ?? find(plainText, plainOld, plainCharacters(replacement));
-  if (found === undefined) return undefined;
-  const spans = found.spans.map((span) => ({
+  if (matches === undefined) return undefined;
+  const spans = matches.spans.map((span) => ({
     ...span,
     replacement: keepOwnCharacters(
       text.slice(span.start, span.end).replaceAll("\r\n", "\n"),
@@ -99,48 +99,48 @@ function edited(text: string, spans: readonly Span[], how: MatchKind): EditOutco
 function exactSpans(text: string, old: string, replacement: string): Span[] {
   const literal = old.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
   const pattern = new RegExp(literal.replaceAll("\n", "\\r?\\n"), "g");
-  return Array.from(text.matchAll(pattern), ({ 0: found, index }) => ({
+  return Array.from(text.matchAll(pattern), ({ 0: match, index }) => ({
     start: index,
-    end: index + found.length,
+    end: index + match.length,
     replacement,
   }));
 }
 
 function lineSpans(text: string, old: string, replacement: string, how: LineMatch): Span[] {
   const withNewline = old.endsWith("\n");
-  const wanted = (withNewline ? old.slice(0, -1) : old).split("\n");
-  if (wanted.every((line) => line.trim() === "")) return [];
+  const oldLines = (withNewline ? old.slice(0, -1) : old).split("\n");
+  if (oldLines.every((line) => line.trim() === "")) return [];
   const lines = text.split("\n");
   const starts = [0];
   for (const line of lines) starts.push((starts.at(-1) ?? 0) + line.length + 1);
   const spans: Span[] = [];
-  for (let first = 0; first + wanted.length <= lines.length; first += 1) {
-    const found = lines.slice(first, first + wanted.length);
-    const fitted = how === "indentation" ? shiftIndent(wanted, found, replacement) : replacement;
-    if (fitted === undefined || (how === "trailing-blanks" && !sameButTrailing(wanted, found))) continue;
-    const next = starts[first + wanted.length] ?? 0;
-    const lineEnd = found.at(-1)?.endsWith("\r") === true ? 2 : 1;
+  for (let first = 0; first + oldLines.length <= lines.length; first += 1) {
+    const window = lines.slice(first, first + oldLines.length);
+    const fitted = how === "indentation" ? shiftIndent(oldLines, window, replacement) : replacement;
+    if (fitted === undefined || (how === "trailing-blanks" && !sameButTrailing(oldLines, window))) continue;
+    const next = starts[first + oldLines.length] ?? 0;
+    const lineEnd = window.at(-1)?.endsWith("\r") === true ? 2 : 1;
     const end = withNewline ? Math.min(next, text.length) : next - lineEnd;
     spans.push({ start: starts[first] ?? 0, end, replacement: fitted });
-    first += wanted.length - 1;
+    first += oldLines.length - 1;
   }
   return spans;
 }
 
-function sameButTrailing(wanted: readonly string[], found: readonly string[]): boolean {
-  return wanted.every((line, index) => line.trimEnd() === found[index]?.trimEnd());
+function sameButTrailing(oldLines: readonly string[], window: readonly string[]): boolean {
+  return oldLines.every((line, index) => line.trimEnd() === window[index]?.trimEnd());
 }
 
 /** The replacement shifted by the indentation difference between `wanted` and `found`; undefined if they differ otherwise. */
 function shiftIndent(
-  wanted: readonly string[],
-  found: readonly string[],
+  oldLines: readonly string[],
+  window: readonly string[],
   replacement: string,
 ): string | undefined {
-  const from = commonIndent(wanted);
-  const to = commonIndent(found);
+  const from = commonIndent(oldLines);
+  const to = commonIndent(window);
   if (from === to) return undefined;
-  if (!sameButTrailing(dedent(wanted, from), dedent(found, to))) return undefined;
+  if (!sameButTrailing(dedent(oldLines, from), dedent(window, to))) return undefined;
   const lines = replacement.split("\n");
   if (lines.some((line) => line.trim() !== "" && !line.startsWith(from))) return undefined;
   return lines.map((line) => (line.trim() === "" ? line : to + line.slice(from.length))).join("\n");
@@ -201,8 +201,10 @@ export function plainCharacters(text: string): string {
 export function keepOwnCharacters(old: string, replacement: string): string {
   const plainOld = plainCharacters(old);
   if (plainOld === old && plainCharacters(replacement) === replacement) return replacement;
-  const words = (text: string): string[] => text.match(/[\p{L}\p{N}]+|[^\p{L}\p{N}]/gsu) ?? [];
-  const changes = diffArrays(words(plainOld), words(plainCharacters(replacement)), { maxEditLength: 2_000 });
+  const splitWords = (text: string): string[] => text.match(/[\p{L}\p{N}]+|[^\p{L}\p{N}]/gsu) ?? [];
+  const changes = diffArrays(splitWords(plainOld), splitWords(plainCharacters(replacement)), {
+    maxEditLength: 2_000,
+  });
   if (changes === undefined) return replacement;
   let result = "";
   let atOld = 0;
@@ -281,9 +283,9 @@ function standsForCode(line: string): boolean {
   const bare = line.replace(COMMENT, "").replace(STAR, "").replace(COMMENT_TAIL, "");
   const hasEllipsis = ELLIPSIS.test(bare);
   if (!hasEllipsis && !(COMMENT.test(line) && SAYS_SAME.test(bare))) return false;
-  const words = bare
+  const plainText = bare
     .replace(/^[\s([{.…]+|[\s)\]}.…]+$/g, "")
     .replace(/\s*(?:\.{3,}|…)\s*/g, " ")
     .replace(/\s+/g, " ");
-  return STAND_IN.test(words);
+  return STAND_IN.test(plainText);
 }

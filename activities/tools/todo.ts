@@ -22,9 +22,9 @@ export const todo = typedTool({
   input,
   readOnly: true,
   about: ({ items }) => {
-    const done = items.filter(({ status }) => status === "completed").length;
+    const completed = items.filter(({ status }) => status === "completed").length;
     const now = items.find(({ status }) => status === "in_progress");
-    return `${done}/${items.length} done${now === undefined ? "" : `: ${now.content}`}`;
+    return `${completed}/${items.length} done${now === undefined ? "" : `: ${now.content}`}`;
   },
   run: async (request): Promise<ToolResult> => {
     const active = request.items.filter(({ status }) => status === "in_progress").length;

@@ -70,7 +70,7 @@ export interface McpCalls {
     context: ToolContext,
   ): Promise<ToolResult>;
   /** Makes tools that a search found callable from the next step on. */
-  keepFound(found: readonly { readonly server: string; readonly name: string }[]): Promise<void>;
+  keepFound(tools: readonly { readonly server: string; readonly name: string }[]): Promise<void>;
 }
 
 /** Questions that a server asks before it continues with a call. */

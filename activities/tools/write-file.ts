@@ -32,21 +32,21 @@ async function run(request: z.infer<typeof input>, context: ToolContext): Promis
   const { files } = await context.sandbox();
   const { path, answer, remark } = await byLook(files, where, (at) => readForm(files, at));
   const name = showName(path);
-  const before = answer.ok ? answer.found : undefined;
+  const before = answer.ok ? answer.content : undefined;
   const omission = omissionLine(request.content, before?.kind === "text" ? before.text : "");
   if (before !== undefined && omission !== undefined) {
     return failure(
       `The content has the line "${oneLine(omission, 100)}", which stands for text that was left out: it would be deleted from ${name}. Nothing was written. Write the file out in full, or use edit_file.`,
     );
   }
-  const { bytes, remark: kept } =
+  const { bytes, remark: keptRemark } =
     before === undefined
       ? { bytes: new TextEncoder().encode(request.content), remark: "" }
       : rewritten(name, before, request.content);
   const written = accepted(await files.write(path, bytes));
   const lines = countLines(request.content);
   const size = `${lines} ${lines === 1 ? "line" : "lines"}, ${showSize(bytes.length)}`;
-  const firstLine = `${written.created ? "Created" : "Replaced"} ${name} (${size}).${kept}`;
+  const firstLine = `${written.created ? "Created" : "Replaced"} ${name} (${size}).${keptRemark}`;
   return { text: remark === undefined ? firstLine : `${firstLine}\n${remark}` };
 }
 
@@ -54,10 +54,10 @@ async function run(request: z.infer<typeof input>, context: ToolContext): Promis
 async function readForm(
   files: SandboxFiles,
   path: string,
-): Promise<FileAnswer<{ readonly found: FoundText }>> {
-  const whole = await readWholeFile(files, path);
-  if (whole.ok) return { ok: true, found: readText(whole.bytes) };
-  if (whole.reason !== "failed") return whole;
+): Promise<FileAnswer<{ readonly content: FoundText }>> {
+  const file = await readWholeFile(files, path);
+  if (file.ok) return { ok: true, content: readText(file.bytes) };
+  if (file.reason !== "failed") return file;
   const head = await files.read(path, { maxBytes: HEAD_BYTES });
-  return head.ok ? { ok: true, found: readText(head.bytes, true) } : head;
+  return head.ok ? { ok: true, content: readText(head.bytes, true) } : head;
 }

@@ -86,9 +86,11 @@ export function parseOwnTools(exported: unknown): OwnTools {
 
 function toolOf(exportedTool: unknown, index: number): OwnTool {
   const parsed = definition.safeParse(exportedTool);
-  const named = (exportedTool as { readonly name?: unknown } | null)?.name;
+  const exportedName = (exportedTool as { readonly name?: unknown } | null)?.name;
   const which =
-    typeof named === "string" ? `the tool ${oneLine(named, 80)}` : `tool ${index + 1} of the list`;
+    typeof exportedName === "string"
+      ? `the tool ${oneLine(exportedName, 80)}`
+      : `tool ${index + 1} of the list`;
   if (!parsed.success) throw new Error(`${which}: ${issueTexts(parsed.error, definition)[0]}`);
   const { name, description, input, readOnly } = parsed.data;
   if (findTool(toolRegistry, name) !== undefined || name === SEARCH_TOOLS)

@@ -29,10 +29,10 @@ export async function standingVerdict(
 }
 
 /** The verdict just before the call is run: a person may have allowed just this one. */
-export async function verdictNow(db: Queryable, asked: Asked): Promise<Verdict> {
-  const verdict = await standingVerdict(db, asked);
+export async function verdictNow(db: Queryable, context: Asked): Promise<Verdict> {
+  const verdict = await standingVerdict(db, context);
   if (verdict.action !== "ask") return verdict;
-  const { session, call, step, index } = asked;
+  const { session, call, step, index } = context;
   const leave = {
     sessionId: session.id,
     epoch: session.epoch,

@@ -37,13 +37,13 @@ export function judgeCall(
 ): Verdict {
   const isGranted = (rule: PermissionRule) =>
     grants.some((grant) => grant.tool === rule.tool && grant.match === (rule.match ?? null));
-  const own = rules
+  const toolRules = rules
     .filter((rule) => namesOf(call.toolName).some((name) => surely(rule.tool, name)))
     .map((rule) => (rule.action === "ask" && isGranted(rule) ? { ...rule, action: "allow" as const } : rule));
   let verdict: Verdict = { action: "allow" };
-  if (own.length === 0) return verdict;
+  if (toolRules.length === 0) return verdict;
   for (const subject of subjectsOf(call)) {
-    const rule = own.findLast((candidate) => matches(candidate, subject));
+    const rule = toolRules.findLast((candidate) => matches(candidate, subject));
     if (rule === undefined || rule.action === "allow") continue;
     if (SEVERITY[rule.action] > SEVERITY[verdict.action])
       verdict = { action: rule.action, rule, about: subject.text.replaceAll(UNKNOWN, "…") };
@@ -57,15 +57,15 @@ const namesOf = (name: string): readonly string[] => (SHELL_NAMES.has(name) ? [.
 interface Subject {
   readonly text: string;
   /** The same subject under other names, which a rule that asks or denies matches as well. */
-  readonly others?: readonly string[];
+  readonly otherNames?: readonly string[];
   /** The call does not show the subject: rules that ask or deny count as matching. */
   readonly isUnknown?: true;
 }
 
-function matches({ match, action }: PermissionRule, { text, others = [], isUnknown }: Subject): boolean {
+function matches({ match, action }: PermissionRule, { text, otherNames = [], isUnknown }: Subject): boolean {
   if (match === undefined) return true;
   if (action === "allow") return isUnknown !== true && surely(match, text);
-  return isUnknown === true || [text, ...others].some((name) => possibly(match, name));
+  return isUnknown === true || [text, ...otherNames].some((name) => possibly(match, name));
 }
 
 function subjectsOf({ toolName, input }: Call): Subject[] {
@@ -73,7 +73,7 @@ function subjectsOf({ toolName, input }: Call): Subject[] {
     const text = textField(input, "command") ?? "";
     const { commands, others, isSure } = shellCommands(text);
     return [
-      ...commands.map((command, place): Subject => ({ text: command, others: others[place] ?? [] })),
+      ...commands.map((command, index): Subject => ({ text: command, otherNames: others[index] ?? [] })),
       ...(isSure ? [] : [{ text, isUnknown: true as const }]),
     ];
   }

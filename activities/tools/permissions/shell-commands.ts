@@ -28,9 +28,9 @@ const MAX_OPTIONS = 12;
 
 /** Time is bounded, whatever the text. */
 export function shellCommands(text: string): ShellCommands {
-  const found: Found = { commands: [], others: [], isSure: true, leftChars: 6 * MAX_CHARS };
-  read(text, found, 0);
-  return found;
+  const result: Found = { commands: [], others: [], isSure: true, leftChars: 6 * MAX_CHARS };
+  read(text, result, 0);
+  return result;
 }
 
 interface Found {
@@ -41,17 +41,17 @@ interface Found {
   leftChars: number;
 }
 
-function read(text: string, found: Found, depth: number): void {
-  found.leftChars -= text.length;
+function read(text: string, result: Found, depth: number): void {
+  result.leftChars -= text.length;
   const parentheses = text.match(/[(`]/g)?.length ?? 0;
-  if (depth > MAX_DEPTH || text.length > MAX_CHARS || found.leftChars < 0 || parentheses > MAX_PARENTHESES) {
-    found.isSure = false;
+  if (depth > MAX_DEPTH || text.length > MAX_CHARS || result.leftChars < 0 || parentheses > MAX_PARENTHESES) {
+    result.isSure = false;
     return;
   }
   const visit = (node: SyntaxNode): void => {
     if (node.type === "Script" && "errors" in node && node.errors !== undefined && node.errors.length > 0)
-      found.isSure = false;
-    if (node.type === "Command") run(wordsOf(node), found, depth);
+      result.isSure = false;
+    if (node.type === "Command") run(wordsOf(node), result, depth);
     forEachChild(node, visit);
   };
   try {
@@ -59,7 +59,7 @@ function read(text: string, found: Found, depth: number): void {
   } catch (error) {
     // Its nesting is too deep for the stack.
     if (!(error instanceof RangeError)) throw error;
-    found.isSure = false;
+    result.isSure = false;
   }
 }
 
@@ -97,7 +97,7 @@ interface Wrapper {
   /** The wrapper's options that take a value. */
   readonly values: string;
   /** How many words come before the other program's name. */
-  readonly words?: number;
+  readonly operands?: number;
   /** `NAME=value` may come before it. */
   readonly takesVariables?: true;
 }
@@ -107,7 +107,7 @@ const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   sudo: { values: "ughpCrtTUDR", takesVariables: true },
   doas: { values: "uC", takesVariables: true },
   env: { values: "uC", takesVariables: true },
-  timeout: { values: "sk", words: 1 },
+  timeout: { values: "sk", operands: 1 },
   nice: { values: "n" },
   ionice: { values: "cnpPu" },
   stdbuf: { values: "ioe" },
@@ -119,13 +119,13 @@ const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   exec: { values: "a" },
   xargs: { values: "nPILdasE" },
   busybox: { values: "" },
-  chroot: { values: "", words: 1 },
-  chrt: { values: "TPD", words: 1 },
+  chroot: { values: "", operands: 1 },
+  chrt: { values: "TPD", operands: 1 },
   coproc: { values: "" },
   entr: { values: "" },
   fakeroot: { values: "lsib" },
-  flock: { values: "wE", words: 1 },
-  gosu: { values: "", words: 1 },
+  flock: { values: "wE", operands: 1 },
+  gosu: { values: "", operands: 1 },
   ltrace: { values: "aDeFlnopsuwxX" },
   nsenter: { values: "tSG" },
   parallel: { values: "jSN" },
@@ -134,9 +134,9 @@ const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   script: { values: "oOIBTE" },
   setpriv: { values: "" },
   strace: { values: "abeEIoOpPsSuUX" },
-  "su-exec": { values: "", words: 1 },
+  "su-exec": { values: "", operands: 1 },
   "systemd-run": { values: "pEHMt" },
-  taskset: { values: "", words: 1 },
+  taskset: { values: "", operands: 1 },
   unbuffer: { values: "" },
   unshare: { values: "SGRw" },
   watch: { values: "nq" },
@@ -146,29 +146,29 @@ const WRAPPERS: Readonly<Record<string, Wrapper>> = {
 const SHELLS = new Set(["sh", "bash", "dash", "ash", "zsh", "ksh", "su"]);
 const FIND_STARTS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
-function run(words: readonly string[], found: Found, depth: number): void {
-  const [program = "", ...rest] = words;
+function run(argv: readonly string[], result: Found, depth: number): void {
+  const [program = "", ...rest] = argv;
   if (program === "") return;
-  const command = words.join(" ");
-  found.leftChars -= command.length;
-  if (depth > MAX_DEPTH || found.commands.length >= MAX_COMMANDS || found.leftChars < 0) {
-    found.isSure = false;
+  const command = argv.join(" ");
+  result.leftChars -= command.length;
+  if (depth > MAX_DEPTH || result.commands.length >= MAX_COMMANDS || result.leftChars < 0) {
+    result.isSure = false;
     return;
   }
-  const others = othersOf(program, rest);
-  found.leftChars -= others.join("").length;
-  found.commands.push(command);
-  found.others.push(others);
+  const alternatives = othersOf(program, rest);
+  result.leftChars -= alternatives.join("").length;
+  result.commands.push(command);
+  result.others.push(alternatives);
   // The text does not show what runs; `[` is a program's name.
   if (program.includes(UNKNOWN) || (/[*?[{]/.test(program) && program !== "[" && program !== "[["))
-    found.isSure = false;
+    result.isSure = false;
   const name = program.slice(program.lastIndexOf("/") + 1);
   const wrapper = Object.hasOwn(WRAPPERS, name) ? WRAPPERS[name] : undefined;
-  if (wrapper !== undefined) return runWrapped({ name, ...wrapper }, rest, found, depth);
-  if (SHELLS.has(name)) return runShell(name, rest, found, depth);
-  if (name === "trap") return readSure(rest.find((word) => !word.startsWith("-")) ?? "", found, depth);
-  if (name === "eval") return readSure(rest.join(" "), found, depth);
-  if (name === "find") runFound(rest, found, depth);
+  if (wrapper !== undefined) return runWrapped({ name, ...wrapper }, rest, result, depth);
+  if (SHELLS.has(name)) return runShell(name, rest, result, depth);
+  if (name === "trap") return readSure(rest.find((word) => !word.startsWith("-")) ?? "", result, depth);
+  if (name === "eval") return readSure(rest.join(" "), result, depth);
+  if (name === "find") runFound(rest, result, depth);
 }
 
 /** Without its folder, and without the options in front of each word that may be its verb. */
@@ -186,45 +186,45 @@ function othersOf(program: string, rest: readonly string[]): string[] {
  * @param takes whether an option takes the next word: if that is not known, both readings count
  */
 function afterOptions(
-  words: readonly string[],
+  args: readonly string[],
   takes: (option: string) => boolean | "unknown",
 ): readonly number[] {
   const reached = new Set([0]);
-  const found: number[] = [];
+  const indices: number[] = [];
   for (const index of reached) {
-    const word = words[index];
+    const word = args[index];
     if (word === undefined || index > 2 * MAX_OPTIONS) continue;
-    if (word === "--") found.push(index + 1);
-    else if (!word.startsWith("-") || word === "-") found.push(index);
+    if (word === "--") indices.push(index + 1);
+    else if (!word.startsWith("-") || word === "-") indices.push(index);
     else {
       const takesNext = word.startsWith("--") && word.includes("=") ? false : takes(word);
       if (takesNext !== true) reached.add(index + 1);
       if (takesNext !== false) reached.add(index + 2);
     }
   }
-  return found.filter((index) => index < words.length);
+  return indices.filter((index) => index < args.length);
 }
 
 function runWrapped(
-  { name, values, words = 0, takesVariables }: Wrapper & { readonly name: string },
+  { name, values, operands = 0, takesVariables }: Wrapper & { readonly name: string },
   rest: readonly string[],
-  found: Found,
+  result: Found,
   depth: number,
 ): void {
   // `env -S` splits its own text; whether an unknown option takes a value is not known.
-  if (name === "env" && rest.some((word) => /^(-\w*S|--split-string)/.test(word))) found.isSure = false;
+  if (name === "env" && rest.some((word) => /^(-\w*S|--split-string)/.test(word))) result.isSure = false;
   const option = rest.findIndex((word) => /^(-\w*c|--command)$/.test(word));
-  if (WITH_TEXTS.has(name) && option !== -1) readSure(rest[option + 1] ?? "", found, depth);
-  const places = afterOptions(rest, (word) => {
+  if (WITH_TEXTS.has(name) && option !== -1) readSure(rest[option + 1] ?? "", result, depth);
+  const starts = afterOptions(rest, (word) => {
     if (word.startsWith("--")) return "unknown";
     return /^-\w$/.test(word) && values.includes(word.slice(1));
   });
-  if (rest.length > 2 * MAX_OPTIONS && places.length === 0) found.isSure = false;
-  for (const index of places) {
+  if (rest.length > 2 * MAX_OPTIONS && starts.length === 0) result.isSure = false;
+  for (const index of starts) {
     let start = index;
     while (takesVariables && /^[A-Za-z_]\w*=/.test(rest[start] ?? "")) start += 1;
-    if (rest[start]?.includes(UNKNOWN) === true) found.isSure = false;
-    run(inner(name, rest.slice(start + words)), found, depth + 1);
+    if (rest[start]?.includes(UNKNOWN) === true) result.isSure = false;
+    run(inner(name, rest.slice(start + operands)), result, depth + 1);
   }
 }
 
@@ -232,43 +232,43 @@ function runWrapped(
 const WITH_TEXTS = new Set(["flock", "runuser", "script"]);
 
 /** `xargs` appends more words. */
-const inner = (name: string, words: readonly string[]): readonly string[] =>
-  name === "xargs" && words.length > 0 ? [...words, UNKNOWN] : words;
+const inner = (name: string, args: readonly string[]): readonly string[] =>
+  name === "xargs" && args.length > 0 ? [...args, UNKNOWN] : args;
 
 /** The options of shells that take the next word: `-o NAME`, `--rcfile FILE`; and whether one says that a text follows. */
-function runShell(name: string, rest: readonly string[], found: Found, depth: number): void {
+function runShell(name: string, rest: readonly string[], result: Found, depth: number): void {
   const isText = (word: string) => /^-\w*c\w*$/.test(word) || word === "--command";
   if (name === "su") {
     const index = rest.findIndex(isText);
     const joined = rest.find((word) => word.startsWith("--command="));
-    return readSure(joined?.slice("--command=".length) ?? rest[index + 1] ?? UNKNOWN, found, depth);
+    return readSure(joined?.slice("--command=".length) ?? rest[index + 1] ?? UNKNOWN, result, depth);
   }
   let takesText = false;
-  let place = 0;
-  for (; place < rest.length && /^[-+]./.test(rest[place] ?? ""); place += 1) {
-    const word = rest[place] ?? "";
+  let firstOperand = 0;
+  for (; firstOperand < rest.length && /^[-+]./.test(rest[firstOperand] ?? ""); firstOperand += 1) {
+    const word = rest[firstOperand] ?? "";
     if (word === "--") {
-      place += 1;
+      firstOperand += 1;
       break;
     }
     takesText ||= isText(word);
-    if (/^(--rcfile|--init-file)$/.test(word)) place += 1;
-    else if (!word.startsWith("--")) place += word.match(/o/gi)?.length ?? 0;
+    if (/^(--rcfile|--init-file)$/.test(word)) firstOperand += 1;
+    else if (!word.startsWith("--")) firstOperand += word.match(/o/gi)?.length ?? 0;
   }
-  if (takesText) return readSure(rest[place] ?? "", found, depth);
+  if (takesText) return readSure(rest[firstOperand] ?? "", result, depth);
   // The shell reads its commands from an unknown source.
-  if (place >= rest.length || rest[place] === "-") found.isSure = false;
+  if (firstOperand >= rest.length || rest[firstOperand] === "-") result.isSure = false;
 }
 
-function readSure(text: string, found: Found, depth: number): void {
-  if (text.includes(UNKNOWN)) found.isSure = false;
-  read(text.replaceAll(UNKNOWN, "x"), found, depth + 1);
+function readSure(text: string, result: Found, depth: number): void {
+  if (text.includes(UNKNOWN)) result.isSure = false;
+  read(text.replaceAll(UNKNOWN, "x"), result, depth + 1);
 }
 
-function runFound(rest: readonly string[], found: Found, depth: number): void {
-  for (const [place, word] of rest.entries()) {
+function runFound(rest: readonly string[], result: Found, depth: number): void {
+  for (const [position, word] of rest.entries()) {
     if (!FIND_STARTS.has(word)) continue;
-    const end = rest.findIndex((other, index) => index > place && (other === ";" || other === "+"));
-    run(rest.slice(place + 1, end === -1 ? rest.length : end), found, depth + 1);
+    const end = rest.findIndex((other, index) => index > position && (other === ";" || other === "+"));
+    run(rest.slice(position + 1, end === -1 ? rest.length : end), result, depth + 1);
   }
 }

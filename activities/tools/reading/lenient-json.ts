@@ -72,14 +72,14 @@ class Reader {
   }
 
   values(): ReadValue[] {
-    const found: ReadValue[] = [];
+    const readValues: ReadValue[] = [];
     for (;;) {
       this.#skip();
-      if (this.#isAtEnd) return found;
+      if (this.#isAtEnd) return readValues;
       // Brackets too many at the end mean nothing.
-      if (found.length > 0 && /^[\s}\]]+$/.test(this.#text.slice(this.#at))) return found;
+      if (readValues.length > 0 && /^[\s}\]]+$/.test(this.#text.slice(this.#at))) return readValues;
       const at = this.#at;
-      found.push({ value: this.#value(), at });
+      readValues.push({ value: this.#value(), at });
     }
   }
 
@@ -182,12 +182,12 @@ class Reader {
       this.#at += 6;
       return String.fromCharCode(Number.parseInt(code, 16));
     }
-    const meant = ESCAPED[char];
+    const character = ESCAPED[char];
     if (char === "") throw new Misread("the text ends inside a string", at, true);
-    if (meant === undefined)
+    if (character === undefined)
       throw new Misread(`"\\${char.trim()}" is no escape of JSON. A backslash is written \\\\.`, at);
     this.#at += 2;
-    return meant;
+    return character;
   }
 
   #number(written: string): number {
@@ -225,9 +225,9 @@ class Reader {
 
   #match(pattern: RegExp): string | undefined {
     pattern.lastIndex = this.#at;
-    const found = pattern.exec(this.#text)?.[0];
-    this.#at += found?.length ?? 0;
-    return found;
+    const match = pattern.exec(this.#text)?.[0];
+    this.#at += match?.length ?? 0;
+    return match;
   }
 
   #found(at: number): string {

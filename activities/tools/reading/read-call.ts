@@ -75,7 +75,7 @@ function withoutPrefixes(name: string): string[] {
 
 function alike(registry: ToolRegistry, name: string): string[] {
   const letters = squashed(name);
-  return letters === "" ? [] : [...registry.keys()].filter((known) => squashed(known) === letters);
+  return letters === "" ? [] : [...registry.keys()].filter((name) => squashed(name) === letters);
 }
 
 /** What is wrong with a call that could not be read, and an example of a valid input. */
@@ -259,7 +259,7 @@ function placeOf(text: string, at: number): string {
 function excerpt(text: string, at: number): string {
   const from = Math.max(0, at - BEFORE_CHARS);
   const to = Math.min(text.length, at + AFTER_CHARS);
-  const shown = (part: string) => part.replaceAll("\n", "⏎").toWellFormed();
-  const before = `${from > 0 ? "…" : ""}${shown(text.slice(from, at))}`;
-  return `There, after >>>: ${before}>>>${shown(text.slice(at, to))}${to < text.length ? "…" : ""}`;
+  const visible = (part: string) => part.replaceAll("\n", "⏎").toWellFormed();
+  const before = `${from > 0 ? "…" : ""}${visible(text.slice(from, at))}`;
+  return `There, after >>>: ${before}>>>${visible(text.slice(at, to))}${to < text.length ? "…" : ""}`;
 }

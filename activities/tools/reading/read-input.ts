@@ -55,9 +55,9 @@ interface Notes {
 const schemas = new WeakMap<z.ZodType, Schema>();
 
 function schemaOf(input: z.ZodType): Schema {
-  const known = schemas.get(input) ?? (z.toJSONSchema(input, { io: "input" }) as Schema);
-  schemas.set(input, known);
-  return known;
+  const schema = schemas.get(input) ?? (z.toJSONSchema(input, { io: "input" }) as Schema);
+  schemas.set(input, schema);
+  return schema;
 }
 
 const WRAPPERS: ReadonlySet<string> = new Set([
@@ -71,9 +71,11 @@ const WRAPPERS: ReadonlySet<string> = new Set([
 
 /** Some models put the arguments into a field of their own, beside the tool's name. */
 function unwrapped({ properties = {} }: Schema, callInput: JsonObject): JsonObject {
-  const others = Object.entries(callInput).filter(([name]) => !["name", "tool", "tool_name"].includes(name));
-  const [only] = others;
-  if (only === undefined || others.length > 1 || !WRAPPERS.has(only[0])) return callInput;
+  const otherFields = Object.entries(callInput).filter(
+    ([name]) => !["name", "tool", "tool_name"].includes(name),
+  );
+  const [only] = otherFields;
+  if (only === undefined || otherFields.length > 1 || !WRAPPERS.has(only[0])) return callInput;
   if (Object.keys(callInput).some((name) => name in properties)) return callInput;
   const inside = asJson(only[1], "{");
   return isJsonObject(inside) ? inside : callInput;
@@ -82,7 +84,7 @@ function unwrapped({ properties = {} }: Schema, callInput: JsonObject): JsonObje
 function readObject(schema: Schema, callInput: JsonObject, fieldPath: string, notes: Notes): JsonObject {
   const { properties = {}, required = [] } = schema;
   const fields = new Map<string, unknown>();
-  for (const [written, value] of named(properties, callInput, fieldPath, notes)) {
+  for (const [written, value] of namedFields(properties, callInput, fieldPath, notes)) {
     const field = properties[written];
     if (field === undefined) continue;
     const read = readValue(field, value, `${fieldPath}${written}`, notes);
@@ -97,7 +99,7 @@ const isBelow = ({ minimum, exclusiveMinimum }: Schema, value: unknown): boolean
   value === 0 && ((minimum ?? 0) > 0 || exclusiveMinimum === 0);
 
 /** The fields under our names, in the order in which they were written; notes on those that are left out. */
-function named(
+function namedFields(
   properties: NonNullable<Schema["properties"]>,
   callInput: JsonObject,
   fieldPath: string,
