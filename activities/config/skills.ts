@@ -57,6 +57,8 @@ export type FrontMatter =
   | { readonly why: string };
 
 const BEGIN = /^\uFEFF?(?:[ \t]*\n|[ \t]*<!--[^]*?-->)*---[ \t]*\n/;
+/** Of front matter that is read as YAML. Chosen: some three times the longest; the parser's time grows with the square of the keys. */
+const MAX_YAML_CHARS = 4_000;
 const END = /^(?:---|\.\.\.)[ \t]*$/m;
 /** A field at the beginning of a line, whatever its indentation. */
 const FIELD = /^[ \t]*["']?([A-Za-z][\w-]*)["']?[ \t]*:(?:[ \t]+|$)(.*)$/;
@@ -81,6 +83,8 @@ function asYaml(front: string): {
   readonly fields: Readonly<Record<string, unknown>>;
   readonly problem?: string;
 } {
+  if (front.length > MAX_YAML_CHARS)
+    return { fields: {}, problem: `it has more than ${MAX_YAML_CHARS.toLocaleString("en")} characters` };
   try {
     const value: unknown = parse(front, { maxAliasCount: 0, logLevel: "error" });
     return isJsonObject(value)

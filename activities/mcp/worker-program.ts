@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { StringDecoder } from "node:string_decoder";
 import { serializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
 import type { WorkerProgramSettings } from "../config/mcp-settings.ts";
+import { countLines, EventPace } from "../process/event-pace.ts";
 import { cutTail } from "../text/cut.ts";
 import { filledIn, type McpAccess } from "./access.ts";
 import { messageOnLine } from "./answers.ts";
@@ -26,6 +27,7 @@ export class WorkerProgram implements Transport {
   readonly #settings: WorkerProgramSettings;
   readonly #access: McpAccess;
   readonly #decoder = new StringDecoder("utf8");
+  readonly #pace = new EventPace();
   /** The pieces of a line that is not complete yet. */
   #line: string[] = [];
   #lineChars = 0;
@@ -57,7 +59,13 @@ export class WorkerProgram implements Transport {
       });
     });
     child.stdin.on("error", (error) => this.onerror?.(error));
-    child.stdout.on("data", (bytes: Buffer) => this.#hear(bytes));
+    child.stdout.on("data", (bytes: Buffer) => {
+      this.#hear(bytes);
+      const wait = this.#pace.after(countLines(bytes));
+      if (wait === undefined) return;
+      child.stdout.pause();
+      void wait.then(() => child.stdout.resume());
+    });
     child.stderr.on("data", (bytes: Buffer) => {
       this.#lastWords = cutTail(this.#lastWords + bytes.toString("utf8"), STDERR_CHARS);
     });

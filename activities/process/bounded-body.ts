@@ -3,6 +3,7 @@
  * everything in the process, and a small compressed body may be a large one. Nothing else reads a body whole.
  */
 import { pipeline, Readable, type Transform } from "node:stream";
+import { EventPace } from "./event-pace.ts";
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
 
 /** Of an answer, or of one event of a stream, without compression. Chosen; what is used of them is cut far below it. */
@@ -29,6 +30,8 @@ export interface Bounds {
   readonly maxBytes?: number | undefined;
   /** Of an event stream as a whole; none if it may last for ever. */
   readonly maxStreamBytes?: number | undefined;
+  /** Of an event stream, in the long run; default: that of a server's notices. */
+  readonly eventsPerSecond?: number | undefined;
 }
 
 /** What limits depend on. */
@@ -56,17 +59,20 @@ export function boundedBody(body: Readable, head: Head, bounds: Bounds = {}): Re
 async function* upTo(
   pieces: AsyncIterable<Uint8Array>,
   { status, headers }: Head,
-  { maxBytes = MAX_ANSWER_BYTES, maxStreamBytes = Infinity }: Bounds,
+  { maxBytes = MAX_ANSWER_BYTES, maxStreamBytes = Infinity, eventsPerSecond }: Bounds,
 ): AsyncGenerator<Uint8Array> {
   if (status >= 400) return yield* firstBytes(pieces, Math.min(maxBytes, MAX_ERROR_BYTES));
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   const measure = isStream ? measureEvents() : measureAll();
+  const pace = new EventPace(eventsPerSecond);
   let bytes = 0;
   for await (const piece of pieces) {
     bytes += piece.length;
-    if (measure(piece) > maxBytes) throw tooLarge(maxBytes);
+    const { longest, ended } = measure(piece);
+    if (longest > maxBytes) throw tooLarge(maxBytes);
     if (isStream && bytes > maxStreamBytes) throw tooLarge(maxStreamBytes);
     yield piece;
+    await pace.after(ended);
   }
 }
 
@@ -82,22 +88,28 @@ async function* firstBytes(pieces: AsyncIterable<Uint8Array>, max: number): Asyn
   }
 }
 
-function measureAll(): (piece: Uint8Array) => number {
+/** The length of the longest event so far in a piece, or of the whole so far; and how many events end in it. */
+type Measure = (piece: Uint8Array) => { readonly longest: number; readonly ended: number };
+
+function measureAll(): Measure {
   let bytes = 0;
-  return (piece) => (bytes += piece.length);
+  return (piece) => ({ longest: (bytes += piece.length), ended: 0 });
 }
 
-/** @returns the length of the longest event so far in each piece; an empty line ends an event */
-function measureEvents(): (piece: Uint8Array) => number {
+/** An empty line ends an event. */
+function measureEvents(): Measure {
   let bytes = 0;
   let isLineEmpty = false;
   return (piece) => {
     let from = 0;
     let most = 0;
+    let ended = 0;
     for (let at = piece.indexOf(LINE_FEED); at !== -1; at = piece.indexOf(LINE_FEED, from)) {
       const length = at - from;
       const isBlank = length === 0 || (length === 1 && piece[from] === CARRIAGE_RETURN);
-      bytes = isBlank && isLineEmpty ? 0 : bytes + length + 1;
+      const isEnd = isBlank && isLineEmpty;
+      if (isEnd) ended += 1;
+      bytes = isEnd ? 0 : bytes + length + 1;
       most = Math.max(most, bytes);
       isLineEmpty = true;
       from = at + 1;
@@ -105,7 +117,7 @@ function measureEvents(): (piece: Uint8Array) => number {
     const rest = piece.length - from;
     bytes += rest;
     if (rest > 0) isLineEmpty = piece[piece.length - 1] === CARRIAGE_RETURN && rest === 1 && isLineEmpty;
-    return Math.max(most, bytes);
+    return { longest: Math.max(most, bytes), ended };
   };
 }
 

@@ -39,6 +39,14 @@ async function askModel(url: string): Promise<string> {
   return text(gatheredBody(body, { reading, gatherMs: () => 0, onBytes: () => undefined }));
 }
 
+async function askedStream(url: string): Promise<ReadableStream<Uint8Array>> {
+  const outgoing = await createOutgoing();
+  onTestFinished(() => outgoing.close());
+  const order = { method: "POST", headers: new Headers(), body: "{}", signal: null };
+  const { body } = await outgoing.request(url, order);
+  return gatheredBody(body, { reading: {}, gatherMs: () => 0, onBytes: () => undefined });
+}
+
 const signal = AbortSignal.timeout(60_000);
 /** Everything that asks a server of others and keeps its answer. */
 const DOORS: readonly (readonly [string, (url: string) => Promise<unknown>])[] = [
@@ -117,6 +125,40 @@ describe("an answer of others", () => {
     await expect((await ask(listener, { maxBytes: MAX, maxStreamBytes: 2 * MAX })).text()).rejects.toThrow(
       "more than 2 MiB",
     );
+  });
+
+  it.each([
+    ["an MCP server's notices", ask],
+    [
+      "a model's answer",
+      async (listener: Listener) => new Response(await askedStream(await serve(listener))),
+    ],
+  ])("takes no more of the worker's time, however many events it has: %s", async (_, read) => {
+    const notice = `data: ${JSON.stringify({ jsonrpc: "2.0", method: "notifications/message" })}\n\n`;
+    let sent = 0;
+    const response = await read((request, answer) => {
+      request.resume();
+      answer.writeHead(200, { "content-type": "text/event-stream" });
+      const more = () => {
+        while (!answer.destroyed) {
+          sent += 1_000;
+          if (!answer.write(notice.repeat(1_000))) return void answer.once("drain", more);
+        }
+      };
+      more();
+    });
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    let events = 0;
+    const until = performance.now() + 3_000;
+    while (performance.now() < until)
+      events +=
+        Buffer.from((await reader.read()).value ?? [])
+          .toString()
+          .split("\n\n").length - 1;
+    await reader.cancel();
+    // What is sent at once, what a second lets through, and a piece more for each.
+    expect(events).toBeLessThan(16_000);
+    expect(sent).toBeGreaterThan(events);
   });
 
   it("may not be one endless event", async () => {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { resolveConfig } from "../../client/config/config.ts";
 import { sandboxSpec } from "../../activities/sandbox/sandbox-host.ts";
-import { parseSkill, skillsPrompt, type Skill } from "../../activities/config/skills.ts";
+import { parseSkill, skillsPrompt, toSkill, type Skill } from "../../activities/config/skills.ts";
 import { systemPrompt, projectFiles } from "../../activities/config/system-prompt.ts";
 import { estimateText } from "../../activities/text/tokens.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
@@ -105,3 +105,11 @@ it("includes the person's own: listed in the prompt, root's files, and no link i
   writeFileSync(join(folder, "longhaul.yaml"), "skills: {folders: [mine]}\n");
   expect(unnamed).toThrow(/skills\.folders/);
 });
+
+it("long front matter is read by its lines: the parser's time grows with the square of its keys", () => {
+  const keys = Array.from({ length: 20_000 }, (_, index) => `k${index}: 1`).join("\n");
+  const skill = parseSkill("a/SKILL.md", `---\n${keys}\nname: pdf\ndescription: Fill forms\n---\n`);
+  expect(skill).toMatchObject({ name: "pdf", description: "Fill forms" });
+  const bare = toSkill("a/SKILL.md", `---\n${keys}\n---\n`);
+  expect(bare.description).toContain("more than 4,000 characters");
+}, 10_000);
