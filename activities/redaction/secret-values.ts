@@ -78,14 +78,18 @@ function passwordsIn(value: string): string[] {
   });
 }
 
+/** A name that something is assigned to. One within another's value counts too: `https://host/?token=…` begins like `https: …`. */
+const ASSIGNED = /(?<=^|[?&;,#\s])([\w.-]{2,60})\s?[=:]\s?|(?<=[/:=])([\w.-]{2,60})\s?=\s?/g;
+const ASSIGNED_VALUE = /(?:(?:Bearer|Basic|Token) )?(?:'([^']*)'|"([^"]*)"|([^&;,\s#]+))/y;
+
 /** Of an address's parameters, of lists such as `host=db password='…'` and `Server=db;Pwd=…`, of headers and of YAML. */
 function assignedIn(value: string): string[] {
-  const pairs = value.matchAll(
-    /(?:^|[?&;,\s/:])([\w.-]{2,60})\s?[=:]\s?(?:(?:Bearer|Basic|Token) )?(?:'([^']*)'|"([^"]*)"|([^&;,\s#]+))/g,
-  );
-  return [...pairs].flatMap(([, name = "", single, double, bare]) => {
-    const value = single ?? double ?? bare ?? "";
-    return isSecretName(name) ? [value, decoded(value)] : [];
+  return [...value.matchAll(ASSIGNED)].flatMap((found) => {
+    if (!isSecretName(found[1] ?? found[2] ?? "")) return [];
+    ASSIGNED_VALUE.lastIndex = found.index + found[0].length;
+    const [, single, double, bare] = ASSIGNED_VALUE.exec(value) ?? [];
+    const secret = single ?? double ?? bare ?? "";
+    return [secret, decoded(secret)];
   });
 }
 

@@ -57,6 +57,12 @@ describe("a name", () => {
 describe("secretsOf", () => {
   it.each([
     ["a parameter of an address", "postgres://db/app?user=app&password=p%40ss-word-1", "p@ss-word-1"],
+    ["the first parameter of an address", "https://hooks.example/x?token=tok-en-value-1", "tok-en-value-1"],
+    ["one after a port", "amqps://mq.example:5671?password=p%40ss-word-1", "p@ss-word-1"],
+    ["one beside a password", "redis://u:other-pass-1@h:1/0?auth=tok-en-value-1", "tok-en-value-1"],
+    ["an address's fragment", "https://app.example/#access_token=tok-en-value-1", "tok-en-value-1"],
+    ["a list inside of a variable", "OPTIONS=token=tok-en-value-1,b=2", "tok-en-value-1"],
+    ["a registry's setting", "//npm.example/:_authToken=tok-en-value-1", "tok-en-value-1"],
     [
       "a parameter of JDBC",
       "jdbc:sqlserver://db:1433;user=sa;password=S3cret-Value;encrypt=true",
