@@ -2,7 +2,7 @@
 import type { Client, DiscoverResult, JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { McpServer } from "../config/mcp-settings.ts";
 import { SandboxLost, type CommandState, type Sandbox } from "../sandbox/sandbox.ts";
-import { countLines, EventPace } from "../process/event-pace.ts";
+import { messagesIn, EventPace } from "../process/event-pace.ts";
 import { cutTail } from "../text/cut.ts";
 import { workspacePath } from "../tools/paths.ts";
 import { serverReason } from "./failures.ts";
@@ -272,7 +272,7 @@ export class SandboxTransport implements Transport {
         if (bytes.length === 0 || this.#stop.signal.aborted) break;
         this.#offset += bytes.length;
         this.#take(bytes);
-        await this.#pace.after(countLines(bytes));
+        await this.#pace.after(messagesIn(bytes));
       }
     }
   }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { StringDecoder } from "node:string_decoder";
 import { serializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
 import type { WorkerProgramSettings } from "../config/mcp-settings.ts";
-import { countLines, EventPace } from "../process/event-pace.ts";
+import { messagesIn, EventPace } from "../process/event-pace.ts";
 import { cutTail } from "../text/cut.ts";
 import { filledIn, type McpAccess } from "./access.ts";
 import { messageOnLine } from "./answers.ts";
@@ -61,7 +61,7 @@ export class WorkerProgram implements Transport {
     child.stdin.on("error", (error) => this.onerror?.(error));
     child.stdout.on("data", (bytes: Buffer) => {
       this.#hear(bytes);
-      const wait = this.#pace.after(countLines(bytes));
+      const wait = this.#pace.after(messagesIn(bytes));
       if (wait === undefined) return;
       child.stdout.pause();
       void wait.then(() => child.stdout.resume());

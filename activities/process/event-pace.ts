@@ -32,8 +32,8 @@ export class EventPace {
 
 const LINE_FEED = 0x0a;
 
-/** @returns how many lines end in a piece: of a program's output, each is a message */
-export function countLines(piece: Uint8Array): number {
+/** @returns how many messages end in a piece of a program's output: each is a line */
+export function messagesIn(piece: Uint8Array): number {
   let lines = 0;
   for (let at = piece.indexOf(LINE_FEED); at !== -1; at = piece.indexOf(LINE_FEED, at + 1)) lines += 1;
   return lines;

@@ -106,7 +106,7 @@ it("includes the person's own: listed in the prompt, root's files, and no link i
   expect(unnamed).toThrow(/skills\.folders/);
 });
 
-it("long front matter is read by its lines: the parser's time grows with the square of its keys", () => {
+it("long front matter is read by its lines, because the parser's time grows faster", () => {
   const keys = Array.from({ length: 20_000 }, (_, index) => `k${index}: 1`).join("\n");
   const skill = parseSkill("a/SKILL.md", `---\n${keys}\nname: pdf\ndescription: Fill forms\n---\n`);
   expect(skill).toMatchObject({ name: "pdf", description: "Fill forms" });
