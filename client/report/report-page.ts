@@ -1,4 +1,5 @@
 /** A session as one self-contained page: figures, the window's use, the timeline, the change. */
+import type { SessionEvent } from "../../activities/store/event.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
 import { stamp, present, shellWord } from "../console/format.ts";
@@ -9,6 +10,7 @@ import { contextPlot, type PlotRound, costsPart, type StepCost } from "./figures
 import { html, Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";
 import { cutChars } from "../../activities/text/cut.ts";
+import { describeEvent } from "../view/describe-event.ts";
 import { patchFiles, type PatchFile } from "../workspace/workspace-diff.ts";
 
 export interface ReportData {
@@ -17,12 +19,9 @@ export interface ReportData {
   /** Trace of the session's newest run, if its workers send traces. */
   readonly traceId: string | null;
   readonly steps: readonly TrajectoryStep[];
-  readonly rounds: readonly (PlotRound & {
-    readonly trigger: string;
-    readonly strategy: string;
-    readonly tokensBefore: number;
-    readonly tokensAfter: number;
-  })[];
+  readonly rounds: readonly PlotRound[];
+  /** Its compactions, and its end unless it goes on. */
+  readonly events: readonly SessionEvent[];
   /** Tokens over all model calls; `costUsd` null if the price is not known. */
   readonly usage: {
     readonly calls: number;
@@ -95,7 +94,7 @@ export function reportPage(data: ReportData): string {
           compaction starts (${tokens(data.triggerTokens)} of ${tokens(data.contextWindow)}). Vertical lines:
           compaction rounds.
         </p>
-        ${roundsPart(data.rounds)} ${costsPart(data.costs)}
+        ${compactionsPart(data.events)} ${costsPart(data.costs)}
         <h2 id="changes">Changes</h2>
         ${changesPart(data.patch)}
         <h2 id="timeline">Timeline</h2>
@@ -109,8 +108,11 @@ export function reportPage(data: ReportData): string {
 
 function figures({ session, usage, ...data }: ReportData) {
   const ended = session.endedAt ?? session.updatedAt;
+  const [end] = data.events
+    .filter(({ type }) => type === "session:ended")
+    .flatMap((event) => describeEvent(event));
   return present<[name: string, value: string]>(
-    ["status", session.status],
+    ["status", end?.text ?? session.status],
     ["model", data.model],
     ["started", stamp(session.createdAt, "UTC")],
     ["took", duration(ended.getTime() - session.createdAt.getTime())],
@@ -142,31 +144,15 @@ function errorText(error: unknown): string | undefined {
   return String(error.message);
 }
 
-function roundsPart(rounds: ReportData["rounds"]): Html {
-  if (rounds.length === 0) return html``;
-  const heads = ["round", "before step", "trigger", "strategy", "tokens", "outcome"];
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Compaction rounds">
-    <table>
-      <thead>
-        <tr>
-          ${heads.map((head) => html`<th scope="col">${head}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${rounds.map(
-          (round) =>
-            html`<tr>
-              <td>${round.round}</td>
-              <td>${round.step}</td>
-              <td>${round.trigger}</td>
-              <td>${round.strategy}</td>
-              <td>${tokens(round.tokensBefore)} → ${tokens(round.tokensAfter)}</td>
-              <td>${round.status}</td>
-            </tr>`,
-        )}
-      </tbody>
-    </table>
-  </div>`;
+/** What the terminal and the page say of each compaction. */
+function compactionsPart(events: readonly SessionEvent[]): Html {
+  const sentences = events
+    .filter(({ type }) => type === "context:compressed")
+    .flatMap((event) => describeEvent(event).map((sentence) => ({ ...sentence, step: event.step })));
+  if (sentences.length === 0) return html``;
+  return html`<ul aria-label="Compactions">
+    ${sentences.map(({ mark = "", text, step }) => html`<li>${mark} ${text}, before step ${step}</li>`)}
+  </ul>`;
 }
 
 /** Characters of the change shown in the page; `longhaul diff` shows all of it. */

@@ -2,6 +2,8 @@
 import { calculateBudget } from "../../activities/config/budget.ts";
 import { buildPrefix } from "../../activities/context/request.ts";
 import { wasReported } from "../../activities/store/reported.ts";
+import type { SessionEvent } from "../../activities/store/event.ts";
+import { readEvents } from "../../activities/store/events.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { noSuchSession } from "../console/errors.ts";
@@ -48,6 +50,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
     traceId: session.runId && (await traceOf(db, session, session.runId)).traceId,
     steps: trajectoryDocument(session, whole, productVersion()).steps.filter(isSaid),
     rounds: whole.compactionEvents,
+    events: await wordedEvents(db, session),
     usage: {
       calls: whole.modelCalls.length,
       input: sum((call) => call.inputTokens),
@@ -74,6 +77,19 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
     patch: diffWorkspaces(before, after, { binaries: "named" }).patch,
     madeAt: new Date(),
   };
+}
+
+/** The events that the page words: each compaction, and the session's end unless it goes on. */
+async function wordedEvents(db: Services["store"]["db"], { id, endedAt }: ReportData["session"]) {
+  const worded: SessionEvent[] = [];
+  let end: SessionEvent | undefined;
+  for (let after = 0; ;) {
+    const events = await readEvents(db, id, after);
+    worded.push(...events.filter(({ type }) => type === "context:compressed"));
+    end = events.findLast(({ type }) => type === "session:ended") ?? end;
+    after = events.at(-1)?.seq ?? after;
+    if (events.length === 0) return end === undefined || endedAt === null ? worded : [...worded, end];
+  }
 }
 
 function callFacts(calls: Whole["toolCalls"]): Map<string, CallEnd> {

@@ -2,26 +2,53 @@ import { describe, expect, it } from "vitest";
 import { escapeHtml, html } from "../../../client/report/html.ts";
 import { markdownHtml } from "../../../client/report/markdown-html.ts";
 import { reportPage, type ReportData } from "../../../client/report/report-page.ts";
+import type { SessionEvent } from "../../../activities/store/event.ts";
+import { describeEvent } from "../../../client/view/describe-event.ts";
 import { patchFiles } from "../../../client/workspace/workspace-diff.ts";
 import { trajectoryDocument } from "../../../client/sessions/transcript.ts";
 import { AT, sessionRow, wholeSession } from "../../support/stored-whole.ts";
 
+const common = { sessionId: "s", epoch: 1, attempt: 1, at: AT.toISOString() };
+const COMPACTED: SessionEvent<"context:compressed"> = {
+  ...common,
+  seq: 7,
+  step: 2,
+  type: "context:compressed",
+  data: {
+    round: 1,
+    strategy: "reactive-overflow",
+    trigger: "threshold",
+    tokensBefore: 95_000,
+    tokensAfter: 20_000,
+    messages: 12,
+    status: "compacted",
+    reason: null,
+  },
+};
+const ENDED: SessionEvent<"session:ended"> = {
+  ...common,
+  seq: 9,
+  step: 3,
+  type: "session:ended",
+  data: {
+    status: "max_steps",
+    limit: "cost",
+    reason: null,
+    steps: 3,
+    rounds: 1,
+    text: "",
+    usage: { input: 1, cached: 0, output: 1, reasoning: 0, calls: 1 },
+    costUsd: 0.0123,
+    durationMs: 1_000,
+  },
+};
 const DATA: ReportData = {
   session: sessionRow,
   model: "openai/gpt-4o",
   traceId: "0af7651916cd43dd8448eb211c80319c",
   steps: trajectoryDocument(sessionRow, wholeSession, "1.2.3").steps,
-  rounds: [
-    {
-      round: 1,
-      step: 2,
-      status: "compacted",
-      trigger: "threshold",
-      strategy: "reactive-overflow",
-      tokensBefore: 95_000,
-      tokensAfter: 20_000,
-    },
-  ],
+  rounds: [{ round: 1, step: 2, status: "compacted" }],
+  events: [COMPACTED, ENDED],
   usage: { calls: 3, input: 3_000, cached: 1_200, output: 150, costUsd: 0.0123, estimatedUsd: 0 },
   usageDoubtful: false,
   contextWindow: 128_000,
@@ -69,6 +96,11 @@ describe("the report", () => {
     expect(page).not.toMatch(/undefined|NaN|\[object/);
   });
 
+  it("words compactions and the end as the terminal and the page do", () => {
+    for (const event of [COMPACTED, ENDED]) expect(page).toContain(describeEvent(event)[0]?.text);
+    expect(reportPage({ ...DATA, events: [] })).not.toContain("<li>◆");
+  });
+
   it("folds reasoning, and marks estimated costs and implausible token counts", () => {
     expect(page).toMatch(/<details>\s*<summary>reasoning<\/summary>/);
     expect(page).not.toContain("estimated part");
@@ -98,6 +130,7 @@ describe("the report", () => {
       traceId: null,
       steps: [],
       rounds: [],
+      events: [],
       usage: { calls: 0, input: 0, cached: 0, output: 0, costUsd: null, estimatedUsd: 0 },
       usageDoubtful: false,
       contextWindow: 128_000,
