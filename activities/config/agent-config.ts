@@ -44,10 +44,6 @@ const permissionsSchema = z
   )
   .max(200);
 
-/** Sessions older than questions use the defaults. */
-export const questionSettings = (settings: QuestionSettings | undefined): QuestionSettings =>
-  settings ?? questionsSchema.parse({});
-
 const count = z.number().int().positive();
 
 /** Settings of tasks that the agent delegates to separate sessions (`delegate` of longhaul.yaml). */
@@ -256,12 +252,11 @@ export const runConfigSchema = z.object({
   /** Set for a session that works on a repository. */
   repository: sessionGitSchema.optional(),
   systemPrompt: z.string().optional(),
-  /** Absent in sessions older than this setting, which use the defaults. */
-  instructions: instructionsSchema.optional(),
-  skills: sessionSkillsSchema.optional(),
-  questions: questionsSchema.optional(),
-  permissions: permissionsSchema.optional(),
-  /** Absent in sessions older than this setting, which do not delegate. */
+  instructions: instructionsSchema,
+  skills: sessionSkillsSchema,
+  questions: questionsSchema,
+  permissions: permissionsSchema,
+  /** A delegate has none: it does not delegate. */
   delegate: sessionDelegateSchema.optional(),
   /** The enabled servers. */
   mcpServers: mcpServersSchema.optional(),

@@ -52,12 +52,11 @@ const LONG_CACHE = /^gpt-(5\.[6-9]|[6-9])/;
  * Sources: the guides to prompt caching of OpenAI (5-10 minutes; newest models 30), Anthropic (5 minutes), DeepSeek
  * (hours).
  */
-export function cacheSeconds({ cache, modelName, model, provider }: ModelTarget): number {
+export function cacheSeconds({ cache, modelName, provider }: ModelTarget): number {
   if (cache === false) return 0;
   if (cache !== undefined) return CACHE_SECONDS[cache];
-  const name = modelName ?? model.slice(model.indexOf("/") + 1);
-  if (provider?.name === "deepseek") return 7_200;
-  if (provider === undefined || provider.name === "openai" || provider.name === "azure")
-    return LONG_CACHE.test(name) ? 1_800 : 600;
+  if (provider.name === "deepseek") return 7_200;
+  if (provider.name === "openai" || provider.name === "azure")
+    return LONG_CACHE.test(modelName) ? 1_800 : 600;
   return 300;
 }

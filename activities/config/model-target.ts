@@ -225,10 +225,9 @@ export type Provider = z.infer<typeof resolvedProviderSchema>;
 export const modelTargetSchema = askingSchema.extend({
   /** `provider/model`. */
   model: z.string(),
-  /** The model's name on the wire. Absent in sessions older than providers: then what follows the provider's name. */
-  modelName: z.string().optional(),
-  /** Absent in sessions older than providers: then the worker's OPENAI_BASE_URL, or OpenAI. */
-  provider: resolvedProviderSchema.optional(),
+  /** The model's name on the wire. */
+  modelName: z.string(),
+  provider: resolvedProviderSchema,
   contextWindow: tokens,
   /** The window before its server named a smaller one, which counts until the run ends. */
   widerWindow: tokens.optional(),

@@ -5,7 +5,7 @@ import type { Precedence } from "../contract/run-policy.ts";
 import type { RunConfig } from "./agent-config.ts";
 import { containedIn, isPrefix, toPrefix } from "./addresses.ts";
 import { modelRateSchema, type ModelRate, type ModelTarget, providerConfigSchema } from "./model-target.ts";
-import { fullModelName, usualAddress } from "./providers.ts";
+import { usualAddress } from "./providers.ts";
 import { LAST_PRIORITY, prioritySchema, USUAL_PRIORITY } from "./precedence.ts";
 import { listedRegistries } from "./registry-settings.ts";
 import { workerProgramSchema } from "./mcp-settings.ts";
@@ -266,16 +266,14 @@ type AskedModel = Pick<ModelTarget, "model" | "modelName" | "provider" | "body">
  * The host or provider that really gets the request: a provider's name proves nothing if a session sets its address.
  * @param ours providers whose address the operator has set, so that the session's does not count
  */
-function askedName({ model, modelName, provider }: AskedModel, ours: readonly string[]): string {
-  const full = fullModelName(model);
-  if (provider === undefined) return full;
+function askedName({ modelName, provider }: AskedModel, ours: readonly string[]): string {
   const place =
     provider.baseUrl === undefined ||
     provider.baseUrl === usualAddress(provider.name) ||
     ours.includes(provider.name)
       ? provider.name
       : new URL(provider.baseUrl).host;
-  return `${place}/${modelName ?? full.slice(full.indexOf("/") + 1)}`;
+  return `${place}/${modelName}`;
 }
 
 function mcpRefusal({ mcp }: OperatorPolicy, { mcpServers = {} }: RunConfig): PolicyRefusal | undefined {

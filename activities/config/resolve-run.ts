@@ -97,7 +97,7 @@ function ownRun(settings: AgentConfig, model: ModelTarget): RunConfig {
 const NOTHING = { input: 0, cached: 0, output: 0 };
 
 function isUnpriced(target: ModelTarget): boolean {
-  return target.provider?.name !== "rehearsal" && costUsd(target.price, NOTHING, target) === null;
+  return target.provider.name !== "rehearsal" && costUsd(target.price, NOTHING, target) === null;
 }
 
 function missingPrice({ price, tier }: Pick<ModelTarget, "price" | "tier">): string {

@@ -1,6 +1,6 @@
 /** Derives the figures that the workflow uses from a run's configuration; and the limits of each tool. */
 import { calculateBudget, pruneModeOf, triggerOf } from "./budget.ts";
-import { type RunConfig, questionSettings, type ToolConfig } from "./agent-config.ts";
+import type { RunConfig, ToolConfig } from "./agent-config.ts";
 import type { RunPolicy, RunTimeouts } from "../contract/run-policy.ts";
 import { toPrecedence } from "./precedence.ts";
 import { setupOf, sumSetupTimeouts } from "./sandbox-settings.ts";
@@ -71,7 +71,7 @@ export function toRunPolicy(
     deadline:
       limits.deadline === undefined ? undefined : { afterMs: limits.deadline, wrapUpMs: limits.wrapUp },
     asks: {
-      atLimit: (limits.onLimit === "ask" && questionSettings(questions).mode === "ask") || undefined,
+      atLimit: (limits.onLimit === "ask" && questions.mode === "ask") || undefined,
       forDomains: sandbox.askForDomains || undefined,
       forServers: Object.keys(config.mcpServers ?? {}).length > 0 || undefined,
     },
@@ -86,7 +86,7 @@ export function toRunPolicy(
     tenant: config.tenant,
     takesTurns: toPrecedence(config) === undefined ? undefined : true,
     checksAnswer: config.outputSchema === undefined ? undefined : true,
-    parkAfterMs: questionSettings(questions).parkAfter,
+    parkAfterMs: questions.parkAfter,
     ...facts,
   };
 }

@@ -128,9 +128,8 @@ export interface Skill {
 /** Matches `FOLDER/NAME/SKILL.md` in the configured folders. */
 export function isSkillFile(
   path: string,
-  settings?: { readonly enabled: boolean; readonly paths: readonly string[] },
+  { enabled, paths }: { readonly enabled: boolean; readonly paths: readonly string[] },
 ): boolean {
-  const { enabled, paths } = settings ?? { enabled: true, paths: [".agents/skills"] };
   const parts = path.split("/");
   const folder = parts.slice(0, -2).join("/");
   return enabled && parts.at(-1) === "SKILL.md" && paths.some((path) => path.replace(/\/$/, "") === folder);

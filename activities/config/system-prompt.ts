@@ -139,8 +139,6 @@ export interface ProjectFiles {
   readonly skills: readonly Skill[];
 }
 
-/** For a session whose configuration is older than the setting. */
-const MAX_INSTRUCTION_BYTES = 32 * 1024;
 /** Front matter is short and at the beginning of a file. */
 const MAX_SKILL_BYTES = 16 * 1024;
 
@@ -150,10 +148,9 @@ export function projectFiles(files: readonly ProjectFile[], settings: Settings):
 }
 
 function instructionsOf(files: readonly ProjectFile[], { instructions }: Settings): string | undefined {
-  const { files: names = ["AGENTS.md"], maxBytes = MAX_INSTRUCTION_BYTES } = instructions ?? {};
-  for (const name of names) {
+  for (const name of instructions.files) {
     const file = files.find((entry) => entry.path === name);
-    const text = file?.kind === "file" ? textOf(file.bytes, maxBytes) : "";
+    const text = file?.kind === "file" ? textOf(file.bytes, instructions.maxBytes) : "";
     if (text !== "") return text;
   }
   return undefined;

@@ -92,11 +92,10 @@ export async function projectFilesIn(
   commit: string,
   { instructions, skills }: Pick<RunConfig, "instructions" | "skills">,
 ) {
-  const names = instructions?.files ?? ["AGENTS.md"];
-  const folders = skills?.paths ?? [".agents/skills"];
+  const names = instructions.files;
   const listed = await git(
     access,
-    ["ls-tree", "-r", "-l", "--full-tree", commit, "--", ...names, ...folders],
+    ["ls-tree", "-r", "-l", "--full-tree", commit, "--", ...names, ...skills.paths],
     { cwd: mirror },
   );
   const found: { readonly kind: "file"; readonly path: string; readonly bytes: Uint8Array }[] = [];

@@ -123,7 +123,7 @@ async function countOnce(asking: Asking, signal: AbortSignal): Promise<Counted> 
   const { network, endpoint, request } = asking;
   const { api, provider } = request.target;
   const { modelId } = endpoint;
-  const wire = { api, modelId, preset: provider?.preset, fieldEdits: request.fieldEdits ?? [] };
+  const wire = { api, modelId, preset: provider.preset, fieldEdits: request.fieldEdits ?? [] };
   let counted: Counted = {};
   const counting: Network = {
     fetchFor: (exchange) =>

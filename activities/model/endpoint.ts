@@ -1,7 +1,7 @@
 /** The address and credentials for a model. */
 import type { ModelTarget, Provider } from "../config/model-target.ts";
 import { lackingFields } from "../config/presets.ts";
-import { type Environment, findProvider, fullModelName, missingVariables } from "../config/providers.ts";
+import { type Environment, missingVariables } from "../config/providers.ts";
 import type { Identities, Identity } from "./identity/identities.ts";
 import { ModelError } from "./model.ts";
 
@@ -26,19 +26,14 @@ export function toEndpoint(
   environment: Environment,
   identities?: Pick<Identities, "of">,
 ): Endpoint {
-  const { model, modelName } = target;
-  // Sessions that are older than this setting have no provider.
-  const provider = target.provider ?? findProvider(model, {}, environment)?.provider;
-  const identity = provider && identities?.of(provider.name);
-  const missing = provider === undefined || identity ? [] : missingVariables(provider, environment);
-  if (provider === undefined || missing.length > 0) {
+  const { modelName, provider } = target;
+  const identity = identities?.of(provider.name);
+  const missing = identity ? [] : missingVariables(provider, environment);
+  if (missing.length > 0)
     throw new ModelError(
-      provider === undefined
-        ? `There is no provider for ${model}. Set OPENAI_BASE_URL to a compatible server that has it.`
-        : `There is no key or address for ${provider.name}. Set ${missing.join(" and ")} for the worker and resume.`,
-      { class: provider === undefined ? "not-found" : "credentials" },
+      `There is no key or address for ${provider.name}. Set ${missing.join(" and ")} for the worker and resume.`,
+      { class: "credentials" },
     );
-  }
   if (provider.preset !== undefined && provider.baseUrl === undefined) throw noPlace(provider);
   const { baseUrl, baseUrlEnv, keyEnv, headers = {}, headersEnv = {}, query = {} } = provider;
   const secret = Object.entries(headersEnv).flatMap(([header, variable]) => {
@@ -46,7 +41,7 @@ export function toEndpoint(
     return value === undefined ? [] : [[header, value] as const];
   });
   return {
-    modelId: modelName ?? fullModelName(model).replace(/^(openai|rehearsal)\//, ""),
+    modelId: modelName,
     apiKey: (keyEnv === undefined || identity ? undefined : environment[keyEnv]) || undefined,
     baseUrl: baseUrl ?? ((baseUrlEnv === undefined ? undefined : environment[baseUrlEnv]) || undefined),
     headers: { ...headers, ...Object.fromEntries(secret) },

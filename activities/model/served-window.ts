@@ -160,13 +160,13 @@ const RUNNERS: ReadonlySet<string> = new Set<Runner>(["ollama", "lmstudio", "lla
 function mayBeRunner({ api, provider }: Target, { baseUrl }: Endpoint): boolean {
   if ((api !== "chat" && api !== "responses") || baseUrl === undefined || !URL.canParse(baseUrl))
     return false;
-  if (provider?.preset !== undefined || provider?.name === "rehearsal") return false;
+  if (provider.preset !== undefined || provider.name === "rehearsal") return false;
   const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, "");
   const isNear =
     isIP(host) > 0
       ? !isPublicAddress(host)
       : !host.includes(".") || /\.(?:local|localhost|localdomain|internal|lan|home|home\.arpa)$/i.test(host);
-  return isNear || RUNNERS.has(provider?.name ?? "");
+  return isNear || RUNNERS.has(provider.name);
 }
 
 export function toFields(value: unknown): Readonly<Record<string, unknown>> {

@@ -12,10 +12,9 @@ const MAX_MESSAGE_CHARS = 1_000;
 export interface ErrorContext {
   readonly model: string;
   /** Its name on the wire. */
-  readonly modelName?: string | undefined;
+  readonly modelName: string;
   readonly api: Api;
-  /** Absent in sessions older than providers. */
-  readonly provider?: Provider | undefined;
+  readonly provider: Provider;
   /** Who asks in place of a key: `providers.bedrock (aws-bedrock)`. */
   readonly identity?: string | undefined;
   /** Whether the request is, by our count, about as large as the model's window. */
@@ -65,7 +64,7 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
     credentials: `${provider} refuses the credentials${status}: ${clause}. ${
       context.identity === undefined
         ? `Set ${key} to a valid key for ${address}`
-        : `Give the identity of ${context.identity} in the worker's policy file the right to use ${context.modelName ?? model}`
+        : `Give the identity of ${context.identity} in the worker's policy file the right to use ${context.modelName}`
     } and resume.`,
     "not-found": `${provider} does not know what was asked for${status}: ${clause}. Check the model's name (${askedFor(context)}) and ${address}${
       api === "responses"
@@ -77,18 +76,16 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
 }
 
 /** A server behind OPENAI_BASE_URL is asked for the name as it was written, with its prefix. */
-function askedFor({ model, modelName = model, provider }: ErrorContext): string {
+function askedFor({ model, modelName, provider }: ErrorContext): string {
   if (modelName !== model) return `${model}, asked for as ${modelName}`;
   const bare = modelName.replace(/^openai\//, "");
-  return bare === modelName || provider?.name !== "openai"
+  return bare === modelName || provider.name !== "openai"
     ? model
     : `asked for as ${modelName}; --model ${bare} asks for ${bare}`;
 }
 
 /** The settings that decide which server is asked, and with which key. */
-function settingsOf({ model, provider }: ErrorContext) {
-  if (provider === undefined)
-    return { provider: model.split("/")[0] ?? model, key: "OPENAI_API_KEY", address: "OPENAI_BASE_URL" };
+function settingsOf({ provider }: ErrorContext) {
   const { name, keyEnv, headersEnv = {}, baseUrl, baseUrlEnv } = provider;
   return {
     provider: name,

@@ -27,7 +27,7 @@ const OWN_HOSTS: ReadonlySet<string> = new Set([
  * longer than others, as far as is known before the answer; what the answer itself shows, the watchdog learns from `thinkingMs`.
  */
 export function toDeadlines({ target, deadlines }: ModelRequest, { baseUrl }: Endpoint): NamedDeadlines {
-  const { timeouts: own = {}, name } = target.provider ?? {};
+  const { timeouts: own = {}, name } = target.provider;
   const setting = (key: keyof typeof own) =>
     own[key] === undefined ? `limits.${key}Timeout` : `providers.${name}.timeouts.${key}`;
   const { answerMs, thinkingMs: thinks = 0 } = deadlines;

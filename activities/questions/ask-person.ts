@@ -5,7 +5,7 @@
  * Postgres. Cancel: none needed, it is short.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
-import { questionSettings, type QuestionSettings } from "../config/agent-config.ts";
+import type { QuestionSettings } from "../config/agent-config.ts";
 import type { RunToolInput } from "../contract/activities.ts";
 import { cutChars, shorten, cutTail } from "../text/cut.ts";
 import { superseded } from "../contract/failures.ts";
@@ -60,7 +60,7 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   const asks = await asksNow(db, session, { input, row, call });
   if (asks === undefined) return { kind: "passed" };
 
-  const settings = questionSettings(session.config.questions);
+  const settings = session.config.questions;
   const asked = await db.transaction(async (tx) => {
     if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the question was not asked");
     const open = await openQuestions(tx, session.id);
@@ -98,7 +98,7 @@ async function openAbout(
 ): Promise<{ readonly question: QuestionRow; readonly isNew: boolean }> {
   const { row: question, isNew } = await openQuestion(tx, {
     ...asks,
-    ...expiryOf(asks, questionSettings(session.config.questions)),
+    ...expiryOf(asks, session.config.questions),
     sessionId: session.id,
     epoch: session.epoch,
     id: input.question ?? questionId(input),

@@ -138,7 +138,7 @@ export interface DiskBound {
 /** The sandbox that a session's settings ask for. @param owner who started it: package caches are not shared between persons */
 export function sandboxSpec(
   sessionId: string,
-  { sandbox, plan, skills }: Pick<RunConfig, "sandbox" | "plan" | "skills">,
+  { sandbox, plan, skills }: Pick<RunConfig, "sandbox" | "plan"> & Partial<Pick<RunConfig, "skills">>,
   owner?: string,
 ): SandboxSpec {
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;

@@ -103,7 +103,7 @@ function isForPerson({ deps, session }: StepContext, { toolName, input }: ToolCa
 /** A call whose input is invalid or that a rule forbids goes to the tool runner, which reports what is wrong with it. */
 function isDelegated({ deps, session }: StepContext, call: ToolCallPart): boolean {
   const has = sessionTools(deps.tools, session).has(DELEGATE);
-  if (judgeCall(session.config.permissions ?? [], call).action === "deny") return false;
+  if (judgeCall(session.config.permissions, call).action === "deny") return false;
   return has && call.toolName === DELEGATE && delegateInput.safeParse(call.input).success;
 }
 
@@ -119,7 +119,7 @@ export function serversOf({ deps, session }: StepContext, calls: readonly ToolCa
 
 /** No one is asked about an invalid call: its result says what is wrong with it. */
 function needsApproval({ deps, session }: StepContext, call: ToolCallPart): boolean {
-  const { permissions = [] } = session.config;
+  const { permissions } = session.config;
   if (permissions.length === 0 || judgeCall(permissions, call).action !== "ask") return false;
   return (
     findTool(sessionTools(deps.tools, session), call.toolName)?.input.safeParse(call.input).success === true

@@ -169,7 +169,7 @@ export async function rulesRefusal(
   session: Session,
   { call, row }: Pick<AskedCall, "call" | "row">,
 ): Promise<InvokedTool | "ask" | undefined> {
-  if ((session.config.permissions ?? []).length === 0 || row.status !== "pending") return undefined;
+  if (session.config.permissions.length === 0 || row.status !== "pending") return undefined;
   const { step, index } = row;
   const verdict = await verdictNow(db, { session, call, step, index });
   if (verdict.action === "allow") return undefined;

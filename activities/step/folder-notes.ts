@@ -51,8 +51,7 @@ export function createFolderNotes({ store, sanitizer }: Pick<AgentDeps, "store" 
   async function find(session: Session, { calls, index }: CallOfStep, open: () => Promise<Sandbox>) {
     const call = calls[index];
     const settings = session.config.instructions;
-    const names = settings?.files ?? ["AGENTS.md"];
-    if (call === undefined || settings?.nested === false) return NOTHING;
+    if (call === undefined || !settings.nested) return NOTHING;
     const earlier = new Set(calls.slice(0, index).flatMap(touchedFolders));
     if (quotesRootNotes(session.system)) earlier.add(".");
     const folders = touchedFolders(call).filter((folder) => !earlier.has(folder));
@@ -61,7 +60,7 @@ export function createFolderNotes({ store, sanitizer }: Pick<AgentDeps, "store" 
     const withoutNotes = looked.get(sandbox) ?? new Set<string>();
     looked.set(sandbox, withoutNotes);
     const fresh = folders.filter((folder) => !withoutNotes.has(folder));
-    const results = await Promise.all(fresh.map((folder) => readNotes(sandbox, folder, names)));
+    const results = await Promise.all(fresh.map((folder) => readNotes(sandbox, folder, settings.files)));
     fresh.forEach((folder, index) => {
       if (results[index] === undefined) withoutNotes.add(folder);
     });

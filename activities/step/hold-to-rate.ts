@@ -62,7 +62,7 @@ export async function holdToRate(
 
 /** The key under which a provider counts requests: the model, for all users of the API key. */
 function keyOf({ model, provider }: ModelTarget): string {
-  return `${model} ${provider?.keyEnv ?? ""}`.trim();
+  return `${model} ${provider.keyEnv ?? ""}`.trim();
 }
 
 function refused({ model }: ModelTarget, { limit, waitMs }: RateRefusal, most = 0) {

@@ -142,7 +142,7 @@ function responseEvent(
       costUsd: bill.costUsd ?? null,
       durationMs: Math.round(answer.durationMs),
       model,
-      provider: provider?.name,
+      provider: provider.name,
     },
   };
 }

@@ -1,5 +1,5 @@
 /** Which of the worker's tools a session has, adapted to a workspace in a folder other than /workspace. */
-import { type RunConfig, questionSettings } from "../config/agent-config.ts";
+import type { RunConfig } from "../config/agent-config.ts";
 import type { Session } from "../store/sessions.ts";
 import { askUser } from "./ask-user.ts";
 import { DELEGATE } from "./delegate.ts";
@@ -35,7 +35,7 @@ export function sessionTools(
 }
 
 function factsOf({ questions, plan, delegate, sandbox }: RunConfig) {
-  const { mode } = questionSettings(questions);
+  const { mode } = questions;
   const folder = sandbox.container?.folder;
   return { mode, isPlanning: plan === true, delegates: delegate?.enabled === true, folder };
 }

@@ -263,7 +263,7 @@ function requireCredentials(run: RunConfig, environment: Environment): void {
     ...(run.fallback ?? []),
   ]) {
     // We start the rehearsal ourselves, so its address does not matter.
-    if (provider === undefined || provider.name === "rehearsal") continue;
+    if (provider.name === "rehearsal") continue;
     const names = missingVariables(provider, environment);
     if (names.length === 0) continue;
     throw missing(

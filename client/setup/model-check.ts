@@ -30,7 +30,7 @@ export function modelFinding(
 ): Check {
   const name = "Model";
   const { provider } = target;
-  if (hints !== undefined || provider === undefined || provider.name === "rehearsal") {
+  if (hints !== undefined || provider.name === "rehearsal") {
     const atAddress = rehearsalUrl === undefined ? "" : ` at ${rehearsalUrl}`;
     const why = hints === undefined ? target.model : "no model is chosen and OPENAI_API_KEY is not set";
     const found = `${why}: the rehearsal model plays a written script${atAddress}`;
@@ -76,8 +76,7 @@ export async function modelServerCheck(
   const server = serverOf(run, environment);
   if (server === undefined) return undefined;
   const { address, headers } = server;
-  const { modelName: name = run.model, provider } = run;
-  const query = { name, provider: provider?.name };
+  const query = { name: run.modelName, provider: run.provider.name };
   const { models } = await askModel(address, query, { timeoutMs: SERVER_MS, headers });
   return serverFinding(run, withoutPassword(address), models);
 }
@@ -94,10 +93,9 @@ export async function askWindows(
     const server = serverOf(target, environment);
     if (server === undefined) return [];
     const { address, headers } = server;
-    const { modelName: name = target.model, provider } = target;
     const { served } = await askModel(
       address,
-      { name, provider: provider?.name },
+      { name: target.modelName, provider: target.provider.name },
       { timeoutMs: START_MS, headers },
     );
     if (served === undefined) return [];
@@ -110,11 +108,11 @@ export async function askWindows(
 }
 
 function serverOf({ provider, api }: CheckedModel, environment: Environment) {
-  const address = provider && addressOf(provider, environment);
+  const address = addressOf(provider, environment);
   // A cloud lists models only for those who have a token.
-  if (!address || provider?.name === "rehearsal" || provider?.preset !== undefined) return undefined;
+  if (!address || provider.name === "rehearsal" || provider.preset !== undefined) return undefined;
   if (api !== "chat" && api !== "responses") return undefined;
-  const key = provider?.keyEnv && environment[provider.keyEnv];
+  const key = provider.keyEnv && environment[provider.keyEnv];
   const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
   return { address, headers };
 }
@@ -129,18 +127,18 @@ export function serverFinding(
   address: string,
   models: readonly ServedModel[] | undefined,
 ): Check {
-  const { model, modelName = model, provider, noTools } = checked;
+  const { model, modelName, provider, noTools } = checked;
   const name = "Model server";
   const warning = (found: string, fix?: string) => ({ name, ok: true, warning: true as const, found, fix });
   if (models === undefined)
     return warning(`${address} lists no models: no server answers there, or it has no /models`);
-  const served = servedAs(models, modelName, provider?.name);
+  const served = servedAs(models, modelName, provider.name);
   const count = `${models.length} ${models.length === 1 ? "model" : "models"} at ${address}`;
   if (served === undefined) {
     const found = `${count}, ${modelName} is not among them`;
     const alike = models.find(({ id }) => isAlike(id, modelName));
     // With OPENAI_BASE_URL the model's name is sent unchanged.
-    const prefix = provider === undefined || provider.name === "openai" ? "" : `${provider.name}/`;
+    const prefix = provider.name === "openai" ? "" : `${provider.name}/`;
     if (alike !== undefined)
       return warning(found, `The server calls it ${alike.id}: --model ${prefix}${alike.id}.`);
     return warning(
@@ -159,7 +157,7 @@ export function serverFinding(
 
 /** The window that the server gives a model, beside the one that is counted with. */
 function windowFinding(
-  { model, modelName = model, contextWindow, maxOutput, noTools }: CheckedModel,
+  { model, modelName, contextWindow, maxOutput, noTools }: CheckedModel,
   served: ServedModel,
 ): { readonly found: string; readonly fix?: string; readonly isEnough?: true } {
   const { contextWindow: servedWindow, most, runner, slots } = served;

@@ -305,8 +305,6 @@ function missingFor({ config }: SessionRow, environment: Environment): string[] 
   const read = runConfigSchema.safeParse(config);
   if (!read.success) return [];
   const targets: readonly ModelTarget[] = [read.data, ...(read.data.fallback ?? [])];
-  const lacking = targets.map(({ provider }) =>
-    provider === undefined ? [] : missingVariables(provider, environment),
-  );
+  const lacking = targets.map(({ provider }) => missingVariables(provider, environment));
   return lacking.some((names) => names.length === 0) ? [] : (lacking[0] ?? []);
 }

@@ -315,8 +315,7 @@ function foldersBetween(top: string, folder: string): string[] {
 }
 
 function instructionsIn(folder: string, settings: Settings): string | undefined {
-  const names = settings.instructions?.files ?? ["AGENTS.md"];
-  const files = names.flatMap((path) => {
+  const files = settings.instructions.files.flatMap((path) => {
     const file = join(folder, path);
     const isFile = lstatSync(file, { throwIfNoEntry: false })?.isFile() === true;
     return isFile ? [{ path, kind: "file", bytes: readFileSync(file) }] : [];

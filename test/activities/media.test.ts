@@ -15,6 +15,7 @@ import { call, scriptedModel, text, thought, type ModelScript } from "../support
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { resultTexts, transcriptOf } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { askedAs } from "../support/run-config.ts";
 
 const database = useDatabase();
 
@@ -194,7 +195,7 @@ it("one model's reasoning is left out for another, and comes back with the first
     const [row] = await database.store.db.select().from(sessions).where(eq(sessions.id, agent.id));
     await database.store.db
       .update(sessions)
-      .set({ config: { ...(row?.config as RunConfig), model } })
+      .set({ config: { ...(row?.config as RunConfig), ...askedAs(model) } })
       .where(eq(sessions.id, agent.id));
   };
   await agent.step(1);

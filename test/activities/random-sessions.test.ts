@@ -11,6 +11,7 @@ import { DOT_PNG } from "../support/images.ts";
 import { happen, happening, PROBE, scriptOf, type Life } from "../support/random-session.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { askedAs } from "../support/run-config.ts";
 
 const database = useDatabase();
 
@@ -127,7 +128,7 @@ async function check(life: Life, before: readonly Row[]): Promise<Row[]> {
   for (const api of ["responses", "chat"] as const) {
     await agent.deps.model.ask(
       {
-        target: { model: "openai/o3", api, contextWindow: 200_000, maxOutput: 100, input: ["text", "image"] },
+        target: { ...askedAs("openai/o3"), api, contextWindow: 200_000, maxOutput: 100, input: ["text", "image"] },
         system: PROBE,
         messages: built.messages,
         tools: [],

@@ -4,11 +4,12 @@ import type { ModelTarget } from "../../activities/config/model-target.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { billsOf } from "../support/stored.ts";
+import { askedAs } from "../support/run-config.ts";
 
 const agent = useAgent();
 
 const other: ModelTarget = {
-  model: "openai/other",
+  ...askedAs("openai/other"),
   contextWindow: 64_000,
   maxOutput: 4_000,
   api: "chat",

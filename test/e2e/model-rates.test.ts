@@ -11,6 +11,7 @@ import { useDatabase } from "../support/test-database.ts";
 import { createTestWorker } from "../support/test-worker.ts";
 import { underPolicy } from "../support/operator-policy.ts";
 import { playConnections } from "../support/play-loop.ts";
+import { askedAs } from "../support/run-config.ts";
 
 const agent = useAgent();
 const database = useDatabase(20);
@@ -119,7 +120,7 @@ describe("requests at once", () => {
 
   it("that wait count neither as attempts nor towards the fallback model", async () => {
     const other: ModelTarget = {
-      model: "openai/other",
+      ...askedAs("openai/other"),
       contextWindow: 64_000,
       maxOutput: 4_000,
       api: "responses",

@@ -9,6 +9,7 @@ import { runConfig, useAgent } from "../support/agent-harness.ts";
 import { clientServices, quietOutput, sessionRow, say } from "../support/client-services.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { underPolicy } from "../support/operator-policy.ts";
+import { askedAs } from "../support/run-config.ts";
 
 const agent = useAgent();
 
@@ -85,7 +86,7 @@ it("a run is held to the priority and the tenant that Temporal has, whatever its
 it("a model that is not allowed is refused at the start, and before a running session asks it", async () => {
   underPolicy(agent, { models: ["openai/gpt-4o"] });
   const { store } = agent.database;
-  const other = { model: "openai/other" };
+  const other = askedAs("openai/other");
 
   const never = await agent.start(scriptedModel().says("Never."), { config: other });
   await expect(never.result()).rejects.toThrow();

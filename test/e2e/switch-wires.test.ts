@@ -5,12 +5,13 @@ import { switchModel } from "../../activities/store/session-settings.ts";
 import { useAgent, runConfig } from "../support/agent-harness.ts";
 import type { ReplyPart } from "../support/model-server/wire.ts";
 import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
+import { askedAs } from "../support/run-config.ts";
 
 const agent = useAgent();
 
 const common = { contextWindow: 200_000, maxOutput: 4_000, input: ["text", "image"], thinks: true } as const;
 const key = { keyEnv: "OPENAI_API_KEY" };
-const openai: ModelTarget = { ...common, input: ["text", "image"], model: "openai/o3", api: "responses" };
+const openai: ModelTarget = { ...common, input: ["text", "image"], ...askedAs("openai/o3"), api: "responses" };
 const claude: ModelTarget = {
   ...openai,
   model: "anthropic/claude-opus-5",

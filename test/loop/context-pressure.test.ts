@@ -12,6 +12,7 @@ import { call, countTokens, type Turn } from "../support/scripted-model.ts";
 import { goodSummary, isSummaryRequest, says, wordsOf } from "../support/scripted-summaries.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { roundsOf, transcriptOf } from "../support/stored.ts";
+import { askedAs } from "../support/run-config.ts";
 
 const database = useDatabase();
 
@@ -137,8 +138,7 @@ describe("results of one step that are larger than the window together", () => {
       expect((await playLoop(agent)).status).toBe("ContextOverflow");
       expect(agent.model.log).toEqual([]);
       await switchModel(database.store, agent.id, {
-        ...directConfig(),
-        model: "openai/large",
+        ...directConfig({ model: "openai/large" }),
         contextWindow: 128_000,
       });
       agent.runId = "run-2";
@@ -193,7 +193,7 @@ describe("another model in mid-run", () => {
     const agent = await startDirectAgent(database, answers(says("One."), says("Two.")), { served });
     const first = await agent.perform("modelStep", { step: 1, model: "openai/gpt-4o" });
     expect(first.policy).toBeUndefined();
-    const small = { ...directConfig(), model: "openai/small", contextWindow: 16_000, maxOutput: 1_000 };
+    const small = directConfig({ model: "openai/small", contextWindow: 16_000, maxOutput: 1_000 });
     await switchModel(database.store, agent.id, small);
     await agent.say(guidance("Go on."));
     const second = await agent.perform("modelStep", { step: 2, model: "openai/gpt-4o" });
@@ -215,7 +215,7 @@ it("a summariser of its own gets no more than its own window holds, on its own w
     served: { "gpt-4o": { window: 32_000 }, tiny: { window: 8_000, maxOutput: 1_200 } },
     config: {
       context: { strategy: "threshold-rounds", options: { prune: "never" } },
-      summariser: { model: "openai/tiny", contextWindow: 8_000, maxOutput: 1_200, api: "chat" },
+      summariser: { ...askedAs("openai/tiny"), contextWindow: 8_000, maxOutput: 1_200, api: "chat" },
     },
   });
   for (const [place, name] of names.entries())

@@ -76,7 +76,7 @@ describe("an answer used up by thinking", () => {
   });
 
   it("is followed by another model if there is one", async () => {
-    const other = { ...directConfig(), model: "openai/other", contextWindow: 64_000, maxOutput: 4_000 };
+    const other = directConfig({ model: "openai/other", contextWindow: 64_000, maxOutput: 4_000 });
     const script = think().answers(thought("And on.")).with(inVain).says("Done by the other.");
     const agent = await startDirectAgent(database, script, {
       served,
@@ -122,7 +122,7 @@ it("a request lost with its worker is charged once, at the price of the model th
   const price = { input: 10, cached: 1, output: 20 };
   const cheap = { model: "openai/gpt-4o-mini", price: { input: 1, cached: 0.1, output: 2 } };
   const agent = await startDirectAgent(database, scriptedModel().says("Done."), {
-    config: { price, fallback: [{ ...directConfig(), ...cheap }] },
+    config: { price, fallback: [directConfig(cheap)] },
   });
   await agent.step(1);
   const asked = (model: string, attempt: number) =>

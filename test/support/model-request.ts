@@ -12,6 +12,7 @@ import {
   type ScriptedModelOptions,
   type ScriptedModelServer,
 } from "./scripted-model.ts";
+import { askedAs } from "./run-config.ts";
 
 export const bashTool: ToolSpec = {
   name: "bash",
@@ -46,7 +47,7 @@ export function modelRequest({
 }: RequestParts = {}): ModelRequest {
   return {
     target: {
-      model: target.api === "chat" ? "openai/gpt-4o" : "openai/o3",
+      ...askedAs(target.model ?? (target.api === "chat" ? "openai/gpt-4o" : "openai/o3")),
       api: "responses",
       contextWindow: 200_000,
       maxOutput: 16_000,

@@ -1,5 +1,16 @@
 /** A run's configuration for tests: gpt-4o and the defaults of `longhaul.yaml`. */
 import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
+import type { ModelTarget, Provider } from "../../activities/config/model-target.ts";
+
+/** OpenAI, or the server of OPENAI_BASE_URL, as each test of a whole agent has one. */
+const OPENAI: Provider = { name: "openai", keyEnv: "OPENAI_API_KEY", baseUrlEnv: "OPENAI_BASE_URL" };
+
+/** Who is asked for `provider/model`: a server that knows OpenAI's models by their own names, and others by the whole. */
+export const askedAs = (model: string): Pick<ModelTarget, "model" | "modelName" | "provider"> => ({
+  model,
+  modelName: model.replace(/^openai\//, ""),
+  provider: OPENAI,
+});
 
 type Blocks = Pick<RunConfig, "context" | "limits" | "sandbox">;
 
@@ -15,6 +26,7 @@ export function changedConfig(config: RunConfig, change: ConfigChange = {}): Run
   if (typeof change === "function") return change(config);
   return {
     ...config,
+    ...(change.model === undefined ? {} : askedAs(change.model)),
     ...change,
     context: { ...config.context, ...change.context },
     limits: { ...config.limits, ...change.limits },
@@ -27,9 +39,10 @@ export function configOf(
   file: Parameters<typeof agentConfigSchema.parse>[0],
   changes: Partial<RunConfig> = {},
 ): RunConfig {
-  const { context, sandbox, limits } = agentConfigSchema.parse(file);
+  const { context, sandbox, limits, instructions, skills, questions, permissions } =
+    agentConfigSchema.parse(file);
   return {
-    model: "openai/gpt-4o",
+    ...askedAs(changes.model ?? "openai/gpt-4o"),
     contextWindow: 128_000,
     maxOutput: 4_000,
     api: "responses",
@@ -38,6 +51,10 @@ export function configOf(
     tools: {},
     sandbox,
     limits,
+    instructions,
+    skills,
+    questions,
+    permissions,
     ...changes,
   };
 }

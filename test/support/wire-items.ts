@@ -3,12 +3,13 @@ import type { ModelMessage } from "ai";
 import type { Message } from "../../activities/contract/message.ts";
 import { toModelMessages } from "../../activities/model/request/to-model-messages.ts";
 import type { WireItem } from "./model-server/wire.ts";
+import { askedAs } from "./run-config.ts";
 
 type Api = "responses" | "chat";
 
 /** The SDK's input, flat and in order, as each wire has it. */
 export function wireItems(messages: readonly Message[], api: Api): WireItem[] {
-  return toModelMessages(messages, { model: "openai/o3", api }).flatMap((message) => itemsOf(message, api));
+  return toModelMessages(messages, { ...askedAs("openai/o3"), api }).flatMap((message) => itemsOf(message, api));
 }
 
 function itemsOf(message: ModelMessage, api: Api): WireItem[] {

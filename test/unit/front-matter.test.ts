@@ -3,8 +3,9 @@ import { describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { readFrontMatter, skillsPrompt } from "../../activities/config/skills.ts";
 import { projectFiles } from "../../activities/config/system-prompt.ts";
+import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 
-const settings = { skills: { enabled: true, paths: [".agents/skills"] } };
+const settings = agentConfigSchema.parse({});
 
 describe("a skill's front matter", () => {
   it.each<[string, string, string | undefined, string]>([
@@ -84,7 +85,7 @@ describe("a skill's front matter", () => {
         file(".agents/skills/pdf/SKILL.md", "---\ndescription: Forms\n---\n"),
         file(".agents/skills/web/SKILL.md", "# How\n"),
       ],
-      settings as Parameters<typeof projectFiles>[1],
+      settings,
     );
     expect(skills).toMatchObject([
       { name: "pdf", description: "Forms" },

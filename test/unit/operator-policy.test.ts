@@ -5,10 +5,16 @@ import { toExitCode } from "../../client/console/errors.ts";
 
 type Asked = Partial<Record<"sandbox" | "limits" | "run" | "begun", Record<string, unknown>>>;
 
+/** A model of a provider at its usual address. */
+function of(model: string) {
+  const [name = "", modelName = ""] = model.split("/");
+  return { model, modelName, provider: { name } };
+}
+
 /** @param asked `run`: what else a session's resolved settings have; `begun`: what its run was started with */
 function ruleAgainst(policy: object, { run, begun, ...asked }: Asked = {}): string | undefined {
   const { sandbox, limits } = agentConfigSchema.parse(asked);
-  const session = { model: "openai/gpt-x", sandbox: { ...sandbox, ...asked.sandbox }, limits, ...run };
+  const session = { ...of("openai/gpt-x"), sandbox: { ...sandbox, ...asked.sandbox }, limits, ...run };
   return policyRefusal(operatorPolicySchema.parse(policy), session as never, begun)?.rule;
 }
 
@@ -78,10 +84,10 @@ test.each<[string, object, Asked, Asked]>([
     { run: { tenant: "acme" }, begun: { fairnessKey: "other" } },
     { run: { tenant: "acme" }, begun: {} },
   ],
-  ["models", { models: ["openai/gpt-*"] }, run({ model: "anthropic/claude-x" }), {}],
-  ["models", GPT, run({ fallback: [{ model: "groq/llama" }] }), run({ fallback: [{ model: "gpt-y" }] })],
-  ["models", GPT, run({ summariser: { model: "groq/llama" } }), run({ summariser: { model: "gpt-y" } })],
-  ["models", GPT, run({ delegate: { target: { model: "groq/llama" } } }), run({ delegate: {} })],
+  ["models", { models: ["openai/gpt-*"] }, run(of("anthropic/claude-x")), {}],
+  ["models", GPT, run({ fallback: [of("groq/llama")] }), run({ fallback: [of("openai/gpt-y")] })],
+  ["models", GPT, run({ summariser: of("groq/llama") }), run({ summariser: of("openai/gpt-y") })],
+  ["models", GPT, run({ delegate: { target: of("groq/llama") } }), run({ delegate: {} })],
   // Another model under an allowed name, another server, or both.
   [
     "models",
@@ -100,8 +106,8 @@ test.each<[string, object, Asked, Asked]>([
   [
     "models",
     { models: ["groq/*"] },
-    run({ model: "groq/a", provider: { name: "groq", baseUrl: "https://x.example.com/v1" } }),
-    run({ model: "groq/a", provider: { name: "groq", baseUrl: "https://api.groq.com/openai/v1" } }),
+    run({ ...of("groq/a"), provider: { name: "groq", baseUrl: "https://x.example.com/v1" } }),
+    run({ ...of("groq/a"), provider: { name: "groq", baseUrl: "https://api.groq.com/openai/v1" } }),
   ],
   [
     "mcp",

@@ -13,6 +13,7 @@ import { toModelError } from "../../activities/model/to-model-error.ts";
 import { unavailable } from "../../activities/sandbox/docker/docker-errors.ts";
 import { databaseErrorOf } from "../../activities/store/database-error.ts";
 import { missingServiceOf } from "../../client/connect/missing-service.ts";
+import { askedAs } from "../support/run-config.ts";
 
 const failed = (fields: object, message = "nobody knows this") => Object.assign(new Error(message), fields);
 const fetchFailed = (code: string) => new TypeError("fetch failed", { cause: failed({ code }) });
@@ -68,7 +69,7 @@ NETWORK.push(
   "ENOMEM",
 );
 
-const context = { model: "acme/m", api: "chat", mask: (text: string) => text, now: 0 } as const;
+const context = { ...askedAs("acme/m"), api: "chat", mask: (text: string) => text, now: 0 } as const;
 const modelClass = (error: unknown) => toModelError(error, context).class;
 const isAgain = (kind: string) => ["unavailable", "rate-limit"].includes(kind);
 const git = (err: string) => toRefusal(remoteTrouble("https://git.test/a/b", { err })).isPassing;

@@ -78,7 +78,7 @@ export class Identities {
 
   /** The target with the operator's provider in place of the session's, if there is one of that name. */
   targetOf<Target extends ModelTarget>(target: Target): Target {
-    const name = target.provider?.name ?? target.model.split("/")[0] ?? "";
+    const { name } = target.provider;
     const own = this.#ownOf(name);
     if (own === undefined) return target;
     const { auth: _, ...configured } = own;

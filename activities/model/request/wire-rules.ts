@@ -55,13 +55,13 @@ const OPENAI_REASONERS = /^(openai\/)?(o\d|gpt-(?!3|4))/;
 
 export function rulesOf(target: ModelTarget): WireRules {
   const { api, provider, cache } = target;
-  const name = target.modelName ?? target.model;
+  const name = target.modelName;
   // Kimi's own service calls a model `k3`.
   const fullName = `${target.model} ${name}`;
   const isGemini = api === "chat" && /gemini/i.test(name);
   const isReasoner =
     api === "chat" &&
-    (provider === undefined || provider.name === "openai" || provider.name === "azure") &&
+    (provider.name === "openai" || provider.name === "azure") &&
     (target.thinks ?? OPENAI_REASONERS.test(name));
   const rules: WireRules = {
     ...WIRES[api],
@@ -69,7 +69,7 @@ export function rulesOf(target: ModelTarget): WireRules {
     ...(isGemini ? { schemas: "google", thoughtSignatures: /gemini-([3-9]|\d\d)/i.test(name) } : {}),
     ...(/kimi|moonshot/i.test(fullName) ? { schemas: "moonshot" } : {}),
     needsReasoning: api === "chat" && target.thinks !== false && /deepseek|kimi/i.test(fullName),
-    ...(provider?.options as Partial<Settled> | undefined),
+    ...(provider.options as Partial<Settled> | undefined),
   };
   // Marks are Anthropic's: behind a router only Claude's requests carry them.
   const marks = rules.cacheMarks && (api === "messages" || /claude/i.test(name));

@@ -23,7 +23,7 @@ export interface SpanOrigin {
 }
 
 /** A model's name and its provider. */
-type Target = Pick<ModelTarget, "api" | "provider" | "modelName">;
+type Target = Pick<ModelTarget, "provider" | "modelName">;
 
 /** Texts that go along if the operator wants them, masked. */
 export type Texts = Readonly<Record<string, string | undefined>>;
@@ -35,14 +35,14 @@ export function chatSpan(at: SpanOrigin, call: ModelCallRow, target: Target, att
       at,
       toSpanId(at.session.id, at.runId, at.session.epoch, call.step, call.purpose, call.attempt, at.endMs),
     ),
-    name: `chat ${requestModel(target, call.model)}`,
+    name: `chat ${target.modelName}`,
     kind: "client",
     parentId: at.trace.rootId,
     attributes: {
       ...common(at, call.step, call.attempt),
       "gen_ai.operation.name": "chat",
-      "gen_ai.provider.name": providerOf(target),
-      "gen_ai.request.model": requestModel(target, call.model),
+      "gen_ai.provider.name": target.provider.name,
+      "gen_ai.request.model": target.modelName,
       // A request without usage had no answer: the error's type says how it ended.
       ...(usage === undefined
         ? {}
@@ -123,8 +123,8 @@ export function runSpan(at: SpanOrigin, run: RunFactsOfSpan): Span {
       ...common(at),
       "gen_ai.operation.name": "invoke_agent",
       "gen_ai.agent.name": AGENT,
-      "gen_ai.provider.name": providerOf(run.target),
-      "gen_ai.request.model": requestModel(run.target, run.model),
+      "gen_ai.provider.name": run.target.provider.name,
+      "gen_ai.request.model": run.target.modelName,
       "longhaul.status": run.status,
       "longhaul.step": run.steps,
       ...(run.rounds === undefined ? {} : { "longhaul.compaction_rounds": run.rounds }),
@@ -187,15 +187,4 @@ function common({ session, runId }: SpanOrigin, step?: number, attempt?: number)
     ...(step === undefined ? {} : { "longhaul.step": step }),
     ...(attempt === undefined ? {} : { "longhaul.attempt": attempt }),
   };
-}
-
-/** The model's name in the request: without the provider's name, which is a separate attribute. */
-const requestModel = (target: Target, model: string): string => target.modelName ?? model;
-
-/** The provider's name in the conventions; the name of its API if the configuration has none. */
-function providerOf({ provider, api }: Target): string {
-  return (
-    provider?.name ??
-    { responses: "openai", chat: "openai", messages: "anthropic", gemini: "gcp.gemini" }[api]
-  );
 }

@@ -23,7 +23,7 @@ export async function standingVerdict(
   db: Queryable,
   { session, call }: Omit<Asked, "step" | "index">,
 ): Promise<Verdict> {
-  const { permissions = [] } = session.config;
+  const { permissions } = session.config;
   const verdict = judgeCall(permissions, call);
   return verdict.action === "ask" ? judgeCall(permissions, call, await grantsOf(db, session.id)) : verdict;
 }

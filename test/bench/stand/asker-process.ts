@@ -2,6 +2,7 @@
 import type { createAiSdkModel } from "../../../activities/model/ai-sdk.ts";
 import type { ModelRequest } from "../../../activities/model/model.ts";
 import { serve } from "./channel.ts";
+import { askedAs } from "../../support/run-config.ts";
 
 const { createAiSdkModel: create } = (await import(
   new URL("activities/model/ai-sdk.ts", process.env["ASKER_ROOT"]).href
@@ -59,7 +60,7 @@ export type AskerVerbs = typeof verbs;
 function requestOf(index: number, gatherMs: number): ModelRequest {
   return {
     target: {
-      model: "openai/gpt-4o",
+      ...askedAs("openai/gpt-4o"),
       api: "responses",
       contextWindow: 200_000,
       maxOutput: 16_000,

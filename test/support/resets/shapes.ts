@@ -15,6 +15,7 @@ import { delegating } from "../delegating.ts";
 import type { ParsedRequest, Reply, ReplyPart } from "../model-server/wire.ts";
 import { call, text } from "../scripted-model.ts";
 import { goodSummary, isSummaryRequest, wordsOf } from "../scripted-summaries.ts";
+import { askedAs } from "../run-config.ts";
 
 /** What has to be there for a session, such as a server. */
 export interface Surroundings {
@@ -81,7 +82,7 @@ const ask = call("ask_user", { question: "Which one?", options: ["one", "two"] }
 const questions = { mode: "ask", parkAfter: 600_000, maxOpen: 8 } as const;
 
 const other: ModelTarget = {
-  model: "openai/other",
+  ...askedAs("openai/other"),
   contextWindow: 64_000,
   maxOutput: 4_000,
   api: "responses",

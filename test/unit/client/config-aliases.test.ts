@@ -5,6 +5,7 @@ import { SPELLINGS, parseConfigFile, settingPlace } from "../../../client/config
 import { calculateBudget } from "../../../activities/config/budget.ts";
 import { toRunPolicy } from "../../../activities/config/run-policy.ts";
 import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
+import { askedAs } from "../../support/run-config.ts";
 
 const parsed = (text: string) => agentConfigSchema.parse(parseConfigFile("longhaul.yaml", text));
 
@@ -111,7 +112,7 @@ describe("context options", () => {
   const runOf = (options: object, strategy = "threshold-turns"): RunConfig => ({
     ...agentConfigSchema.parse({ context: { strategy, options } }),
     tools: {},
-    model: "openai/x",
+    ...askedAs("openai/x"),
     contextWindow: 128_000,
     maxOutput: 4_000,
     api: "responses",

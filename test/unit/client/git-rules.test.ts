@@ -20,6 +20,9 @@ import { diffWorkspaces } from "../../../client/workspace/workspace-diff.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { gitIn } from "../../support/remotes.ts";
 import { file } from "../../support/workspace-file.ts";
+import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
+
+const settings = agentConfigSchema.parse({});
 
 let folder: string;
 beforeEach(() => {
@@ -71,13 +74,13 @@ describe("a folder", () => {
     for (const name of ["dist/x.js", ".env", "src/a.ts"]) put(`packages/web/${name}`);
     const web = join(folder, "packages", "web");
     expect(namesOf((await readFolder(web)).files)).toEqual(["AGENTS.md", "src/a.ts"]);
-    const all = withInstructionsAbove(web, "React only.", {}) ?? "";
+    const all = withInstructionsAbove(web, "React only.", settings) ?? "";
     expect(all.match(/Use tabs\.|Test all packages\.|React only\./g)).toEqual([
       "Use tabs.",
       "Test all packages.",
       "React only.",
     ]);
-    expect(withInstructionsAbove(folder, "Use tabs.", {})).toBe("Use tabs.");
+    expect(withInstructionsAbove(folder, "Use tabs.", settings)).toBe("Use tabs.");
   });
 
   it("that its repository ignores, or that is in none, has its own rules", async () => {
@@ -109,7 +112,7 @@ describe("a folder", () => {
       chownSync(folder, 12_345, 12_345);
       chownSync(join(folder, ".git"), 12_345, 12_345);
       expect(namesOf((await readFolder(mine)).files)).toEqual(["a.c"]);
-      expect(withInstructionsAbove(mine, "My own.", {})).toBe("My own.");
+      expect(withInstructionsAbove(mine, "My own.", settings)).toBe("My own.");
       // The one that was named is read, as in a container.
       expect(namesOf((await readFolder(folder)).files)).toEqual([".gitignore", "AGENTS.md"]);
     },
@@ -123,7 +126,7 @@ describe("a folder", () => {
     put("AGENTS.md", "Not yours.");
     const inner = join(folder, "inner");
     expect(namesOf((await readFolder(inner)).files)).toEqual(["a.txt"]);
-    expect(withInstructionsAbove(inner, undefined, {})).toBeUndefined();
+    expect(withInstructionsAbove(inner, undefined, settings)).toBeUndefined();
   });
 
   it("whose index git cannot read is refused with git's words, and nothing counts as untracked", async () => {

@@ -196,6 +196,7 @@ describe("doctor's line about it", () => {
   const run = {
     model: "vllm/m",
     modelName: "m",
+    provider: { name: "vllm" },
     contextWindow: 32_000,
     maxOutput: 8_000,
     api: "chat",

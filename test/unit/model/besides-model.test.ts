@@ -1,10 +1,13 @@
 import { expect, it } from "vitest";
 import { agentConfigSchema, runConfigSchema } from "../../../activities/config/agent-config.ts";
 import { besidesModel, modelOf, withFallback } from "../../../activities/config/asked-model.ts";
+import { askedAs } from "../../support/run-config.ts";
 
-const { context, sandbox, limits, instructions, skills } = agentConfigSchema.parse({});
+const { context, sandbox, limits, instructions, skills, questions, permissions } = agentConfigSchema.parse(
+  {},
+);
 const target = (model: string) => ({
-  model,
+  ...askedAs(model),
   contextWindow: 32_000,
   maxOutput: 2_000,
   api: "responses" as const,
@@ -18,6 +21,8 @@ const config = runConfigSchema.parse({
   limits,
   instructions,
   skills,
+  questions,
+  permissions,
   systemPrompt: "You are X.",
   fallback: [target("openai/other")],
 });

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { overflowPatterns, windowInText } from "../../../activities/model/overflow.ts";
 import { toModelError } from "../../../activities/model/to-model-error.ts";
+import { askedAs } from "../../support/run-config.ts";
 
 const LLAMA = "request (1463 tokens) exceeds the available context size (1024 tokens), try increasing it";
 
@@ -77,7 +78,7 @@ it("is taken from the field in which llama.cpp gives it, and quoted", () => {
     statusCode: 400,
     responseBody: JSON.stringify(body),
   });
-  const context = { model: "llamacpp/qwen", api: "chat", mask: (text: string) => text, now: 0 } as const;
+  const context = { ...askedAs("llamacpp/qwen"), api: "chat", mask: (text: string) => text, now: 0 } as const;
   const error = toModelError(thrown, context);
   expect(error).toMatchObject({ class: "overflow", servedWindow: 1024 });
   expect(error.message).toContain("exceeds the available context size");

@@ -3,6 +3,7 @@ import type { ModelTarget } from "../../../activities/config/model-target.ts";
 import type { Endpoint } from "../../../activities/model/endpoint.ts";
 import type { ModelAnswer } from "../../../activities/model/model.ts";
 import { runnerDocuments, runnerFacts, ServedWindows } from "../../../activities/model/served-window.ts";
+import { askedAs } from "../../support/run-config.ts";
 
 const documents = {
   ollama: { "/api/ps": { models: [{ name: "m:latest", context_length: 4_096 }] } },
@@ -42,7 +43,7 @@ async function checked(
   const asked: string[] = [];
   const endpoint: Endpoint = { modelId: "m", apiKey: "key", baseUrl, headers: {}, query: {} };
   const of: ModelTarget = {
-    model: "x/m",
+    ...askedAs("x/m"),
     contextWindow: 32_000,
     maxOutput: 2_000,
     api: "chat",
@@ -109,7 +110,7 @@ it("is asked again after ten minutes only, but at once while the model is not lo
     query: {},
   };
   const target: ModelTarget = {
-    model: "x/m",
+    ...askedAs("x/m"),
     contextWindow: 8_000,
     maxOutput: 1,
     api: "chat",

@@ -3,9 +3,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sharedWindowPatterns } from "../../../activities/model/overflow.ts";
 import { toModelError } from "../../../activities/model/to-model-error.ts";
+import { askedAs } from "../../support/run-config.ts";
 
 const context = {
-  model: "llamacpp/qwen",
+  ...askedAs("llamacpp/qwen"),
   api: "chat",
   mask: (text: string) => text,
   now: Date.parse("2026-11-21T12:00:00Z"),

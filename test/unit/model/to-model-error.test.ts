@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { ModelError } from "../../../activities/model/model.ts";
 import { toModelError } from "../../../activities/model/to-model-error.ts";
+import { askedAs } from "../../support/run-config.ts";
 
 const context = {
-  model: "openai/gpt-4o",
+  ...askedAs("openai/gpt-4o"),
   api: "responses",
   mask: (text: string) => text.replaceAll("sk-secret", "***"),
   now: Date.parse("2026-11-21T12:00:00Z"),

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { AssistantPart, Message, ToolOutcome } from "../../../activities/contract/message.ts";
 import { toModelMessages } from "../../../activities/model/request/to-model-messages.ts";
+import { askedAs } from "../../support/run-config.ts";
 
-const responses = { model: "openai/o3", api: "responses" } as const;
-const chat = { model: "openai/gpt-4o", api: "chat" } as const;
+const responses = { ...askedAs("openai/o3"), api: "responses" } as const;
+const chat = { ...askedAs("openai/gpt-4o"), api: "chat" } as const;
 
 const encrypted = (id: string, model = "openai/o3"): AssistantPart => ({
   type: "reasoning",
@@ -153,6 +154,7 @@ describe("messages for the AI SDK", () => {
 describe("a server's message format", () => {
   const mistral = {
     model: "mistral/devstral",
+    modelName: "devstral",
     api: "chat",
     provider: {
       name: "mistral",
@@ -191,7 +193,7 @@ describe("a server's message format", () => {
   it("has safe call ids that do not collide", () => {
     const sent = toModelMessages(
       [asked, assistant(called("a.b"), called("a:b")), result("a.b", "1"), result("a:b", "2")],
-      { model: "anthropic/claude-sonnet-5", api: "messages" },
+      { ...askedAs("anthropic/claude-sonnet-5"), api: "messages" },
     );
     const [one, two] = (sent[1]?.content ?? []) as { toolCallId: string }[];
     expect(one?.toolCallId).toBe("a_b");
@@ -213,7 +215,7 @@ describe("a server's message format", () => {
     };
     const to = (model: string) =>
       toModelMessages([asked, assistant(signed, called("x")), result("x", "1")], {
-        model,
+        ...askedAs(model),
         api: "messages",
       })[1]?.content;
     expect(to("anthropic/a")).toHaveLength(2);
@@ -224,7 +226,7 @@ describe("a server's message format", () => {
     const history = [asked, assistant(called("a")), result("a", "1"), assistant(said), asked];
     const marks = (cache?: "1h" | false) =>
       toModelMessages(history, {
-        model: "anthropic/a",
+        ...askedAs("anthropic/a"),
         api: "messages",
         cache,
       }).map(({ providerOptions }) => providerOptions?.["anthropic"]?.["cacheControl"]);
@@ -235,7 +237,7 @@ describe("a server's message format", () => {
   });
 
   it("substitutes the signature of another model's call, if Gemini requires one", () => {
-    const gemini = { model: "gemini/gemini-3-pro", api: "chat" } as const;
+    const gemini = { ...askedAs("gemini/gemini-3-pro"), api: "chat" } as const;
     const own = called("b", {
       providerOptions: { compatible: { thoughtSignature: "mine" }, longhaul: { model: gemini.model } },
     });
@@ -252,7 +254,7 @@ describe("a server's message format", () => {
 
   it("has thoughts with calls for Kimi and DeepSeek, also with another model's", () => {
     const [, sent] = toModelMessages([asked, assistant(called("a")), result("a", "1")], {
-      model: "kimi/kimi-k3",
+      ...askedAs("kimi/kimi-k3"),
       api: "chat",
     });
     expect(sent?.providerOptions).toEqual({ openaiCompatible: { reasoning_content: " " } });

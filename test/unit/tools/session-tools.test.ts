@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { RunConfig } from "../../../activities/config/agent-config.ts";
+import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
 import { mcpServersSchema } from "../../../activities/config/mcp-settings.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
 import { sessionTools } from "../../../activities/tools/session-tools.ts";
@@ -19,9 +19,10 @@ const catalogues = [
   },
 ];
 const mcpServers = mcpServersSchema.parse({ a: { url: "https://x.example/mcp", trustHints: true } });
+const { questions } = agentConfigSchema.parse({});
 const namesOf = (config: Partial<RunConfig>) => [
   ...sessionTools(toolRegistry, {
-    config: { contextWindow: 128_000, mcpServers, sandbox: {}, ...config } as RunConfig,
+    config: { contextWindow: 128_000, mcpServers, questions, sandbox: {}, ...config } as RunConfig,
     catalogues,
   }).keys(),
 ];
