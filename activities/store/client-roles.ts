@@ -76,7 +76,7 @@ export async function ownerOfRole({ pool }: Pick<Store, "pool">): Promise<string
     );
     return rows[0]?.owner;
   } catch (error) {
-    // No tables yet, tables of an earlier version, or a role that an operator created by hand.
+    // No tables yet, or a role that an operator created by hand.
     if (error instanceof pg.DatabaseError && (error.code === "42P01" || error.code === "42501"))
       return undefined;
     throw error;

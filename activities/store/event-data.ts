@@ -28,14 +28,13 @@ export const eventData = {
     /** Who started the session, if the client reported it. */
     owner: text.optional(),
   }),
-  /** Tokens: `limit` is where compaction starts, `window` the model's whole window. `window` is absent in events of earlier versions. */
+  /** Tokens: `triggerTokens` is the size at which room is made, `limit` another name of it, `window` the model's whole window. */
   "step:started": of({
     estimatedInput: number,
     estimated: flag,
-    /** The size at which room is made; `limit` is its earlier name. */
-    triggerTokens: number.optional(),
+    triggerTokens: number,
     limit: number,
-    window: number.optional(),
+    window: number,
   }),
   /** The request was sent; `hidden`: bytes have arrived for a while without content, so the model's thinking is not shown. */
   "llm:thinking": of({ model: text, hidden: yes.optional() }),
@@ -56,14 +55,14 @@ export const eventData = {
     refusedTools: z.array(text).optional(),
     /** The size of the next request after this answer, in tokens. */
     contextUsed: number,
-    /** True if `contextUsed` is not based on billed usage. Absent in events of earlier versions. */
-    contextEstimated: flag.optional(),
+    /** True if `contextUsed` is not based on billed usage. */
+    contextEstimated: flag,
     contextLimit: number,
     costUsd: number.nullable(),
     durationMs: number,
-    /** The model that answered. Absent in events of earlier versions, as is `provider`. */
-    model: text.optional(),
-    provider: text.optional(),
+    /** The model that answered. */
+    model: text,
+    provider: text,
   }),
   /** `about`: a command's first line, a path. `input`: the arguments, `inputCut` the beginning of their JSON if they are long. */
   "llm:tool-call": of({

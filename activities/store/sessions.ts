@@ -133,7 +133,7 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
 function parentColumns(parent: NewSession["parent"]) {
   if (parent === undefined) return {};
   const { id: parentId, call: parentCall, epoch: parentEpoch, access } = parent;
-  return { parentId, parentCall, parentEpoch, access, depth: 1 };
+  return { parentId, parentCall, parentEpoch, access };
 }
 
 /** Every activity begins with this query: building and planning it each time took longer than running it. */
@@ -276,13 +276,8 @@ export async function endSession(
   return row && { durationMs: Math.round(row.durationMs) };
 }
 
-export async function setContainer(
-  db: Queryable,
-  id: string,
-  container: string,
-  host: string,
-): Promise<void> {
-  await db.update(sessions).set({ container, host, restoreWorkspace: false }).where(eq(sessions.id, id));
+export async function setContainer(db: Queryable, id: string, container: string): Promise<void> {
+  await db.update(sessions).set({ container, restoreWorkspace: false }).where(eq(sessions.id, id));
 }
 
 /** The session has no sandbox any more. */

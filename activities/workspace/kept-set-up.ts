@@ -175,7 +175,7 @@ export async function openKept(
     );
     if (sandbox === undefined) return undefined;
     await allowListed(tx, session, sandbox);
-    await setContainer(tx, session.id, sandbox.container, deps.sandboxHost.name);
+    await setContainer(tx, session.id, sandbox.container);
     await recordSandbox(tx, session.id, { ...sandbox.identity, taskQueue: deps.taskQueues.sandbox });
     return sandbox;
   });

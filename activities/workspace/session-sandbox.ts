@@ -199,7 +199,7 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
       : undefined;
   if (!isFilled) sandbox = await host.open(spec, signal);
   // Saves lock the session's row first too: the other order would deadlock with them.
-  await setContainer(tx, id, sandbox.container, host.name);
+  await setContainer(tx, id, sandbox.container);
   await recordSandbox(tx, id, {
     ...sandbox.identity,
     taskQueue: deps.taskQueues.sandbox,

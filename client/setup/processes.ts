@@ -276,7 +276,7 @@ export function childEnvironment(
 export const PRIVATE_FOLDER = 0o700;
 export const PRIVATE_FILE = 0o600;
 
-/** Creates the folder and its log folder, or restricts permissions that an earlier version left open. */
+/** Creates the folder and its log folder, or restricts what others may do in them. */
 export function makePrivate(home: string): void {
   for (const folder of [home, join(home, "logs")]) {
     mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER });

@@ -24,7 +24,13 @@ it("a session waits from the failure that says so until its next request", async
   const leftMs = Date.parse((await until()) ?? "") - Date.now();
   expect(leftMs).toBeGreaterThan(4.9 * HOUR_MS);
   expect(leftMs).toBeLessThan(5.1 * HOUR_MS);
-  const data = { estimatedInput: 1, estimated: true, limit: 100_000 };
+  const data = {
+    estimatedInput: 1,
+    estimated: true,
+    triggerTokens: 100_000,
+    limit: 100_000,
+    window: 128_000,
+  };
   await appendEvents(store.db, "waits", 1, [{ type: "step:started", step: 1, data }]);
   expect(await until()).toBeNull();
 });

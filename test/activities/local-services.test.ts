@@ -1,10 +1,9 @@
 /** A real Postgres of our own, brought up, lost and brought up again. */
-import { readFileSync, rmSync, statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { migrateStore, openStore } from "../../activities/store/db.ts";
-import { ownPostgresUrl } from "../../client/setup/postgres.ts";
 import { probePostgres } from "../../temporal/postgres-probe.ts";
 import { probeDocker, probeTemporal } from "../../temporal/probe.ts";
 import { isAlive } from "../../client/setup/processes.ts";
@@ -72,29 +71,6 @@ test("the worker's role owns its database and has no rights beyond it", async ()
     "create role another superuser",
   ])
     await expect(query(databaseUrl, sql)).rejects.toThrow(/permission denied/);
-});
-
-test("a cluster that an earlier version made as the superuser is handed over with its data", async () => {
-  const first = await bringUp({ ...options(), need: ["postgres"] });
-  const superuser = ownPostgresUrl(home, "superuser") ?? "";
-  await query(first.databaseUrl, "create type mood as enum ('fine')");
-  await query(first.databaseUrl, "create table old (id serial primary key, mood mood)");
-  await query(first.databaseUrl, "insert into old (mood) values ('fine')");
-  await query(superuser, "alter database longhaul owner to postgres");
-  await query(superuser, "reassign owned by longhaul to postgres");
-  await query(superuser, "drop owned by longhaul");
-  await query(superuser, "drop role longhaul");
-  rmSync(join(home, "postgres", "worker-password"));
-  expect(ownPostgresUrl(home)).toBe(superuser);
-  const { databaseUrl } = await bringUp({ ...options(), need: ["postgres"] });
-  expect(new URL(databaseUrl).username).toBe("longhaul");
-  await query(databaseUrl, "insert into old (mood) values ('fine')");
-  await query(databaseUrl, "alter table old add column more text");
-  await query(databaseUrl, "alter type mood add value 'better'");
-  expect(await query(databaseUrl, "select count(*)::int as rows from old")).toEqual([{ rows: 2 }]);
-  const store = openStore({ url: databaseUrl, maxConnections: 1 });
-  await migrateStore(store);
-  await store.close();
 });
 
 test("what was started has no key of ours in its environment, and no one else can read its files", async () => {

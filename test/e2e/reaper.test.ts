@@ -50,7 +50,7 @@ async function openRecorded(spec: SandboxSpec, volume?: string): Promise<Sandbox
     volume: volume ?? identity.volume,
     taskQueue: undefined,
   });
-  await setContainer(db, spec.sessionId, container, "x");
+  await setContainer(db, spec.sessionId, container);
   return sandbox;
 }
 

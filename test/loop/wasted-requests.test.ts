@@ -131,7 +131,7 @@ it("a request lost with its worker is charged once, at the price of the model th
         type: "step:started",
         step: 2,
         attempt,
-        data: { estimatedInput: 1_000, estimated: true, limit: 1 },
+        data: { estimatedInput: 1_000, estimated: true, triggerTokens: 1, limit: 1, window: 1 },
       },
       { type: "llm:thinking", step: 2, attempt, data: { model } },
     ] as const;

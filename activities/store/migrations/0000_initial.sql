@@ -98,14 +98,12 @@ CREATE TABLE "sessions" (
 	"run_id" text,
 	"namespace" text,
 	"container" text,
-	"host" text,
 	"restore_workspace" boolean DEFAULT false NOT NULL,
 	"result" text,
 	"error" json,
 	"parent_id" text,
 	"parent_call" text,
 	"parent_epoch" integer,
-	"depth" integer DEFAULT 0 NOT NULL,
 	"access" text,
 	"owner" text,
 	CONSTRAINT "sessions_status_check" CHECK ("sessions"."status" in ('active','waiting','completed','failed','cancelled','max_steps'))
@@ -272,7 +270,7 @@ CREATE TABLE "publications" (
 	"url" text,
 	"status" text NOT NULL,
 	"reason" text,
-	"run_id" text,
+	"run_id" text NOT NULL,
 	"at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "publications_session_kind_ref_commit_key" UNIQUE("session_id","kind","ref","commit")
 );

@@ -41,9 +41,8 @@ export const sessions = pgTable(
     runId: text("run_id"),
     /** Temporal's namespace; null until a run has claimed it. */
     namespace: text(),
-    /** Container and host, once there. */
+    /** Name of its container, once there. */
     container: text(),
-    host: text(),
     /** True from a reset until the workspace has been restored to the newest live checkpoint. */
     restoreWorkspace: boolean("restore_workspace").notNull().default(false),
     /** The model's last message once the session has ended. */
@@ -54,8 +53,6 @@ export const sessions = pgTable(
     /** The call, as the ledger names it: `s12c0`. */
     parentCall: text("parent_call"),
     parentEpoch: integer("parent_epoch"),
-    /** Its depth below the root session. */
-    depth: integer().notNull().default(0),
     /** For a delegate: `read` or `write`. */
     access: text(),
     /** Who started it, as `LONGHAUL_USER` or a server's token says; null means unknown. */

@@ -75,8 +75,8 @@ export const publications = pgTable(
     status: text().notNull(),
     /** Why it was refused. */
     reason: text(),
-    /** The run that stored this last; null in rows of earlier versions. */
-    runId: text("run_id"),
+    /** The run that stored this last. */
+    runId: text("run_id").notNull(),
     at: at("at").notNull().defaultNow(),
   },
   (t) => [unique("publications_session_kind_ref_commit_key").on(t.sessionId, t.kind, t.ref, t.commit)],

@@ -33,6 +33,7 @@ function recorder() {
 const begin = (estimatedInput: number) => ({
   estimatedInput,
   estimated: false,
+  triggerTokens: 7_000,
   limit: 7_000,
   window: 10_000,
 });
@@ -46,9 +47,12 @@ const response = (
   finish: "stop",
   tokenUsage: { input: 10, output: 1, cached: 0, reasoning: 0 },
   contextUsed: 11,
+  contextEstimated: false,
   contextLimit: 10_000,
   costUsd,
   durationMs: 5,
+  model: "openai/gpt-4o",
+  provider: "openai",
 });
 const result = (fields: Partial<EventData["llm:tool-result"]>): EventData["llm:tool-result"] => ({
   callId: "c",

@@ -87,7 +87,7 @@ describe("the environment of child processes", () => {
 });
 
 describe("the folder of our data", () => {
-  it("is closed to others, including files that an earlier version left open", () => {
+  it("is closed to others, including files in it that were open", () => {
     const home = join(folder, "home");
     mkdirSync(join(home, "logs"), { recursive: true, mode: 0o755 });
     for (const path of ["temporal.db", "logs/worker.log"])
