@@ -9,7 +9,6 @@ import { buildPrefix, buildMessages, type Prefix } from "./request.ts";
 import type { Queryable } from "../store/db.ts";
 import { loadViewSizes } from "../store/load-view.ts";
 import { loadSettings } from "../store/reading.ts";
-import { promptOf } from "../store/stored-settings.ts";
 import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
@@ -57,10 +56,10 @@ export async function sessionSizes(
   if (ids.length === 0) return new Map();
   const [known, views] = await Promise.all([loadSettings(db, ids), loadViewSizes(db, ids)]);
   const sizes = new Map<string, NextInputEstimate>();
-  for (const { id, config, tokenRatio, ...prompt } of known) {
+  for (const { id, config, tokenRatio, prompt } of known) {
     const parsed = runConfigSchema.safeParse(config);
     if (!parsed.success) continue;
-    const prefix = buildPrefix({ system: promptOf(prompt, parsed.data), config: parsed.data });
+    const prefix = buildPrefix({ system: prompt, config: parsed.data });
     const measure = toMeasure({ config: parsed.data, tokenRatio }, prefix);
     sizes.set(id, requestSize({ rows: views.get(id) ?? [], ...measure }).next);
   }

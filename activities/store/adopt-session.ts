@@ -68,10 +68,10 @@ type Clean = (text: string) => string;
 /** The messages that a client writes: the system prompt with its instructions and skills, and the task. */
 const WRITTEN_BY_CLIENTS: readonly MessageKind[] = ["system", "task"];
 
-/** Replaces what the worker may not show in a session's task, settings, instructions, prompt and first message. Idempotent. */
+/** Replaces what the worker may not show in a session's task, settings, prompt and first message. Idempotent. */
 export async function mendSession(tx: Queryable, id: string, clean: Clean): Promise<void> {
-  const { task, config, instructions } = sessions;
-  const [stored] = await tx.select({ task, config, instructions }).from(sessions).where(eq(sessions.id, id));
+  const { task, config } = sessions;
+  const [stored] = await tx.select({ task, config }).from(sessions).where(eq(sessions.id, id));
   if (stored === undefined) return;
   const mended = cleanDeep(stored, clean) as typeof stored;
   if (differs(stored, mended)) await tx.update(sessions).set(mended).where(eq(sessions.id, id));

@@ -50,11 +50,11 @@ export async function copySessionLine(store: Pick<Store, "db">, fork: Fork): Pro
     async (tx): Promise<Forked> => {
       const step = await unfinishedStep(tx, fork);
       if (step !== null) return { kind: "unfinished", step };
-      const { task, config, instructions, epoch, owner } = sessions;
+      const { task, config, epoch, owner } = sessions;
       const result = await tx.execute(
         insertFrom(
           sessions,
-          { id: to, task, config, instructions, epoch, owner },
+          { id: to, task, config, epoch, owner },
           sql`from ${sessions} where ${sessions.id} = ${from} on conflict do nothing`,
         ),
       );

@@ -20,7 +20,7 @@ import {
   toolCalls,
 } from "./schema/index.ts";
 import { equalsAny } from "./statements.ts";
-import { isPromptOfSession, promptColumns } from "./stored-settings.ts";
+import { isPromptOfSession, promptText } from "./stored-settings.ts";
 
 export interface SessionRow {
   readonly id: string;
@@ -284,9 +284,7 @@ export interface SessionSettings {
   readonly id: string;
   /** As stored by whichever version. */
   readonly config: unknown;
-  readonly prompt: string | null;
-  /** The source of the prompt if none is stored. */
-  readonly instructions: string | null;
+  readonly prompt: string;
   readonly tokenRatio: TokenRatio | undefined;
 }
 
@@ -295,11 +293,11 @@ export async function loadSettings(db: Queryable, ids: readonly string[]): Promi
     .select({
       id: sessions.id,
       config: sessions.config,
-      ...promptColumns,
+      prompt: promptText,
       tokenRatio: { ratio: tokenRatios.ratio, samples: tokenRatios.samples },
     })
     .from(sessions)
-    .leftJoin(storedMessages, isPromptOfSession)
+    .innerJoin(storedMessages, isPromptOfSession)
     .leftJoin(tokenRatios, eq(tokenRatios.model, sql`${sessions.config}->>'model'`))
     .where(inArray(sessions.id, [...ids]));
   return rows.map((row) => ({ ...row, tokenRatio: row.tokenRatio ?? undefined }));

@@ -17,9 +17,8 @@ import {
   parseStoredConfig,
   configText,
   isPromptOfSession,
-  promptColumns,
-  promptOf,
   promptRow,
+  promptText,
   SYSTEM_SEQUENCE,
 } from "./stored-settings.ts";
 import {
@@ -102,7 +101,6 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
         config: session.config,
         owner: session.owner ?? null,
         namespace: session.namespace ?? null,
-        instructions: session.instructions ?? null,
         ...parentColumns(session.parent),
       })
       .onConflictDoNothing()
@@ -144,7 +142,7 @@ const sessionQuery = prepared((db) =>
       status: sql<SessionStatus>`${sessions.status}`,
       task: sessions.task,
       config: configText,
-      ...promptColumns,
+      prompt: promptText,
       epoch: sessions.epoch,
       runId: sessions.runId,
       container: sessions.container,
@@ -183,7 +181,7 @@ const sessionQuery = prepared((db) =>
       )}`,
     })
     .from(sessions)
-    .leftJoin(storedMessages, isPromptOfSession)
+    .innerJoin(storedMessages, isPromptOfSession)
     .leftJoin(sandboxes, eq(sandboxes.sessionId, sessions.id))
     .leftJoin(tokenRatios, sql`${tokenRatios.model} = ${sessions.config}->>'model'`)
     .where(eq(sessions.id, sql.placeholder("id")))
@@ -193,14 +191,14 @@ const sessionQuery = prepared((db) =>
 export async function findSession(db: Queryable, id: string): Promise<Session | undefined> {
   const [storedRow] = await sessionQuery(db).execute({ id });
   if (!storedRow) return undefined;
-  const { config: text, prompt, instructions, isPlanApproved, ...row } = storedRow;
+  const { config: text, prompt, isPlanApproved, ...row } = storedRow;
   const stored = parseStoredConfig(id, text);
   // Plan mode lasts until a person approves the plan; a reset to before that withdraws the approval.
   const config = stored.plan === true && isPlanApproved ? { ...stored, plan: false } : stored;
   return {
     ...row,
     config,
-    system: promptOf({ prompt, instructions }, config),
+    system: prompt,
     runId: row.runId ?? undefined,
     container: row.container ?? undefined,
     sandboxQueue: row.sandboxQueue ?? undefined,

@@ -45,27 +45,15 @@ export function parseStoredConfig(id: string, text: string): RunConfig {
   );
 }
 
-/** In sessions from before prompts were stored, this sequence holds the task. */
 export const SYSTEM_SEQUENCE = 1;
-/** Joins `storedMessages` to a query of sessions for `promptColumns`. */
+/** Joins `storedMessages` to a query of sessions for `promptText`. */
 export const isPromptOfSession = and(
   eq(storedMessages.sessionId, sessions.id),
   eq(storedMessages.sequence, SYSTEM_SEQUENCE),
   eq(storedMessages.role, "system"),
 );
-/** The sources of a prompt, in the order in which `promptOf` uses them: the stored one, else the settings to compose it again. */
-export const promptColumns = {
-  prompt: sql<string | null>`${storedMessages.content}->0->>'text'`,
-  instructions: sql<string | null>`case when ${storedMessages.id} is null then ${sessions.instructions} end`,
-};
-
-/** The prompt that a session runs with; a session from before prompts were stored uses this version's prompt. */
-export function promptOf(
-  row: { readonly prompt: string | null; readonly instructions: string | null },
-  config: RunConfig,
-): string {
-  return row.prompt ?? systemPrompt({ instructions: row.instructions ?? undefined, config });
-}
+/** The prompt that a session runs with. */
+export const promptText = sql<string>`${storedMessages.content}->0->>'text'`;
 
 /** The fields of a session's first message that depend on its prompt. */
 export function promptRow(of: PromptParts) {
@@ -98,10 +86,6 @@ export async function setPrompt(
   { id, config }: { readonly id: string; readonly config: RunConfig },
   { instructions, skills }: ProjectFiles,
 ): Promise<void> {
-  await db
-    .update(sessions)
-    .set({ instructions: instructions ?? null })
-    .where(eq(sessions.id, id));
   await db
     .update(storedMessages)
     .set(promptContent({ config, instructions, skills }))

@@ -93,7 +93,6 @@ CREATE TABLE "sessions" (
 	"status" text DEFAULT 'active' NOT NULL,
 	"task" text NOT NULL,
 	"config" json NOT NULL,
-	"instructions" text,
 	"epoch" integer DEFAULT 1 NOT NULL,
 	"run_id" text,
 	"namespace" text,

@@ -34,8 +34,6 @@ export const sessions = pgTable(
     task: text().notNull(),
     /** The resolved run configuration, without secrets. */
     config: json().notNull(),
-    /** AGENTS.md of the initial workspace, bounded. */
-    instructions: text(),
     epoch: integer().notNull().default(1),
     /** The newest run; writes of any other are refused. */
     runId: text("run_id"),

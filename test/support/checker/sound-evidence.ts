@@ -202,7 +202,6 @@ export function soundEvidence(): Evidence {
       status: "completed",
       task: "Do it.",
       config: {},
-      instructions: null,
       epoch: 1,
       runId: "run-1",
       container: null,
