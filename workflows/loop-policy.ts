@@ -235,7 +235,7 @@ export const WRAP_UP_TEXT: Readonly<Record<Limit, string>> = {
 
 type Asked = Pick<ModelStepInput, "fallback" | "hasFallback" | "switched">;
 
-/** The field of a step's input that names the fallback model. Empty if there is none, as in old histories. */
+/** The fields of a step's input that say which model is asked; none if it is the session's own. */
 export function askedModel(
   state: Pick<AgentState, "fallback" | "switched">,
   policy: RunPolicy | undefined,

@@ -74,7 +74,7 @@ export interface SessionBill {
   readonly costUsd: number;
   /** The part of `costUsd` that is our estimate, for requests that failed or were lost without usage. */
   readonly estimatedUsd: number;
-  /** Calls with usage but no stored cost: older than stored costs, or of a model without a price. */
+  /** Calls with usage but no stored cost: of a model that had no price. */
   readonly uncosted: Pick<StepUsage, "input" | "cached" | "output"> & { readonly calls: number };
 }
 

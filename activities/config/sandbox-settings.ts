@@ -68,7 +68,7 @@ export const buildOf = (sandbox: {
   readonly container?: unknown;
 }): ImageBuild | undefined => (sandbox.container === undefined ? sandbox.build : undefined);
 
-/** Undefined if there is nothing to set up, also for sessions older than set-ups. */
+/** Undefined if there is nothing to set up. */
 export function setupOf(sandbox: {
   readonly setup?: Setup;
   readonly build?: ImageBuild | undefined;

@@ -24,10 +24,7 @@ export interface FilePart {
   readonly mediaType: string;
   readonly data: string;
   readonly filename?: string;
-  /**
-   * For a picture: pixels, which determine its tokens. Absent if the bytes do not show them, or if stored before they
-   * were recorded.
-   */
+  /** For a picture: pixels, which determine its tokens. Absent if the bytes do not show them. */
   readonly width?: number;
   readonly height?: number;
   /** For a PDF: its page count. */

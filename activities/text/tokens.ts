@@ -270,7 +270,7 @@ const OTHER: Omit<MediaRule, "models"> = {
   pdfPage: 2_000,
 };
 
-/** For a picture of unknown size, such as one stored before sizes were recorded. Source: OpenCode. */
+/** For a picture whose bytes do not show its size. Source: OpenCode. */
 const UNKNOWN_SIZE_TOKENS = 1_500;
 
 /** For the text that replaces a file that the model does not accept. */

@@ -187,7 +187,7 @@ function usageOf({ inputTokens, cachedTokens, cacheWriteTokens, outputTokens }: 
   };
 }
 
-/** USD as calculated when the call was made; for earlier calls by the session's price. */
+/** USD as calculated when the call was made; of a model that had no price then, by the session's. */
 export function costOfCall(call: ModelCallRow, { price, tier }: Config): number | null {
   return call.costUsd ?? costUsd(price, usageOf(call), { tier });
 }

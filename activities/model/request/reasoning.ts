@@ -70,7 +70,7 @@ function usable(
   );
   const own = parts.filter(
     (part, index): part is ReasoningPart =>
-      part.type === "reasoning" && index < last && isOwn(part, target, rules),
+      part.type === "reasoning" && index < last && originOf(part) === target.model,
   );
   if (rules.sendReasoning === "none") return new Set();
   // Reasoning that the same model made on another wire carries that wire's data; its chat wire may have no field for
@@ -85,12 +85,6 @@ const OTHER_WIRES = ["openai", "anthropic", "google"];
 function isOfChat({ providerOptions = {} }: ReasoningPart): boolean {
   const isTagged = providerOptions[COMPATIBLE_KEY]?.["tagged"] === true;
   return !isTagged && !OTHER_WIRES.some((name) => providerOptions[name] !== undefined);
-}
-
-/** A part without a noted origin is older than such notes: it counts as the model's own only on the Responses wire. */
-function isOwn(part: ReasoningPart, { model, api }: ReasoningTarget, { sendReasoning }: WireRules): boolean {
-  const origin = originOf(part);
-  return origin === undefined ? api === "responses" && sendReasoning === "native" : origin === model;
 }
 
 /** An item may have several parts, of which only the last carries its encrypted content. */

@@ -117,7 +117,7 @@ describe("messages for the AI SDK", () => {
     const first: AssistantPart = {
       type: "reasoning",
       text: "one",
-      providerOptions: { openai: { itemId: "rs_1" } },
+      providerOptions: { openai: { itemId: "rs_1" }, longhaul: { model: "openai/o3" } },
     };
     const [message] = toModelMessages([assistant(first, encrypted("rs_1"), said)], responses);
     expect(message?.content).toHaveLength(3);
