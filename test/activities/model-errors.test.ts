@@ -141,12 +141,6 @@ describe("what fails before anything is sent", () => {
     expect(error).toMatchObject({ class: "credentials", message: expect.stringContaining("OPENAI_API_KEY") });
   });
 
-  it("is a provider that no one serves", async () => {
-    const model = createAiSdkModel({ environment: { OPENAI_API_KEY: "k" }, mask });
-    const error = await failure(model.ask(modelRequest({ model: "acme/x1" }), () => undefined, signal));
-    expect(error.class).toBe("not-found");
-  });
-
   it("is an abort that came earlier", async () => {
     const { baseUrl, log } = await play(scriptedModel());
     const reason = new Error("gone");

@@ -37,7 +37,7 @@ const codeOf = (promise: Promise<unknown>) =>
     (error: { code?: string; cause?: { code?: string } }) => error.code ?? error.cause?.code,
   );
 
-/** As a database of an earlier version may have it: the trigger is not asked. */
+/** A row that no client can write, since the trigger is not asked. */
 async function planted({ id, task, owner, parent }: NewSession): Promise<void> {
   await store().db.transaction(async (tx) => {
     await tx.execute(sql`set local session_replication_role = replica`);

@@ -127,7 +127,7 @@ describe("requests at once", () => {
       input: ["text"],
     };
     await agent.database.store.pool.query(
-      "insert into open_requests (session_id, key, minute, tokens, expires_at) values ('another-session', 'openai/limited', 0, 0, now() + interval '12 seconds')",
+      "insert into open_requests (session_id, key, minute, tokens, expires_at) values ('another-session', 'openai/limited OPENAI_API_KEY', 0, 0, now() + interval '12 seconds')",
     );
     const session = await agent.start(scriptedModel().says("By its own."), {
       served,

@@ -23,7 +23,7 @@ it("an export has both streams of a command, and where they are in its result", 
   ]);
 });
 
-it("a result of an earlier version is exported as not kept apart", () => {
+it("a result without the places of its streams is exported as not kept apart", () => {
   const whole = withCall(null);
   expect(exportDocument(sessionRow, whole).toolCalls).toMatchObject([
     { result: TEXT, stdout: null, stderr: null, exitCode: 3 },

@@ -179,9 +179,6 @@ describe("a compaction", () => {
     expect(rounds).toEqual([1, 2, 3, 4, 24, 25, 45, 46]);
     state.compaction.request = {};
     expect(compactionDue(state, breaking)).toEqual({ trigger: "manual" });
-    // Runs from before the breaker continue as they began.
-    state.compaction.request = undefined;
-    expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
   it("requested twice before a boundary is one, with the newest focus", { tags: ["case-29"] }, () => {
