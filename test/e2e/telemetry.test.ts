@@ -45,9 +45,9 @@ it("has a run as one trace, requests and calls as siblings, with its bills and n
   await session.result();
   const spans = await untilRuns(session.id, 1);
   expect(spans.map(({ name }) => name).toSorted()).toEqual([
-    "chat openai/gpt-4o",
-    "chat openai/gpt-4o",
-    "chat openai/gpt-4o",
+    "chat gpt-4o",
+    "chat gpt-4o",
+    "chat gpt-4o",
     "execute_tool bash",
     "invoke_agent longhaul",
   ]);
