@@ -128,7 +128,13 @@ async function check(life: Life, before: readonly Row[]): Promise<Row[]> {
   for (const api of ["responses", "chat"] as const) {
     await agent.deps.model.ask(
       {
-        target: { ...askedAs("openai/o3"), api, contextWindow: 200_000, maxOutput: 100, input: ["text", "image"] },
+        target: {
+          ...askedAs("openai/o3"),
+          api,
+          contextWindow: 200_000,
+          maxOutput: 100,
+          input: ["text", "image"],
+        },
         system: PROBE,
         messages: built.messages,
         tools: [],

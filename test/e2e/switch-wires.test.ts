@@ -11,7 +11,12 @@ const agent = useAgent();
 
 const common = { contextWindow: 200_000, maxOutput: 4_000, input: ["text", "image"], thinks: true } as const;
 const key = { keyEnv: "OPENAI_API_KEY" };
-const openai: ModelTarget = { ...common, input: ["text", "image"], ...askedAs("openai/o3"), api: "responses" };
+const openai: ModelTarget = {
+  ...common,
+  input: ["text", "image"],
+  ...askedAs("openai/o3"),
+  api: "responses",
+};
 const claude: ModelTarget = {
   ...openai,
   model: "anthropic/claude-opus-5",

@@ -9,7 +9,9 @@ type Api = "responses" | "chat";
 
 /** The SDK's input, flat and in order, as each wire has it. */
 export function wireItems(messages: readonly Message[], api: Api): WireItem[] {
-  return toModelMessages(messages, { ...askedAs("openai/o3"), api }).flatMap((message) => itemsOf(message, api));
+  return toModelMessages(messages, { ...askedAs("openai/o3"), api }).flatMap((message) =>
+    itemsOf(message, api),
+  );
 }
 
 function itemsOf(message: ModelMessage, api: Api): WireItem[] {
