@@ -84,9 +84,9 @@ const ASSIGNED_VALUE = /(?:(?:Bearer|Basic|Token) )?(?:'([^']*)'|"([^"]*)"|([^&;
 
 /** Of an address's parameters, of lists such as `host=db password='…'` and `Server=db;Pwd=…`, of headers and of YAML. */
 function assignedIn(value: string): string[] {
-  return [...value.matchAll(ASSIGNED)].flatMap((found) => {
-    if (!isSecretName(found[1] ?? found[2] ?? "")) return [];
-    ASSIGNED_VALUE.lastIndex = found.index + found[0].length;
+  return [...value.matchAll(ASSIGNED)].flatMap((match) => {
+    if (!isSecretName(match[1] ?? match[2] ?? "")) return [];
+    ASSIGNED_VALUE.lastIndex = match.index + match[0].length;
     const [, single, double, bare] = ASSIGNED_VALUE.exec(value) ?? [];
     const secret = single ?? double ?? bare ?? "";
     return [secret, decoded(secret)];

@@ -1,4 +1,5 @@
 /** One name for one thing, and what a test's name is: one behaviour, without labels. No comment cites what a reader cannot open. */
+import { parseSync, Visitor, type ParamPattern } from "oxc-parser";
 import { describe, expect, it } from "vitest";
 import { sources } from "./sources.ts";
 
@@ -28,6 +29,33 @@ const OPAQUE = ["said", "words", "look", "place", "taken", "given", "order"];
 
 const EXPORT =
   /^export\s+(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?:function\*?|const|let|class|interface|type)\s+([\w$]+|\{[^}]*\}(?=\s*=))/gm;
+
+/** Folders in which no parameter and no constant has such a name either, and the words that it may not be. */
+const PLAIN_FOLDERS = /^activities\/(compaction|redaction|sandbox|session|step|store|tools|workspace)\//;
+const OPAQUE_VALUES = [...OPAQUE, "places", "kept", "held", "owed", "wanted", "found", "asked", "shown"];
+
+/** Parameters and variables that say nothing of their value. Fields, and what is taken out of one by its name, are the data's. */
+function opaqueValues(text: string): string[] {
+  const names: string[] = [];
+  const params = (node: { readonly params: readonly ParamPattern[] }): void => {
+    for (const param of node.params) {
+      const plain = param.type === "AssignmentPattern" ? param.left : param;
+      const inner = plain.type === "RestElement" ? plain.argument : plain;
+      if (inner.type === "Identifier") names.push(inner.name);
+    }
+  };
+  new Visitor({
+    VariableDeclarator: ({ id }) => {
+      if (id.type === "Identifier") names.push(id.name);
+    },
+    FunctionDeclaration: params,
+    FunctionExpression: params,
+    ArrowFunctionExpression: params,
+    TSFunctionType: params,
+    TSMethodSignature: params,
+  }).visit(parseSync("a.ts", text).program);
+  return names.filter((name) => OPAQUE_VALUES.includes(name));
+}
 
 function exportsOf(text: string): string[] {
   const names = [...text.matchAll(EXPORT)].flatMap(([, name = ""]) =>
@@ -118,6 +146,33 @@ describe("an exported name", () => {
     ];
     expect(definedTwice(texts.map((text, at) => ({ path: `${at}.ts`, text })))).toEqual([]);
   });
+});
+
+describe("a local value", () => {
+  it("has a name that says what it is", () => {
+    const files = sources(/\.ts$/).filter(({ path }) => PLAIN_FOLDERS.test(path));
+    expect(files.length).toBeGreaterThan(100);
+    expect(files.flatMap(({ path, text }) => opaqueValues(text).map((name) => `${path}: ${name}`))).toEqual(
+      [],
+    );
+  });
+
+  it.each([
+    "const found = 1;",
+    "for (const place of all) use(place);",
+    "function f(said: string) {}",
+    "all.map((given) => given);",
+    "interface A { f(order: number): void }",
+  ])("is refused as in %j", (text) => {
+    expect(opaqueValues(text)).toHaveLength(1);
+  });
+
+  it.each(["const { kept } = cut;", "interface A { place: string }", "use({ order: 1, place });"])(
+    "may be as in %j",
+    (text) => {
+      expect(opaqueValues(text)).toEqual([]);
+    },
+  );
 });
 
 describe("a comment of the product", () => {

@@ -104,8 +104,8 @@ interface KeptOptions {
 }
 
 const keptSetUps = ({ docker, links, opener, own, installation }: KeptOptions): KeptSetUps => ({
-  async take(asked, key, { signal, accepts } = {}) {
-    const spec = await own(asked);
+  async take(specified, key, { signal, accepts } = {}) {
+    const spec = await own(specified);
     const reusable = await findKept(docker, spec, key);
     if (reusable === undefined || (await accepts?.(reusable.commit)) === false) return undefined;
     // Only the container is removed: the files stay on their volume.
