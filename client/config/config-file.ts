@@ -4,6 +4,7 @@ import type { z } from "zod";
 import { readBoundedText } from "../console/read-bounded-text.ts";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { issueText, knownKeys, unknownKeyText } from "../../activities/config/issue-text.ts";
+import { reasonOf } from "../../activities/contract/errors.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 
 /** The file's own settings, without defaults, to merge over the defaults. */
@@ -28,7 +29,7 @@ export function parseConfigFile(path: string, text: string): ConfigFile {
   const [broken] = read.document.errors;
   if (broken !== undefined)
     throw usageError(
-      `The configuration is not valid YAML.\n${read.at(broken.pos[0])}: ${withoutPlace(broken.message)}`,
+      `The configuration is not valid YAML.\n${read.at(broken.pos[0])}: ${reasonOfParser(broken.message)}`,
     );
   const result = agentConfigSchema.safeParse(read.raw);
   if (result.success) return read.raw as ConfigFile;
@@ -42,7 +43,22 @@ export function settingPlace(path: string, text: string, setting: SettingPath): 
   return read.at(pathOffsets(read.document, read.spelled(setting)).key);
 }
 
+/** Chosen: the parser compares each key of a group with all others, 0.6 s for a file of this size that is nothing but keys. */
+const MAX_CHARS = 131_072;
+
+/** @throws ClientError (usage) for a text that is too long, too deep or grows without end when its references are followed */
 function readText(path: string, text: string): Read {
+  if (text.length > MAX_CHARS)
+    throw usageError(`${path} has ${text.length} characters. A configuration has at most ${MAX_CHARS}.`);
+  try {
+    return parsed(path, text);
+  } catch (error) {
+    const reason = reasonOfParser(reasonOf(error));
+    throw usageError(`${path} cannot be read as YAML: ${reason}.`);
+  }
+}
+
+function parsed(path: string, text: string): Read {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
   const at = (offset: number | undefined) => {
@@ -108,8 +124,13 @@ function pathOffsets(document: Document, path: SettingPath): { key?: number; val
 const offset = (name: "key" | "value", node: unknown): { key?: number; value?: number } =>
   isNode(node) && node.range ? { [name]: node.range[0] } : {};
 
-/** Removes the position that the parser appends: we add our own. */
-const withoutPlace = (text: string) => (text.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, "");
+/** Without the position that the parser appends: we add our own. */
+function reasonOfParser(text: string): string {
+  const reason = (text.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, "");
+  return /call stack/i.test(reason) ? TOO_DEEP : reason;
+}
+
+const TOO_DEEP = "it is nested too deeply";
 const count = (number: number) => (number === 1 ? "a mistake" : `${number} mistakes`);
 
 /** The file's text. @param isNamed by the person, so that it may be a pipe @throws ClientError (usage) if it cannot be read */

@@ -22,6 +22,27 @@ describe("parseConfigFile", () => {
     );
   });
 
+  it.each([
+    [
+      "keys without number",
+      Array.from({ length: 200_000 }, (_, place) => `k${place}: 1`).join("\n"),
+      /at most/,
+    ],
+    ["nesting without end", `a: ${"[".repeat(60_000)}`, /longhaul\.yaml:1:\d+: it is nested too deeply/],
+    ["groups in groups", Array.from({ length: 350 }, (_, depth) => `${" ".repeat(depth)}a:`).join("\n"), /./],
+    [
+      "references that grow",
+      ["a0: &a0 [1]"]
+        .concat(Array.from({ length: 30 }, (_, n) => `a${n + 1}: &a${n + 1} [${`*a${n},`.repeat(10)}]`))
+        .join("\n"),
+      /longhaul\.yaml.*alias/is,
+    ],
+  ])("refuses %s at once, with the file's name", (_what, text, expected) => {
+    const startMs = performance.now();
+    expect(mistakesOf(text)).toMatch(expected);
+    expect(performance.now() - startMs).toBeLessThan(20_000);
+  });
+
   it("finds unknown keys below user-defined names", () => {
     expect(mistakesOf("models:\n  openai/mine:\n    contextWindow: 8000\n    maxOuput: 5\n")).toContain(
       "longhaul.yaml:4:5: unknown key models.openai/mine.maxOuput: did you mean maxOutput?",
