@@ -99,6 +99,17 @@ export async function endOrphans(
     await endAbandoned(store.db, id, undefined, end);
 }
 
+/** Whether the session's rows have the run, or one of the chain that a reset or continue-as-new keeps. */
+export async function hasClaimed(
+  db: Queryable,
+  sessionId: string,
+  { runId, chain }: { readonly runId: string; readonly chain: string },
+): Promise<boolean> {
+  const isOfChain = or(eq(runs.runId, runId), eq(runs.chain, chain));
+  const found = await db.select(ANY).from(runs).where(and(eq(runs.sessionId, sessionId), isOfChain)).limit(1);
+  return found.length > 0;
+}
+
 /** The run in charge, and whether the given run ever was. One statement: the run's other activities may claim it meanwhile. */
 async function standingOf(
   db: Queryable,

@@ -80,9 +80,9 @@ export async function readBatches({ store: { db } }: Pick<Services, "store">): P
 const STARTING_MS = 60_000;
 
 /** The same with the status `lost` if nothing works on it any more: its run was ended in Temporal, or never began. */
-export async function withRun<T extends BatchSummary>({ temporal }: Services, document: T): Promise<T> {
+export async function withRun<T extends BatchSummary>(services: Services, document: T): Promise<T> {
   if (document.endedAt !== null) return document;
-  const status = (await describeRun(temporal, batchWorkflowId(document.name)))?.status;
+  const status = (await describeRun(services, batchWorkflowId(document.name)))?.status;
   const isStarting = status === "GONE" && Date.now() - Date.parse(document.createdAt) < STARTING_MS;
   const runs = [undefined, "RUNNING", "CONTINUED_AS_NEW", "PAUSED"].includes(status);
   return runs || isStarting ? document : { ...document, status: "lost" };
@@ -195,7 +195,7 @@ async function readUnlessAway(
 }
 
 async function isGone(services: Services, name: string): Promise<boolean> {
-  const status = (await describeRun(services.temporal, batchWorkflowId(name)))?.status;
+  const status = (await describeRun(services, batchWorkflowId(name)))?.status;
   return status !== undefined && status !== "RUNNING" && status !== "CONTINUED_AS_NEW";
 }
 

@@ -139,7 +139,7 @@ export async function idleFamily(services: Services, row: SessionRow): Promise<F
     );
   const family = await readFamily(store.db, row.id);
   for (const { id } of family) {
-    const run = await describeRun(temporal, id);
+    const run = await describeRun(services, id);
     if (run === undefined)
       throw missing(
         `Temporal does not say whether ${id} runs: nothing was changed.`,

@@ -2,17 +2,19 @@
 import type { Client } from "@temporalio/client";
 import { defaultPayloadConverter, WorkflowNotFoundError, type Payload } from "@temporalio/common";
 import { parseProgress } from "../../activities/contract/calls.ts";
-import type { Temporal } from "./connection.ts";
+import type { Services } from "./connection.ts";
 import { describedRun, type DescribedRun } from "../../temporal/runs.ts";
 import { decodePayloads } from "../../temporal/codec.ts";
 import { askWithin } from "../../temporal/patience.ts";
 import { harmlessLine } from "../console/format.ts";
+import { hasClaimed } from "../../activities/store/runs.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 /** Chosen: a machine with ten times the work it can do answers within some seconds. */
 const DESCRIBE_MS = 10_000;
 
 export interface RunDescription {
-  /** `RUNNING`, `COMPLETED` …, or `GONE` if Temporal has no such run. */
+  /** `RUNNING`, `COMPLETED` …, or `GONE` if Temporal has no such run of this installation. */
   readonly status: string;
   readonly runId: string | undefined;
   /** Build of the only workers that may serve it; absent if it is not pinned to one. */
@@ -28,21 +30,44 @@ export interface RunDescription {
  * @param run default: the session's newest
  */
 export async function describeRun(
-  temporal: Temporal,
+  services: Services,
   sessionId: string,
   run?: string,
 ): Promise<RunDescription | undefined> {
   try {
-    const client = await temporal.client();
-    return await askWithin(client, DESCRIBE_MS, () => describe(client, sessionId, run));
+    const client = await services.temporal.client();
+    return await askWithin(client, DESCRIBE_MS, () => describe(services, client, { sessionId, run }));
   } catch {
     return undefined;
   }
 }
 
-async function describe(client: Client, sessionId: string, run: string | undefined): Promise<RunDescription> {
+/**
+ * Whether a run of a session's or a batch's id is another installation's, which shares the namespace: it is on another task queue than
+ * this one's, and our rows do not have it.
+ */
+export async function isOthersRun(
+  { store, taskQueue }: Pick<Services, "store" | "taskQueue">,
+  workflowId: string,
+  { runId, raw }: DescribedRun,
+): Promise<boolean> {
+  if (queueOf(raw) === taskQueue) return false;
+  const chain = raw.workflowExecutionInfo?.firstRunId || runId;
+  return (await unlessTableMissing(() => hasClaimed(store.db, workflowId, { runId, chain }))) !== true;
+}
+
+/** The task queue of its workflow. */
+export const queueOf = (raw: DescribedRun["raw"]): string =>
+  raw.executionConfig?.taskQueue?.name ?? raw.workflowExecutionInfo?.taskQueue ?? "";
+
+async function describe(
+  services: Services,
+  client: Client,
+  { sessionId, run }: { readonly sessionId: string; readonly run: string | undefined },
+): Promise<RunDescription> {
   const described = await describedRun(client, sessionId, run);
-  if (described === undefined) return { status: "GONE", runId: undefined };
+  if (described === undefined || (await isOthersRun(services, sessionId, described)))
+    return { status: "GONE", runId: undefined };
   // The status is known even if the history, which says what fails, cannot be read.
   const trouble = await troubleOf(client, sessionId, described).catch(() => undefined);
   return {

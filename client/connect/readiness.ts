@@ -1,11 +1,13 @@
 /** Whether a request can be served: a worker is there for it, and this process has the key of the session's data. */
 import { workersOf } from "../setup/temporal-server.ts";
 import type { Output } from "../console/output.ts";
-import type { Services, Temporal } from "./connection.ts";
+import type { Services } from "./connection.ts";
 import { ApplicationFailure } from "@temporalio/common";
-import { describedRun } from "../../temporal/runs.ts";
+import { describedRun, type DescribedRun } from "../../temporal/runs.ts";
 import { decodePayloads } from "../../temporal/codec.ts";
-import { missing } from "../console/errors.ts";
+import { missing, notPossible, type ClientError } from "../console/errors.ts";
+import { harmlessLine } from "../console/format.ts";
+import { isOthersRun, queueOf } from "./describe-run.ts";
 
 /** Reports a missing worker at once, before a wait begins. */
 export async function warnWithoutWorker(services: Services, output: Pick<Output, "note">): Promise<void> {
@@ -26,13 +28,14 @@ async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
 }
 
 /**
- * Refuses to send a person's words in the clear to a session whose data in Temporal is encrypted.
- * The memo that a session starts with shows which key encrypts it.
- * @throws ClientError (missing) if this process lacks that key
+ * Refuses to send anything to another installation's run of the same id, and a person's words in the clear to a session whose data in
+ * Temporal is encrypted: the memo that a session starts with shows which key encrypts it.
+ * @throws ClientError (impossible) for another's run, (missing) if this process lacks that key
  */
-export async function requireKey(temporal: Temporal, sessionId: string): Promise<void> {
-  const client = await temporal.client();
+export async function requireKey(services: Services, sessionId: string): Promise<void> {
+  const client = await services.temporal.client();
   const run = await describedRun(client, sessionId);
+  if (run !== undefined && (await isOthersRun(services, sessionId, run))) throw othersRun(sessionId, run);
   const fields = run?.raw.workflowExecutionInfo?.memo?.fields ?? {};
   try {
     await decodePayloads(client, sessionId, Object.values(fields));
@@ -44,6 +47,13 @@ export async function requireKey(temporal: Temporal, sessionId: string): Promise
       error,
     );
   }
+}
+
+export function othersRun(id: string, { raw }: DescribedRun): ClientError {
+  return notPossible(
+    `Temporal's newest run under the id ${id} is another installation's (task queue ${harmlessLine(queueOf(raw), 100)}): it was left as it is.`,
+    "The two share a namespace: give one of them its own (TEMPORAL_NAMESPACE), or use another id.",
+  );
 }
 
 export function isKeyMissing(error: unknown): boolean {

@@ -122,7 +122,7 @@ async function* events(
     afterSeq: from,
     signal: signal === undefined ? closed : AbortSignal.any([signal, closed]),
     listen,
-    describe: () => describeRun(services.temporal, id),
+    describe: () => describeRun(services, id),
   });
   for await (const item of items) {
     if (item.kind === "event") yield item.event as Event;

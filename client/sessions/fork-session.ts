@@ -35,7 +35,8 @@ export interface ForkOrder {
  */
 export async function forkSession(services: Services, row: SessionRow, order: ForkOrder): Promise<string> {
   const { store } = services;
-  await requireKey(services.temporal, row.id);
+  await requireKey(services, row.id);
+  if (order.id !== undefined) await requireKey(services, order.id);
   const config = parseSettings(row);
   const client = await services.temporal.client();
   const last = await lastStep(store.db, row.id);

@@ -69,7 +69,7 @@ export async function sendGuidance(services: Services, row: SessionRow, draft: M
   requireTextRoom(draft.text, draft.attachments);
   const message = cleaned(draft);
   const { db } = services.store;
-  const [waiting] = await Promise.all([countWaiting(db, row.id), requireKey(services.temporal, row.id)]);
+  const [waiting] = await Promise.all([countWaiting(db, row.id), requireKey(services, row.id)]);
   // An ended session is resumed by this message, and then delivers waiting ones.
   if (row.endedAt === null && waiting >= MAX_WAITING) throw queueFull(row.id);
   // Temporal that is away is met before anything is stored.
@@ -313,8 +313,8 @@ function tooLate(id: string, reason: string) {
 }
 
 /** @param what was sent, such as `the interrupt` */
-export async function untakenNote({ temporal }: Services, id: string, what: string): Promise<string> {
-  const trouble = (await describeRun(temporal, id))?.trouble;
+export async function untakenNote(services: Services, id: string, what: string): Promise<string> {
+  const trouble = (await describeRun(services, id))?.trouble;
   return isOfWorkflow(trouble)
     ? `No worker can take ${what}: Temporal keeps it until one can. It is tried again: ${trouble}`
     : `No worker has taken ${what} yet. Temporal keeps it until one does; start one with: longhaul worker`;

@@ -47,11 +47,11 @@ export interface Retried {
  */
 export async function retrySession(services: Services, row: SessionRow, retry: Retry): Promise<Retried> {
   const { store } = services;
-  await requireKey(services.temporal, row.id);
+  await requireKey(services, row.id);
   const client = await services.temporal.client();
   const last = await lastStep(store.db, row.id);
   if (retry.fromStep !== undefined) requireStep(row.id, retry.fromStep, last);
-  const newest = (await describeRun(services.temporal, row.id))?.runId;
+  const newest = (await describeRun(services, row.id))?.runId;
   const sessionRuns = temporalRuns(client, clientSanitizer().clean);
   const known = await runsOfLine(store.db, row.id);
   const runIds = [...new Set([...(newest === undefined ? [] : [newest]), ...known])];

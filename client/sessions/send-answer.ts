@@ -87,7 +87,7 @@ export async function sendAnswer(
   if (!answer.ok) throw notPossible(`The answer was not accepted: ${answer.reason}.`);
 
   const { session, id: question } = openQuestion;
-  await requireKey(services.temporal, session);
+  await requireKey(services, session);
   const message = { ...signed, question };
   const warning = unseenWarning(openQuestion, message);
   const client = await services.temporal.client();

@@ -49,7 +49,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
     sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
     readWaiting(services.store.db, row.id),
-    describeRun(services.temporal, row.id),
+    describeRun(services, row.id),
     findRepository(services.store.db, row.id),
     listPublications(services.store.db, row.id),
     ended ? undefined : askWorkflow(services, row.id),
@@ -71,7 +71,8 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     questions: questions.map(questionStatus),
     children,
   };
-  if (view === undefined || view === "encrypted")
+  // Another installation's run says nothing about this session.
+  if (view === undefined || view === "encrypted" || run?.status === "GONE")
     return { ...document, queue: waiting, live: view !== undefined };
   return {
     ...document,
@@ -168,7 +169,7 @@ async function closedRuns(services: Services, rows: readonly SessionRow[]) {
   const open = rows.filter((row) => !sessionHasEnded(row)).slice(0, 20);
   if (open.length === 0) return new Map();
   const descriptions = Promise.all(
-    open.map(async ({ id }) => [id, await describeRun(services.temporal, id)] as const),
+    open.map(async ({ id }) => [id, await describeRun(services, id)] as const),
   );
   return new Map(await withTimeout(descriptions, LIST_MS).catch(() => []));
 }

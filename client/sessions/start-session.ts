@@ -17,6 +17,7 @@ import type { Services } from "../connect/connection.ts";
 import { settled } from "../connect/missing-service.ts";
 import { mayNotMigrate } from "../../temporal/postgres-probe.ts";
 import { describedRun } from "../../temporal/runs.ts";
+import { isOthersRun } from "../connect/describe-run.ts";
 import { findServices, idsOnly } from "../setup/services.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
 import { attachedText, cleanAttachment, type Attachment } from "./attachments.ts";
@@ -52,7 +53,7 @@ export async function startSession(services: Services, request: Start): Promise<
   const attached = id === undefined;
   const sessionId = id ?? start.id ?? "";
   const over = attached && (await isOver(services, client, start));
-  if (!over && !(await startWorkflow(client, services.taskQueue, { id: sessionId, start, attached })))
+  if (!over && !(await startWorkflow(services, client, { id: sessionId, start, attached })))
     throw await otherWorkflow(services, sessionId, attached);
   return { id: sessionId, attached };
 }
@@ -164,15 +165,17 @@ async function isClosed(client: Client, id: string): Promise<boolean> {
  * @returns false if Temporal runs something else under this id
  */
 async function startWorkflow(
+  services: Services,
   client: Client,
-  taskQueue: string,
   { id, start, attached }: { readonly id: string; readonly start: Start; readonly attached: boolean },
 ): Promise<boolean> {
+  const { taskQueue } = services;
   // Another client may have been faster: its run is like ours. One that was started without a client has no model in its memo.
   const isOurs = async () => {
     const run = await describedRun(client, id);
     const { type, memo } = run?.raw.workflowExecutionInfo ?? {};
-    return run && type?.name === WORKFLOW_TYPE && (attached || memo?.fields?.["model"] !== undefined);
+    if (run === undefined || (await isOthersRun(services, id, run))) return undefined;
+    return type?.name === WORKFLOW_TYPE && (attached || memo?.fields?.["model"] !== undefined);
   };
   return settled({
     make: async () => {
@@ -195,7 +198,7 @@ async function startWorkflow(
 
 /** Ends the row that was made for nothing, unless it existed before. */
 async function otherWorkflow({ store }: Services, id: string, attached: boolean): Promise<ClientError> {
-  const message = `Temporal already runs another workflow under the id ${id}, which was left as it is.`;
+  const message = `Temporal has another workflow, or another installation's session, running under the id ${id}, which was left as it is.`;
   if (!attached) await endAbandoned(store.db, id, undefined, { status: "failed", message });
   return notPossible(message, "Choose another --id, or wait until that one has ended.");
 }

@@ -33,9 +33,9 @@ export async function cancelSession(
   onSlow: () => void = () => undefined,
 ): Promise<CancelledRun> {
   const { id } = row;
-  const { temporal, store } = services;
+  const { store } = services;
   const since = await databaseNow(store.db);
-  let run = await describeRun(temporal, id);
+  let run = await describeRun(services, id);
   // If Temporal gave no answer, a second request reports what is wrong.
   if (run === undefined) await withRunning(services, row, (handle) => handle.describe());
   let cancelledRunId: string | undefined;
@@ -51,7 +51,7 @@ export async function cancelSession(
       }
       // If the run continued as new, its successor is the run to end.
       const followed = run?.status === "CONTINUED_AS_NEW" ? undefined : run?.runId;
-      run = (await describeRun(temporal, id, followed)) ?? run;
+      run = (await describeRun(services, id, followed)) ?? run;
       return isClosed();
     },
     CANCEL_WAIT_MS,

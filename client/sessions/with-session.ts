@@ -149,7 +149,7 @@ export async function withRunning<T>(
   row: SessionRow,
   use: (handle: WorkflowHandle) => Promise<T>,
 ): Promise<T> {
-  await requireKey(services.temporal, row.id);
+  await requireKey(services, row.id);
   const client = await services.temporal.client();
   const result = await unlessGone(async () => ({ value: await use(client.workflow.getHandle(row.id)) }));
   if (result === undefined) throw notRunning(row);

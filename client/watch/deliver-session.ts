@@ -42,7 +42,7 @@ export async function deliverSession(
   if (!sessionHasEnded(row)) throw atWork(id);
   if ((await findRepository(db, id)) === undefined)
     throw notPossible(`The repository of ${id} was never cloned: there is no work to deliver.`);
-  await requireKey(services.temporal, id);
+  await requireKey(services, id);
   const afterSeq = (await readFigures(db, [id])).get(id)?.lastSeq ?? 0;
   const client = await services.temporal.client();
   let runId: string;

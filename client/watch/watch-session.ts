@@ -32,7 +32,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
       sessionId,
       afterSeq: watch.afterSeq,
       signal: detach.signal,
-      describe: () => describeRun(services.temporal, sessionId),
+      describe: () => describeRun(services, sessionId),
     })) {
       switch (item.kind) {
         case "event":
@@ -224,7 +224,7 @@ class WatchedChildren {
       sessionId: childId,
       afterSeq: 0,
       signal: this.#over.signal,
-      describe: () => describeRun(services.temporal, childId),
+      describe: () => describeRun(services, childId),
     })) {
       if (item.kind === "event") show(item.event);
     }
