@@ -47,10 +47,7 @@ export function readPostgresAddress(url: string, environment: Environment = proc
     notes.push(
       "channel_binding=require: channel binding is used where the server offers it, but not required",
     );
-  if (["standby", "read-only", "prefer-standby"].includes(setting("target_session_attrs") ?? ""))
-    throw new PostgresAddressWrong(
-      `${called("target_session_attrs")} must be read-write or any: Longhaul writes`,
-    );
+  refuseUnmet(setting, called);
   const seconds = Number(setting("connect_timeout") ?? 0);
   if (!Number.isInteger(seconds))
     throw new PostgresAddressWrong(`${called("connect_timeout")} is no whole number of seconds`);
@@ -76,11 +73,32 @@ export function readPostgresAddress(url: string, environment: Environment = proc
           : true,
       sslnegotiation: parameters.get("sslnegotiation") === "direct" ? "direct" : undefined,
     },
-    shown: `${url.split("://", 1)[0]}://${host ?? "localhost"}${port === undefined ? "" : `:${port}`}/${database ?? ""}`,
+    shown: shownPlace(url, {
+      host: parameters.get("host") || host || environment["PGHOST"],
+      port: parameters.get("port") || port || environment["PGPORT"],
+      database: parameters.get("dbname") || database || environment["PGDATABASE"],
+    }),
     // libpq: 0 and negative numbers mean no limit, and 1 counts as 2.
     connectTimeoutMs: seconds > 0 ? Math.max(2, seconds) * 1_000 : undefined,
     notes,
   };
+}
+
+/** What changes which database is asked, or how well it is protected, and cannot be done. @throws PostgresAddressWrong */
+function refuseUnmet(setting: Given, called: Called): void {
+  if (["standby", "read-only", "prefer-standby"].includes(setting("target_session_attrs") ?? ""))
+    throw new PostgresAddressWrong(
+      `${called("target_session_attrs")} must be read-write or any: Longhaul writes`,
+    );
+  const service = setting("service");
+  if (service !== undefined)
+    throw new PostgresAddressWrong(
+      `service=${service} names an entry of a file that is not read: write host, port, user and database in the address`,
+    );
+  if (setting("gssencmode") === "require")
+    throw new PostgresAddressWrong(
+      "gssencmode=require cannot be done: the driver has no GSSAPI. Use sslmode=verify-full",
+    );
 }
 
 /** Of the parameters that have a variable of libpq's. */
@@ -257,6 +275,19 @@ export function addressForRole(
   const at = `${isSocket ? "" : bracketed(host)}${port ? `:${port}` : ""}`;
   const search = query === "" ? "" : `?${query}`;
   return `postgres://${credentials}@${at}/${encodeURIComponent(database ?? "")}${search}`;
+}
+
+/** What is connected to, wherever it was said: a wrong variable of libpq's must be seen. A socket's folder is a parameter. */
+function shownPlace(
+  url: string,
+  {
+    host = "localhost",
+    port,
+    database = "",
+  }: Readonly<Record<"host" | "port" | "database", string | undefined>>,
+): string {
+  const at = `${host.startsWith("/") ? "" : bracketed(host)}${port ? `:${port}` : ""}`;
+  return `${url.trim().split("://", 1)[0]}://${at}/${database}${host.startsWith("/") ? `?host=${host}` : ""}`;
 }
 
 const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host));

@@ -106,8 +106,12 @@ export async function hasClaimed(
   { runId, chain }: { readonly runId: string; readonly chain: string },
 ): Promise<boolean> {
   const isOfChain = or(eq(runs.runId, runId), eq(runs.chain, chain));
-  const found = await db.select(ANY).from(runs).where(and(eq(runs.sessionId, sessionId), isOfChain)).limit(1);
-  return found.length > 0;
+  const rows = await db
+    .select(ANY)
+    .from(runs)
+    .where(and(eq(runs.sessionId, sessionId), isOfChain))
+    .limit(1);
+  return rows.length > 0;
 }
 
 /** The run in charge, and whether the given run ever was. One statement: the run's other activities may claim it meanwhile. */

@@ -131,7 +131,7 @@ export async function deleteSession(services: Services, row: SessionRow): Promis
  * @throws ClientError as `deleteSession`
  */
 export async function idleFamily(services: Services, row: SessionRow): Promise<FamilyMember[]> {
-  const { store, temporal } = services;
+  const { store } = services;
   if (row.parentId !== null)
     throw notPossible(
       `${row.id} is a delegate of ${row.parentId}, whose conversation refers to it: nothing was changed.`,

@@ -51,13 +51,13 @@ export async function isOthersRun(
   workflowId: string,
   { runId, raw }: DescribedRun,
 ): Promise<boolean> {
-  if (queueOf(raw) === taskQueue) return false;
+  if (toQueueName(raw) === taskQueue) return false;
   const chain = raw.workflowExecutionInfo?.firstRunId || runId;
   return (await unlessTableMissing(() => hasClaimed(store.db, workflowId, { runId, chain }))) !== true;
 }
 
 /** The task queue of its workflow. */
-export const queueOf = (raw: DescribedRun["raw"]): string =>
+export const toQueueName = (raw: DescribedRun["raw"]): string =>
   raw.executionConfig?.taskQueue?.name ?? raw.workflowExecutionInfo?.taskQueue ?? "";
 
 async function describe(

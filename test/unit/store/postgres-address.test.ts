@@ -53,6 +53,9 @@ describe("an address of Postgres", () => {
       /sslrootcert=none\.pem cannot be read \(ENOENT\)/,
     ],
     ["postgres://h/d?target_session_attrs=standby", /Longhaul writes/],
+    // Another database than the one that is meant, or without the protection that is asked for.
+    ["postgres:///?service=prod", /service=prod names an entry of a file that is not read/],
+    ["postgres://h/d?gssencmode=require", /gssencmode=require cannot be done.*sslmode=verify-full/],
   ])("%s is refused with the form that works, and without its password", (url, words) => {
     expect(() => read(url)).toThrow(words);
     expect(() => read(url)).not.toThrow(/p\/ss|p@ss|50%@/);
@@ -64,6 +67,10 @@ describe("an address of Postgres", () => {
 
   it("shows no password", () => {
     expect(read("postgres://u:secret@h:1/d").shown).toBe("postgres://h:1/d");
+    expect(read("postgres://u:secret@[::1]:1/d").shown).toBe("postgres://[::1]:1/d");
+    expect(read("postgres:///d?host=/run/pg").shown).toBe("postgres:///d?host=/run/pg");
+    const place = { PGHOST: "db.example", PGPORT: "6432", PGDATABASE: "app" };
+    expect(read("postgres://", place).shown).toBe("postgres://db.example:6432/app");
   });
 });
 
