@@ -26,7 +26,7 @@ export interface Services {
 }
 
 /** Connects on first use, so that commands that need only Postgres work without Temporal. */
-export interface Temporal {
+interface Temporal {
   /** @throws ServiceMissing: at once if it refuses, within 10 s if nothing answers */
   client(): Promise<Client>;
   readonly address: string;

@@ -49,7 +49,7 @@ export async function requireKey(services: Services, sessionId: string): Promise
   }
 }
 
-export function othersRun(id: string, { raw }: DescribedRun): ClientError {
+function othersRun(id: string, { raw }: DescribedRun): ClientError {
   return notPossible(
     `Temporal's newest run under the id ${id} is another installation's (task queue ${harmlessLine(toQueueName(raw), 100)}): it was left as it is.`,
     "The two share a namespace: give one of them its own (TEMPORAL_NAMESPACE), or use another id.",
