@@ -192,21 +192,30 @@ export interface Forgotten {
   readonly reason?: string;
 }
 
+interface ForgetRequest {
+  readonly ids: readonly string[];
+  readonly runs: readonly { readonly id: string; readonly runId: string }[];
+  readonly taskQueue: string;
+}
+
 /** Timeout of one request, in ms. */
 const ANSWER_MS = 10_000;
 
-/** @param runs those that are known; Temporal's list adds the others */
+/**
+ * @param runs those that are known; Temporal's list adds the others
+ * @param taskQueue of our workflows: a run on another one that is not known is another installation's, which has the same id
+ */
 export async function forgetHistories(
   client: Client,
-  ids: readonly string[],
-  runs: readonly { readonly id: string; readonly runId: string }[],
+  { ids, runs, taskQueue }: ForgetRequest,
 ): Promise<Forgotten> {
   const all = new Map(runs.map((run) => [run.runId, run]));
   let deleted = 0;
   const reasons: string[] = [];
   try {
     for (const id of ids)
-      for await (const { runId } of listRuns(client, { workflowId: id })) all.set(runId, { id, runId });
+      for await (const run of listRuns(client, { workflowId: id }))
+        if (run.taskQueue === taskQueue) all.set(run.runId, { id, runId: run.runId });
   } catch (error) {
     reasons.push(reasonOf(error));
   }

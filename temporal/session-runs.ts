@@ -3,7 +3,8 @@
  * histories where they ended without storing them.
  */
 import type { Client } from "@temporalio/client";
-import { describedRun, type RunStatus, whereFound, listRuns, readHistory } from "./runs.ts";
+import { describedRun, type RunStatus, whereFound, readHistory } from "./runs.ts";
+import { describedOwnRun, type Installation, listOwnRuns } from "./own-runs.ts";
 import { originOf, placeAfter } from "./reset-origin.ts";
 import { cleanDeep } from "../activities/text/clean.ts";
 import {
@@ -35,13 +36,17 @@ interface OtherRun extends KnownRun {
 }
 
 /** @param clean cleans every text before it is stored */
-export function temporalRuns(client: Client, clean: (text: string) => string): SessionRuns {
+export function temporalRuns(
+  client: Client,
+  own: Installation,
+  clean: (text: string) => string,
+): SessionRuns {
   const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
     client.withAbortSignal(AbortSignal.timeout(ANSWER_MS), ask);
   const messagesTo = (sessionId: string, runs: readonly KnownRun[]) =>
     saidTo({ client, clean }, sessionId, runs);
   const known = async (sessionId: string, runId: string): Promise<KnownRun | undefined> => {
-    const found = await describedRun(client, sessionId, runId);
+    const found = await describedOwnRun(client, own, sessionId, runId);
     return found && { runId, isKept: isKept(found.status), startedMs: found.startedMs };
   };
   return {
@@ -51,17 +56,20 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
       return found?.runId === runId && found.status === "RUNNING";
     },
     async isRunning(sessionId) {
-      return (await bounded(() => describedRun(client, sessionId)))?.status === "RUNNING";
+      return (await bounded(() => describedOwnRun(client, own, sessionId)))?.status === "RUNNING";
     },
     async cancel(sessionId) {
-      await bounded(() => whereFound(client.workflow.getHandle(sessionId).cancel()));
+      await bounded(async () => {
+        const run = await describedOwnRun(client, own, sessionId);
+        if (run !== undefined) await whereFound(client.workflow.getHandle(sessionId).cancel());
+      });
     },
     said: (sessionId, runId) =>
-      bounded(async () => messagesTo(sessionId, inOrder(await runsOf(client, sessionId, runId)))),
+      bounded(async () => messagesTo(sessionId, inOrder(await runsOf({ client, own }, sessionId, runId)))),
     finished: (sessionId, runId) => bounded(() => finishedStep(client, sessionId, runId)),
     newestEnded: (sessionId, asking) =>
       bounded(async () => {
-        const all = inOrder(await runsOf(client, sessionId, undefined));
+        const all = inOrder(await runsOf({ client, own }, sessionId, undefined));
         return all.findLast(({ runId, isRunning }) => !isRunning && runId !== asking)?.runId;
       }),
     unkept: (sessionId, runs) => bounded(() => unkept(sessionId, runs)),
@@ -75,7 +83,7 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
   async function unkept(sessionId: string, { inCharge, asking, ending }: UnkeptRuns): Promise<Guidance[]> {
     const [before, all] = await Promise.all([
       inCharge === undefined ? undefined : known(sessionId, inCharge),
-      runsOf(client, sessionId, ending),
+      runsOf({ client, own }, sessionId, ending),
     ]);
     const others = all.filter(({ runId }) => runId !== inCharge && runId !== asking);
     // An ended run's entry in the list is final; a run that may be running is asked for again.
@@ -120,10 +128,14 @@ export async function finishedStep(client: Client, sessionId: string, runId: str
 }
 
 /** The runs of Temporal's list, which may lag behind by a moment, and the run that the caller knows. */
-async function runsOf(client: Client, sessionId: string, known: string | undefined): Promise<OtherRun[]> {
+async function runsOf(
+  { client, own }: { readonly client: Client; readonly own: Installation },
+  sessionId: string,
+  known: string | undefined,
+): Promise<OtherRun[]> {
   const found = new Map<string, OtherRun>();
   if (known !== undefined) found.set(known, { runId: known, isRunning: true, isKept: true, startedMs: 0 });
-  for await (const { runId, startedMs, status } of listRuns(client, { workflowId: sessionId })) {
+  for await (const { runId, startedMs, status } of listOwnRuns(client, own, sessionId)) {
     const isRunning = runId === known || status === "RUNNING";
     found.set(runId, { runId, isRunning, isKept: isKept(status), startedMs });
   }

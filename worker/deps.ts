@@ -74,7 +74,11 @@ export async function bindDeps(config: WorkerConfig, tools: WorkerTools): Promis
     announcements: store.announcements,
     model,
     sandboxHost,
-    sessionRuns: temporalRuns(temporal, sanitizer.clean),
+    sessionRuns: temporalRuns(
+      temporal,
+      { db: store.db, taskQueue: config.queues.workflows },
+      sanitizer.clean,
+    ),
     sanitizer,
     tools: toolRegistry,
     ownTools,

@@ -33,6 +33,8 @@ export interface ReaperOptions {
   readonly countedSaves: CountedSaves;
   readonly connection: NativeConnection;
   readonly namespace: string;
+  /** Of our workflows. */
+  readonly taskQueue: string;
   /** Keys that encrypt what Temporal sees; default: none. */
   readonly codecKeys?: readonly CodecKey[];
   readonly logger: Logger;
@@ -45,7 +47,10 @@ export interface ReaperOptions {
   readonly retention?: OperatorPolicy["retention"];
 }
 
-type RoundOptions = Pick<ReaperOptions, "host" | "store" | "countedSaves" | "logger" | "clean"> & {
+type RoundOptions = Pick<
+  ReaperOptions,
+  "host" | "store" | "countedSaves" | "logger" | "clean" | "taskQueue"
+> & {
   readonly client: Client;
 };
 

@@ -10,7 +10,8 @@ import {
   dropUnstarted,
   endedLongAgo,
 } from "../activities/store/retention.ts";
-import { forgetHistories, describedRun } from "../temporal/runs.ts";
+import { forgetHistories } from "../temporal/runs.ts";
+import { describedOwnRun } from "../temporal/own-runs.ts";
 import type { Logger } from "./logger.ts";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -29,6 +30,8 @@ interface RetentionOptions {
   readonly store: Store;
   readonly client: Client;
   readonly logger: Logger;
+  /** Of our workflows. */
+  readonly taskQueue: string;
 }
 
 /** @returns one round of it, unless another worker is running one */
@@ -84,19 +87,20 @@ async function deleteOld(options: RetentionOptions, days: number, skipped: numbe
  * A session that is resumed at this moment is kept, and so is one with a running delegate.
  * @returns whether it is deleted
  */
-async function deleteEnded({ store, client, logger }: RetentionOptions, id: string): Promise<boolean> {
+async function deleteEnded(options: RetentionOptions, id: string): Promise<boolean> {
+  const { store, client, logger, taskQueue } = options;
   const family = await readFamily(store.db, id);
-  if (family.some(({ endedAt }) => endedAt === null) || (await isRunning(client, id))) return false;
+  if (family.some(({ endedAt }) => endedAt === null) || (await isRunning(options, id))) return false;
   const deletion = await deleteFamily(store.db, family, BY);
   if (deletion.kind === "changed") return false;
   logger.info({ session: id }, "deleted a session whose retention is over");
-  const { left, reason } = await forgetHistories(client, deletion.ids, deletion.runs);
+  const { left, reason } = await forgetHistories(client, { ...deletion, taskQueue });
   if (left > 0) logger.warn({ session: id, reason }, "Temporal keeps its history until its own retention");
   return true;
 }
 
-async function isRunning(client: Client, id: string): Promise<boolean> {
-  return (await describedRun(client, id))?.status === "RUNNING";
+async function isRunning({ client, store, taskQueue }: RetentionOptions, id: string): Promise<boolean> {
+  return (await describedOwnRun(client, { db: store.db, taskQueue }, id))?.status === "RUNNING";
 }
 
 /** Removes a sandbox, unsaved, whose session was deleted. @returns whether there was one */

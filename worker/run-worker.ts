@@ -93,6 +93,7 @@ function servicesOf(
   });
   const reaper = createReaper({
     ...temporal,
+    taskQueue: config.queues.workflows,
     host,
     store,
     countedSaves,

@@ -8,12 +8,15 @@ import { lastAnswer } from "../activities/store/transcript.ts";
 import { answerText } from "../activities/contract/message.ts";
 import { standingOf, type SessionStanding } from "../activities/store/session-standing.ts";
 import { endAbandoned, findSession, type AbandonedEnd, type Session } from "../activities/store/sessions.ts";
+import { isOthersRun, placeOfRun } from "../temporal/own-runs.ts";
 import { describedRun, type RunStatus, whereFound } from "../temporal/runs.ts";
 import { finishedStep, temporalRuns } from "../temporal/session-runs.ts";
 
 interface Stores {
   readonly store: Store;
   readonly client: Client;
+  /** Of our workflows. */
+  readonly taskQueue: string;
   /** Cleans what people said of secrets; without it, messages that only Temporal has are left there. */
   readonly clean?: ((text: string) => string) | undefined;
 }
@@ -30,18 +33,22 @@ const GRACE_MS = { begun: 60_000, notBegun: 10 * 60_000 };
  * another namespace's keeps its sandbox.
  */
 export async function endedSession(
-  { store, client, clean }: Stores,
+  { store, client, taskQueue, clean }: Stores,
   id: string,
 ): Promise<Session | undefined> {
   // Read before Temporal is asked: a run that claims the session later differs from this row's.
   const session = await findSession(store.db, id);
   if (session === undefined) return undefined;
   const isOpen = session.status === "active" || session.status === "waiting";
-  const found = await describedRun(client, id);
-  if (!isOpen) return found?.status === "RUNNING" ? undefined : session;
+  const newest = await describedRun(client, id);
+  // Also while another installation's run has the id: ours may begin when that one has ended.
+  if (newest?.status === "RUNNING") return undefined;
+  if (!isOpen) return session;
+  const own = { db: store.db, taskQueue };
+  const isOthers = newest !== undefined && (await isOthersRun(own, id, placeOfRun(newest)));
+  const found = isOthers ? undefined : newest;
   if (found === undefined && !isGone(await standingOf(store.db, id), client)) return undefined;
-  if (found?.status === "RUNNING") return undefined;
-  const stores = { store, client, clean };
+  const stores = { store, client, taskQueue, clean };
   const isOlder = found !== undefined && (await noteMissing(stores, session, found.runId));
   const end = found === undefined ? GONE : await endOf(stores, { id, isOlder }, found);
   return (await endAbandoned(store.db, id, session.runId, end)) ? session : undefined;
@@ -56,13 +63,14 @@ const ANSWER_GONE: AbandonedEnd = {
 
 /** Puts on record the steps that the ended run had finished and the rows lack, as after a restore from an older copy. */
 async function noteMissing(
-  { store, client, clean }: Stores,
+  { store, client, taskQueue, clean }: Stores,
   session: Session,
   ended: string,
 ): Promise<boolean> {
   const { id, runId } = session;
   const finished = await finishedStep(client, id, ended);
-  const sessionRuns = clean === undefined ? { said: async () => [] } : temporalRuns(client, clean);
+  const sessionRuns =
+    clean === undefined ? { said: async () => [] } : temporalRuns(client, { db: store.db, taskQueue }, clean);
   return finished > session.reached && unlessRecorded({ store, sessionRuns }, { runId }, session, finished);
 }
 

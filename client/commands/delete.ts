@@ -118,12 +118,12 @@ export interface Deleted {
  *   whether it runs
  */
 export async function deleteSession(services: Services, row: SessionRow): Promise<Deleted> {
-  const { store, temporal, user } = services;
+  const { store, temporal, taskQueue, user } = services;
   const family = await idleFamily(services, row);
   const deletion = await deleteFamily(store.db, family, user);
   if (deletion.kind === "changed") throw running(row.id, row.id);
   const { ids, runs } = deletion;
-  return { ids, histories: await forgetHistories(await temporal.client(), ids, runs) };
+  return { ids, histories: await forgetHistories(await temporal.client(), { ids, runs, taskQueue }) };
 }
 
 /**

@@ -7,7 +7,7 @@ import { describedRun, type DescribedRun } from "../../temporal/runs.ts";
 import { decodePayloads } from "../../temporal/codec.ts";
 import { askWithin } from "../../temporal/patience.ts";
 import { harmlessLine } from "../console/format.ts";
-import { hasClaimed } from "../../activities/store/runs.ts";
+import { isOthersRun as isRunOfOthers, placeOfRun } from "../../temporal/own-runs.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 /** Chosen: a machine with ten times the work it can do answers within some seconds. */
@@ -42,23 +42,15 @@ export async function describeRun(
   }
 }
 
-/**
- * Whether a run of a session's or a batch's id is another installation's, which shares the namespace: it is on another task queue than
- * this one's, and our rows do not have it.
- */
+/** Whether a run of a session's or a batch's id is another installation's, which shares the namespace. */
 export async function isOthersRun(
   { store, taskQueue }: Pick<Services, "store" | "taskQueue">,
   workflowId: string,
-  { runId, raw }: DescribedRun,
+  run: DescribedRun,
 ): Promise<boolean> {
-  if (toQueueName(raw) === taskQueue) return false;
-  const chain = raw.workflowExecutionInfo?.firstRunId || runId;
-  return (await unlessTableMissing(() => hasClaimed(store.db, workflowId, { runId, chain }))) !== true;
+  const isOthers = () => isRunOfOthers({ db: store.db, taskQueue }, workflowId, placeOfRun(run));
+  return (await unlessTableMissing(isOthers)) ?? placeOfRun(run).taskQueue !== taskQueue;
 }
-
-/** The task queue of its workflow. */
-export const toQueueName = (raw: DescribedRun["raw"]): string =>
-  raw.executionConfig?.taskQueue?.name ?? raw.workflowExecutionInfo?.taskQueue ?? "";
 
 async function describe(
   services: Services,

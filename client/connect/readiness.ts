@@ -7,7 +7,8 @@ import { describedRun, type DescribedRun } from "../../temporal/runs.ts";
 import { decodePayloads } from "../../temporal/codec.ts";
 import { missing, notPossible, type ClientError } from "../console/errors.ts";
 import { harmlessLine } from "../console/format.ts";
-import { isOthersRun, toQueueName } from "./describe-run.ts";
+import { isOthersRun } from "./describe-run.ts";
+import { placeOfRun } from "../../temporal/own-runs.ts";
 
 /** Reports a missing worker at once, before a wait begins. */
 export async function warnWithoutWorker(services: Services, output: Pick<Output, "note">): Promise<void> {
@@ -49,9 +50,9 @@ export async function requireKey(services: Services, sessionId: string): Promise
   }
 }
 
-function othersRun(id: string, { raw }: DescribedRun): ClientError {
+function othersRun(id: string, run: DescribedRun): ClientError {
   return notPossible(
-    `Temporal's newest run under the id ${id} is another installation's (task queue ${harmlessLine(toQueueName(raw), 100)}): it was left as it is.`,
+    `Temporal's newest run under the id ${id} is another installation's (task queue ${harmlessLine(placeOfRun(run).taskQueue, 100)}): it was left as it is.`,
     "The two share a namespace: give one of them its own (TEMPORAL_NAMESPACE), or use another id.",
   );
 }

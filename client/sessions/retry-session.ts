@@ -52,7 +52,11 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   const last = await lastStep(store.db, row.id);
   if (retry.fromStep !== undefined) requireStep(row.id, retry.fromStep, last);
   const newest = (await describeRun(services, row.id))?.runId;
-  const sessionRuns = temporalRuns(client, clientSanitizer().clean);
+  const sessionRuns = temporalRuns(
+    client,
+    { db: store.db, taskQueue: services.taskQueue },
+    clientSanitizer().clean,
+  );
   const known = await runsOfLine(store.db, row.id);
   const runIds = [...new Set([...(newest === undefined ? [] : [newest]), ...known])];
   const found = await findResetPoint(client, row.id, runIds, retry.fromStep);

@@ -30,10 +30,11 @@ const config = () => {
   return { ...usual, sandbox: { ...usual.sandbox, network: "none" as const } };
 };
 
+const taskQueue = `unserved-${randomBytes(4).toString("hex")}`;
+
 /** A session with a run that no worker serves. */
 async function running(id: string) {
   await createSession(database.store, { id, task: "Wait.", config: config() });
-  const taskQueue = `unserved-${randomBytes(4).toString("hex")}`;
   return startRun((await playConnections()).client, id, taskQueue);
 }
 
@@ -70,6 +71,7 @@ const optionsOf = async (host: SandboxHost) => ({
   store: database.store,
   countedSaves: new CountedSaves(database.store.db, new Suspects()),
   client: (await playConnections()).client,
+  taskQueue,
   logger: pino({ level: "silent" }),
 });
 

@@ -151,7 +151,7 @@ it("between turns, older than its run's end: the clean-up says so, and a message
   await session.result();
   await (await older).restore();
   const { store } = agent.database;
-  const ended = await endedSession({ store, client: agent.client }, session.id);
+  const ended = await endedSession({ store, client: agent.client, taskQueue: agent.taskQueue }, session.id);
   expect(ended).toMatchObject({ id: session.id });
   expect(await findSessionRow(store.db, session.id)).toMatchObject({
     status: "completed",

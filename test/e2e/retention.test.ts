@@ -39,7 +39,7 @@ const retain = createRetention({ sessionsDays: 5 });
 
 async function round(): Promise<void> {
   const { client } = await playConnections();
-  await retain({ store: database.store, client, logger: pino({ level: "silent" }) });
+  await retain({ store: database.store, client, taskQueue: "unserved", logger: pino({ level: "silent" }) });
 }
 
 it("sessions with a delegate that never ended do not keep the others", async () => {

@@ -18,7 +18,12 @@ import { useDatabase } from "../support/test-database.ts";
 const database = useDatabase(4);
 const LONG_AGO = new Date(Date.now() - 3_600_000);
 
-const stores = async () => ({ store: database.store, client: (await playConnections()).client });
+const taskQueue = `unserved-${randomBytes(4).toString("hex")}`;
+const stores = async () => ({
+  store: database.store,
+  client: (await playConnections()).client,
+  taskQueue,
+});
 const rowOf = async (id: string) => {
   const [row] = await database.store.db.select().from(sessions).where(eq(sessions.id, id));
   return row;
@@ -56,7 +61,6 @@ it("a session whose run is gone ends and frees its place; a new or a foreign one
 
 it("a run whose session has ended by this very run is cancelled, and any other goes on", async () => {
   const given = await stores();
-  const taskQueue = `unserved-${randomBytes(4).toString("hex")}`;
   const ids = await Promise.all([stored({}), stored({}), stored({})]);
   const runs = await Promise.all(ids.map((id) => startRun(given.client, id, taskQueue)));
   const [over, other, active] = ids;
@@ -89,12 +93,14 @@ it("a run that could not store its end keeps the outcome that it had", async () 
     },
   ] as const;
   for (const { steps, is } of outcomes) {
-    const { handle } = await play({ steps, activities: { closeSession } });
+    const { handle, taskQueue: played } = await play({ steps, activities: { closeSession } });
     await stored({}, handle.workflowId);
     const message = { role: "assistant", content: [{ type: "text", text: "It is done." }] } as const;
     const place = { epoch: 1, step: 1, slot: "assistant", kind: "answer", tokens: 1 } as const;
     await insertMessage(database.store.db, handle.workflowId, 10, { ...place, message });
-    const ended = await eventually("the run is over", () => endedSession(given, handle.workflowId));
+    const ended = await eventually("the run is over", () =>
+      endedSession({ ...given, taskQueue: played }, handle.workflowId),
+    );
     expect(ended.id).toBe(handle.workflowId);
     expect(await findSession(database.store.db, handle.workflowId)).toMatchObject({ status: is.status });
     expect(await rowOf(handle.workflowId)).toMatchObject(is);

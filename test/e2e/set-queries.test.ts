@@ -80,6 +80,7 @@ it("the reaper, the list and its figures need as many statements for 200 session
       store: store(),
       countedSaves: new CountedSaves(store().db, new Suspects()),
       client,
+      taskQueue: "unserved",
       logger: pino({ level: "silent" }),
     });
   const describe = vi.spyOn(client.connection.workflowService, "describeWorkflowExecution");

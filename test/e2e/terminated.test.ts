@@ -43,6 +43,7 @@ async function reap({ id }: RunningSession): Promise<void> {
     countedSaves: agent.deps.countedSaves,
     connection,
     namespace: "default",
+    taskQueue: agent.taskQueue,
     logger: pino({ level: "silent" }),
     everyMs: 3_600_000,
   });

@@ -111,7 +111,7 @@ export async function startAgent(depsChanges: Partial<AgentDeps> = {}): Promise<
       ask: (request, onDelta, signal) => pick(models, request.cacheKey).ask(request, onDelta, signal),
     },
     sandboxHost,
-    sessionRuns: temporalRuns(client, sanitizer.clean),
+    sessionRuns: temporalRuns(client, { db: database.store.db, taskQueue }, sanitizer.clean),
     sanitizer,
     mcp: createMcp({ variables: {} }),
     git: createGitAccess({

@@ -19,6 +19,7 @@ interface Failure {
 }
 
 export interface Played {
+  readonly taskQueue: string;
   readonly fake: FakeActivities;
   readonly handle: Handle;
   readonly value: ClosedSession | undefined;
@@ -73,7 +74,7 @@ export async function play(
       (value) => ({ value, failure: undefined }),
       (error: unknown) => ({ value: undefined, failure: error as Failure }),
     );
-    return { fake, handle, ...ended };
+    return { taskQueue, fake, handle, ...ended };
   });
 }
 
