@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import type { Message } from "../../activities/contract/message.ts";
 import { toolSpecs } from "../../activities/tools/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
+import { findProvider } from "../../activities/config/providers.ts";
 import { FLASHCARDS } from "../../examples/rehearsal/main.ts";
 import { createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
 import { serveRehearsal } from "../../examples/rehearsal/server.ts";
@@ -10,14 +11,13 @@ import { assistant, modelRequest, toolResult, user } from "../support/model-requ
 it("the rehearsal's server streams the script to our model adapter, and counts its tokens", async () => {
   const served = await serveRehearsal(createRehearsal({ script: FLASHCARDS, delayMs: 0 }));
   try {
-    const model = createAiSdkModel({
-      environment: { LONGHAUL_REHEARSAL_URL: served.url },
-      mask: (text) => text,
-    });
+    const environment = { LONGHAUL_REHEARSAL_URL: served.url };
+    const model = createAiSdkModel({ environment, mask: (text) => text });
+    const found = findProvider("rehearsal/flashcards", {}, environment);
     const deltas: string[] = [];
     const ask = (messages: readonly Message[]) =>
       model.ask(
-        modelRequest({ model: "rehearsal/flashcards", messages, tools: toolSpecs() }),
+        modelRequest({ ...found, model: "rehearsal/flashcards", messages, tools: toolSpecs() }),
         (delta) => deltas.push("text" in delta ? delta.text : ""),
         new AbortController().signal,
       );

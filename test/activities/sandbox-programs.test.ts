@@ -27,11 +27,11 @@ test("a program has its output, exit code, errors and environment, as if run dir
   });
   expect(await outOf(sandbox, "import sys;print('why',file=sys.stderr);sys.exit(7)")).toEqual({
     how: "exit code 7",
-    words: "why\n",
+    message: "why\n",
   });
   expect(await outOf(sandbox, "[][1]")).toMatchObject({
     how: "exit code 1",
-    words: expect.stringContaining("IndexError: list index out of range") as string,
+    message: expect.stringContaining("IndexError: list index out of range") as string,
   });
   expect(
     await outOf(sandbox, "import subprocess;print(subprocess.check_output(['id','-u']).decode())"),
