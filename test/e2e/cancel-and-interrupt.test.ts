@@ -64,7 +64,8 @@ describe("a cancel", () => {
     await createSession(agent.database.store, { id, task: "Do it.", config: runConfig() });
     const options = { workflowId: id, taskQueue: `${agent.taskQueue}-unserved`, args: [{}] };
     const first = await agent.client.workflow.start("codingAgent", options);
-    const cancelled = cancel(id);
+    const { taskQueue } = options;
+    const cancelled = cancel(id, { ...clientServices(agent), taskQueue });
     cancelled.catch(() => undefined);
     await eventually("the cancel is asked for", async () => {
       const { events } = await first.fetchHistory();

@@ -1,5 +1,6 @@
 /** A person's messages are delivered after any reset, retry or Terminate: once, in order, or dropped on request. */
 import { describe, expect, it } from "vitest";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { readWaiting } from "../../activities/store/guidance.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -7,7 +8,6 @@ import { eventually } from "../support/eventually.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
 import { says, wordsAsked, timesAsked } from "../support/scripted-summaries.ts";
-import { startRunFor } from "../support/start-run.ts";
 import { say, retry } from "../support/client-services.ts";
 
 const agent = useAgent();
@@ -28,9 +28,13 @@ const retryAndWait = async (session: RunningSession, ...how: readonly [number?, 
 const waiting = async ({ id }: RunningSession) =>
   (await readWaiting(store().db, id)).map((message) => message.id);
 
-/** Like `say`, to an ended session, while there is no worker for its new run. */
-const tellNobody = ({ id }: RunningSession) =>
-  startRunFor(agent.client, id, `${agent.taskQueue}-nobody`, { id: "mark-a", text: "mark-a" });
+/** Like `say`, to an ended session, whose new run has not begun: none does so soon. */
+async function tellNobody({ id }: RunningSession): Promise<void> {
+  const { taskQueue } = agent;
+  const how = { workflowId: id, taskQueue, args: [{}], startDelay: "1 hour" } as const;
+  const run = await agent.client.workflow.start(WORKFLOW_TYPE, how);
+  await run.signal("guidance", { id: "mark-a", text: "mark-a" });
+}
 const runIdOf = async (session: RunningSession) => (await current(session).describe()).runId;
 
 describe("messages to a completed session", () => {
