@@ -13,10 +13,13 @@ import { retrySession } from "../../client/sessions/retry-session.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { startSession } from "../../client/sessions/start-session.ts";
 import { cancelSession, interruptSession } from "../../client/sessions/stop-session.ts";
+import { forgetHistories, listRuns } from "../../temporal/runs.ts";
+import { temporalRuns } from "../../temporal/session-runs.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { clientServices } from "../support/client-services.ts";
 import { requireSession } from "../../client/sessions/with-session.ts";
+import { eventually } from "../support/eventually.ts";
 import { connectTo } from "../support/connections.ts";
 import { perFile } from "../support/per-file.ts";
 import { useDatabase } from "../support/test-database.ts";
@@ -127,4 +130,32 @@ it("a run on another queue is ours if our rows have it, as after a change of the
   await interruptSession(ours, await requireSession(ours, id), undefined);
   expect(await typesOf(theirs)).toContain("workflowExecutionSignaledEventAttributes");
   await theirs.terminate();
+});
+
+it("a worker neither cancels, reads nor deletes another installation's run of an id of ours", async () => {
+  const id = newId("twin");
+  const { client } = temporal;
+  await createSession(database.store, { id, task: "Build it.", config: runConfig() });
+  const theirs = await theirRun(id);
+  await theirs.signal("guidance", "For theirs.");
+  const { taskQueue } = services();
+  const ours = temporalRuns(client, { db: database.store.db, taskQueue }, (text) => text);
+  await ours.cancel(id);
+  expect(await ours.isRunning(id)).toBe(false);
+  expect(await typesOf(theirs)).not.toContain("workflowExecutionCancelRequestedEventAttributes");
+
+  await theirs.terminate();
+  const isListed = async () => {
+    for await (const { status } of listRuns(client, { workflowId: id }))
+      if (status === "TERMINATED") return true;
+    return false;
+  };
+  await eventually("Temporal lists it as ended", isListed);
+  expect(await ours.unkept(id, { inCharge: undefined })).toEqual([]);
+  expect(await ours.newestEnded(id, "")).toBeUndefined();
+  expect(await forgetHistories(client, { ids: [id], runs: [], taskQueue })).toMatchObject({
+    deleted: 0,
+    left: 0,
+  });
+  expect(await typesOf(theirs)).toContain("workflowExecutionTerminatedEventAttributes");
 });
