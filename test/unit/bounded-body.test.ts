@@ -149,15 +149,16 @@ describe("an answer of others", () => {
     });
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
     let events = 0;
-    const until = performance.now() + 3_000;
-    while (performance.now() < until)
+    const startMs = performance.now();
+    while (performance.now() - startMs < 3_000)
       events +=
         Buffer.from((await reader.read()).value ?? [])
           .toString()
           .split("\n\n").length - 1;
+    const seconds = (performance.now() - startMs) / 1_000;
     await reader.cancel();
-    // What is sent at once, what a second lets through, and a piece more for each.
-    expect(events).toBeLessThan(16_000);
+    // What may come at once, what the seconds let through, and pieces that were on their way; unpaced, a second has 100,000.
+    expect(events).toBeLessThan(8_000 + 2_000 * seconds);
     expect(sent).toBeGreaterThan(events);
   });
 
