@@ -21,7 +21,7 @@ interface AnyRun {
 }
 
 /** @param workflowId a session's or a batch's */
-export async function isOthersRun(
+export async function isRunOfOthers(
   own: Installation,
   workflowId: string,
   { runId, chain, taskQueue }: AnyRun,
@@ -50,7 +50,7 @@ export async function describedOwnRun(
   runId?: string,
 ): Promise<DescribedRun | undefined> {
   const run = await describedRun(client, workflowId, runId);
-  return run === undefined || (await isOthersRun(own, workflowId, placeOfRun(run))) ? undefined : run;
+  return run === undefined || (await isRunOfOthers(own, workflowId, placeOfRun(run))) ? undefined : run;
 }
 
 /** Newest first. The list may lag behind by a moment. */
@@ -60,5 +60,5 @@ export async function* listOwnRuns(
   workflowId: string,
 ): AsyncGenerator<ListedRun> {
   for await (const run of listRuns(client, { workflowId }))
-    if (!(await isOthersRun(own, workflowId, { ...run, chain: run.runId }))) yield run;
+    if (!(await isRunOfOthers(own, workflowId, { ...run, chain: run.runId }))) yield run;
 }

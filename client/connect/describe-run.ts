@@ -7,7 +7,7 @@ import { describedRun, type DescribedRun } from "../../temporal/runs.ts";
 import { decodePayloads } from "../../temporal/codec.ts";
 import { askWithin } from "../../temporal/patience.ts";
 import { harmlessLine } from "../console/format.ts";
-import { isOthersRun as isRunOfOthers, placeOfRun } from "../../temporal/own-runs.ts";
+import { isRunOfOthers, placeOfRun } from "../../temporal/own-runs.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 /** Chosen: a machine with ten times the work it can do answers within some seconds. */
