@@ -4,9 +4,11 @@
  */
 import { randomBytes } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
+import { desc, eq } from "drizzle-orm";
 import { inject } from "vitest";
 import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
 import { removeBox } from "../remove-box.ts";
+import { events } from "../../../activities/store/schema/index.ts";
 import { createSession } from "../../../activities/store/sessions.ts";
 import type { ServedRequest } from "../model-server/wire.ts";
 import { dataConverter } from "../../../temporal/codec.ts";
@@ -143,7 +145,10 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
     });
   }
   for (const { point, reached } of heldPoints)
-    await eventually(`it reaches: ${point.name}`, reached, REACH_MS);
+    await eventually(`it reaches: ${point.name}`, reached, REACH_MS).catch(async (error: Error) => {
+      const stand = await standOf(services, crashed.get(point.name)?.id ?? "");
+      throw new Error(`${error.message}\n${stand}\n${first.log()}`, { cause: error });
+    });
   await first.kill();
   for (const { release } of heldPoints) await release();
   const second = await startWorker();
@@ -168,6 +173,22 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       await database.drop();
     },
   };
+}
+
+/** What a session did so far and waits for, for the message of a test that waited in vain. */
+async function standOf({ database, client }: SessionServices, id: string): Promise<string> {
+  const list = await database.store.db
+    .select({ step: events.step, type: events.type, data: events.data })
+    .from(events)
+    .where(eq(events.sessionId, id))
+    .orderBy(desc(events.seq))
+    .limit(40);
+  const run = await client.workflow.getHandle(id).describe();
+  const pending = (run.raw.pendingActivities ?? []).map(({ activityType, attempt, lastFailure }) =>
+    [activityType?.name, attempt, lastFailure?.message].join(" "),
+  );
+  const last = list.map(({ step, type, data }) => `${step} ${type} ${JSON.stringify(data).slice(0, 200)}`);
+  return [run.status.name, ...pending, ...last].join("\n");
 }
 
 /**
