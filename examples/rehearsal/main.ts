@@ -1,15 +1,7 @@
 /** Starts the rehearsal model. `LONGHAUL_REHEARSAL_PORT` is its port, `LONGHAUL_REHEARSAL_DELAY_MS` its pace. */
 import { createRehearsal } from "./rehearsal.ts";
 import { serveRehearsal } from "./server.ts";
-import type { ScriptStep } from "./script-step.ts";
-import { FIRST_STEPS } from "./flashcards/first-steps.ts";
-import { CLOSING_TEXT, LAST_STEPS } from "./flashcards/last-steps.ts";
-
-export const FLASHCARDS: readonly ScriptStep[] = [
-  ...FIRST_STEPS,
-  ...LAST_STEPS,
-  { text: CLOSING_TEXT, calls: [] },
-];
+import { FLASHCARDS } from "./flashcards/last-steps.ts";
 
 /** A word or two every 8 ms: lively to watch, and the whole script in about a minute. */
 const DEFAULT_DELAY_MS = 8;

@@ -3,7 +3,7 @@ import type { Message } from "../../activities/contract/message.ts";
 import { toolSpecs } from "../../activities/tools/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { findProvider } from "../../activities/config/providers.ts";
-import { FLASHCARDS } from "../../examples/rehearsal/main.ts";
+import { FLASHCARDS } from "../../examples/rehearsal/flashcards/last-steps.ts";
 import { createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
 import { serveRehearsal } from "../../examples/rehearsal/server.ts";
 import { assistant, modelRequest, toolResult, user } from "../support/model-request.ts";

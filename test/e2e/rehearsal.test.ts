@@ -5,7 +5,7 @@
 import { expect, it } from "vitest";
 import { strategyNames, type StrategyName } from "../../activities/config/strategies.ts";
 import { readEvents } from "../../activities/store/events.ts";
-import { FLASHCARDS } from "../../examples/rehearsal/main.ts";
+import { FLASHCARDS } from "../../examples/rehearsal/flashcards/last-steps.ts";
 import { createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
 import { answersOf, resultTexts, roundsOf, billsOf } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";

@@ -7,7 +7,7 @@ import { summaryPrompt } from "../../activities/compaction/summary-prompt.ts";
 import { estimateText } from "../../activities/text/tokens.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import type { ParsedRequest, Reply, WireItem } from "../support/model-server/wire.ts";
-import { FLASHCARDS } from "../../examples/rehearsal/main.ts";
+import { FLASHCARDS } from "../../examples/rehearsal/flashcards/last-steps.ts";
 import { callId, findPosition, createRehearsal } from "../../examples/rehearsal/rehearsal.ts";
 import type { ScriptCall } from "../../examples/rehearsal/script-step.ts";
 

@@ -1,4 +1,5 @@
-/** The script's last part: command line, web page, trying it out, documentation. */
+/** The script's last part: command line, web page, trying it out, documentation; and the whole script. */
+import { FIRST_STEPS } from "./first-steps.ts";
 import {
   bashCall,
   edit,
@@ -30,7 +31,7 @@ const installed = (command: string): string =>
 const CHECK_CARDS =
   'import json, fastjsonschema; fastjsonschema.validate({"type": "object", "required": ["cards"]}, json.load(open("/tmp/demo.json"))); print("fastjsonschema finds the cards in the file")';
 
-export const LAST_STEPS: readonly ScriptStep[] = [
+const LAST_STEPS: readonly ScriptStep[] = [
   {
     text: "The command line starts with argument parsing and the interactive review.",
     calls: [put("src/args.js"), put("src/review.js")],
@@ -225,7 +226,7 @@ export const LAST_STEPS: readonly ScriptStep[] = [
   },
 ];
 
-export const CLOSING_TEXT = [
+const CLOSING_TEXT = [
   "The flashcard application is ready, and its 63 tests pass in this sandbox.",
   "",
   "This was the **rehearsal model**: it played a written script, but every file, command and test run was real. Set",
@@ -242,3 +243,9 @@ export const CLOSING_TEXT = [
   "    node bin/recall.js review",
   "    node bin/recall.js serve",
 ].join("\n");
+
+export const FLASHCARDS: readonly ScriptStep[] = [
+  ...FIRST_STEPS,
+  ...LAST_STEPS,
+  { text: CLOSING_TEXT, calls: [] },
+];
