@@ -38,8 +38,8 @@ export function fallbackOf(
 
 /** The settings that belong to the model. */
 export function modelOf(config: ModelTarget): ModelTarget {
-  const own = Object.entries(config).filter(([name]) => name in modelTargetSchema.shape);
-  return Object.fromEntries(own) as unknown as ModelTarget;
+  const own = Object.entries<unknown>({ ...config }).filter(([name]) => name in modelTargetSchema.shape);
+  return Object.fromEntries(own) as ModelTarget;
 }
 
 const CACHE_SECONDS = { "5m": 300, "30m": 1_800, "1h": 3_600, "24h": 86_400 } as const;
