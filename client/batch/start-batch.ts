@@ -18,7 +18,7 @@ import type { SessionBatchInput } from "../../workflows/session-batch.ts";
 import type { Services } from "../connect/connection.ts";
 import { describedRun } from "../../temporal/runs.ts";
 import { describeRun, unlessGone } from "../connect/describe-run.ts";
-import { requireKey } from "../connect/readiness.ts";
+import { requireAccess } from "../connect/readiness.ts";
 import { settled } from "../connect/missing-service.ts";
 import { notPossible, missing } from "../console/errors.ts";
 import { listNames, shellWord } from "../console/format.ts";
@@ -53,7 +53,7 @@ export async function startBatch(services: Services, request: BatchOrder): Promi
   const { name, items } = request;
   const client = await services.temporal.client();
   const known = (await unlessTableMissing(() => listItems(db, name))) ?? [];
-  await requireKey(services, batchWorkflowId(name));
+  await requireAccess(services, batchWorkflowId(name));
   if ((await describeRun(services, batchWorkflowId(name)))?.status === "RUNNING") {
     if (!isSameBatch(items, known))
       throw notPossible(
@@ -164,7 +164,7 @@ export async function isBatch({ store: { db } }: Services, name: string): Promis
 
 /** @throws ClientError (impossible) if it is not running; (missing) if its sessions take longer than a minute to end */
 export async function cancelBatch(services: Services, name: string): Promise<BatchDocument> {
-  await requireKey(services, batchWorkflowId(name));
+  await requireAccess(services, batchWorkflowId(name));
   const client = await services.temporal.client();
   const handle = client.workflow.getHandle(batchWorkflowId(name));
   const wasRunning = await unlessGone(async () => {

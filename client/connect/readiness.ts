@@ -33,7 +33,7 @@ async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
  * Temporal is encrypted: the memo that a session starts with shows which key encrypts it.
  * @throws ClientError (impossible) for another's run, (missing) if this process lacks that key
  */
-export async function requireKey(services: Services, sessionId: string): Promise<void> {
+export async function requireAccess(services: Services, sessionId: string): Promise<void> {
   const client = await services.temporal.client();
   const run = await describedRun(client, sessionId);
   if (run !== undefined && (await isOthersRun(services, sessionId, run))) throw othersRun(sessionId, run);

@@ -6,7 +6,7 @@ import { undoWhileEnded } from "../../activities/store/compactions.ts";
 import { compactSignal, undoCompactionSignal } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { unlessGone } from "../connect/describe-run.ts";
-import { requireKey } from "../connect/readiness.ts";
+import { requireAccess } from "../connect/readiness.ts";
 import type { Services } from "../connect/connection.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import { recordAction, withRunning } from "./with-session.ts";
@@ -49,7 +49,7 @@ export async function undoCompaction(services: Services, row: SessionRow): Promi
   const { id } = row;
   const { compactionRounds = 0, step = 0 } = (await readFigures(services.store.db, [id])).get(id) ?? {};
   if (compactionRounds === 0) throw nothingToUndo(id);
-  await requireKey(services, id);
+  await requireAccess(services, id);
   const handle = (await services.temporal.client()).workflow.getHandle(id);
   await recordAction(services, row, "undo-compaction");
   const signalled = await unlessGone(() => handle.signal(undoCompactionSignal).then(() => true));

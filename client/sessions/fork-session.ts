@@ -13,7 +13,7 @@ import { acceptedGuidance } from "../../temporal/session-runs.ts";
 import { readHistory, describedRun } from "../../temporal/runs.ts";
 import type { Services } from "../connect/connection.ts";
 import { settled } from "../connect/missing-service.ts";
-import { requireKey } from "../connect/readiness.ts";
+import { requireAccess } from "../connect/readiness.ts";
 import { notPossible } from "../console/errors.ts";
 import { awaitSaves, requireStep } from "./retry-session.ts";
 import { partsToSend } from "./guidance.ts";
@@ -31,12 +31,12 @@ export interface ForkOrder {
 /**
  * @returns the new session's id
  * @throws ClientError (usage) for a step that never ran, (impossible) if the id is used or a step is not finished,
- * (missing) as `requireKey`
+ * (missing) as `requireAccess`
  */
 export async function forkSession(services: Services, row: SessionRow, order: ForkOrder): Promise<string> {
   const { store } = services;
-  await requireKey(services, row.id);
-  if (order.id !== undefined) await requireKey(services, order.id);
+  await requireAccess(services, row.id);
+  if (order.id !== undefined) await requireAccess(services, order.id);
   const config = parseSettings(row);
   const client = await services.temporal.client();
   const last = await lastStep(store.db, row.id);

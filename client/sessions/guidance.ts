@@ -21,7 +21,7 @@ import { acceptedGuidance } from "../../temporal/session-runs.ts";
 import { describedRun, readHistory } from "../../temporal/runs.ts";
 import type { Services } from "../connect/connection.ts";
 import { settled } from "../connect/missing-service.ts";
-import { requireKey } from "../connect/readiness.ts";
+import { requireAccess } from "../connect/readiness.ts";
 import { askWithin, NoAnswer } from "../../temporal/patience.ts";
 import { notPossible, ClientError, exitCodes, missing } from "../console/errors.ts";
 import { attachedText, cleanAttachment, requireTextRoom, type Attachment } from "./attachments.ts";
@@ -63,13 +63,13 @@ export const isMessageId = (id: string) => /^[\w.:-]{1,128}$/.test(id);
 
 /**
  * @throws ClientError (usage) if it is too long, (impossible) if the queue is full or the session refuses it, (missing) as
- * `requireKey`
+ * `requireAccess`
  */
 export async function sendGuidance(services: Services, row: SessionRow, draft: MessageDraft): Promise<Sent> {
   requireTextRoom(draft.text, draft.attachments);
   const message = cleaned(draft);
   const { db } = services.store;
-  const [waiting] = await Promise.all([countWaiting(db, row.id), requireKey(services, row.id)]);
+  const [waiting] = await Promise.all([countWaiting(db, row.id), requireAccess(services, row.id)]);
   // An ended session is resumed by this message, and then delivers waiting ones.
   if (row.endedAt === null && waiting >= MAX_WAITING) throw queueFull(row.id);
   // Temporal that is away is met before anything is stored.

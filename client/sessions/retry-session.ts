@@ -16,7 +16,7 @@ import type { Services } from "../connect/connection.ts";
 import { describedRun, readHistory, type History } from "../../temporal/runs.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { settled } from "../connect/missing-service.ts";
-import { requireKey } from "../connect/readiness.ts";
+import { requireAccess } from "../connect/readiness.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import { recordAction } from "./with-session.ts";
 import { optionalTsToMs } from "@temporalio/common/lib/time.js";
@@ -43,11 +43,11 @@ export interface Retried {
 /**
  * The reset ends the current run; the step may be in an earlier run of a session that continued as new.
  * @throws ClientError (usage) for a step that never ran, (impossible) if there is nothing to go back to, (missing) as
- * `requireKey`
+ * `requireAccess`
  */
 export async function retrySession(services: Services, row: SessionRow, retry: Retry): Promise<Retried> {
   const { store } = services;
-  await requireKey(services, row.id);
+  await requireAccess(services, row.id);
   const client = await services.temporal.client();
   const last = await lastStep(store.db, row.id);
   if (retry.fromStep !== undefined) requireStep(row.id, retry.fromStep, last);

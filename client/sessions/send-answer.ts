@@ -16,7 +16,7 @@ import { until, askWithin } from "../../temporal/patience.ts";
 import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
-import { requireKey } from "../connect/readiness.ts";
+import { requireAccess } from "../connect/readiness.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import { shellWord } from "../console/format.ts";
@@ -60,7 +60,7 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
 
 /**
  * @param names of a command's flags; default: of the fields that programs send
- * @throws ClientError (impossible) if the question is not open, or does not accept the answer, (missing) as `requireKey`
+ * @throws ClientError (impossible) if the question is not open, or does not accept the answer, (missing) as `requireAccess`
  */
 export async function sendAnswer(
   services: Services,
@@ -87,7 +87,7 @@ export async function sendAnswer(
   if (!answer.ok) throw notPossible(`The answer was not accepted: ${answer.reason}.`);
 
   const { session, id: question } = openQuestion;
-  await requireKey(services, session);
+  await requireAccess(services, session);
   const message = { ...signed, question };
   const warning = unseenWarning(openQuestion, message);
   const client = await services.temporal.client();

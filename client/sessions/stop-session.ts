@@ -113,7 +113,7 @@ export function interruptMessage(text: string, reference: string): string {
   return clientSanitizer().clean(text);
 }
 
-/** @throws ClientError (impossible) if the session does not run, (missing) as `requireKey` */
+/** @throws ClientError (impossible) if the session does not run, (missing) as `requireAccess` */
 export async function interruptSession(
   services: Services,
   row: SessionRow,

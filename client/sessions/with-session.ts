@@ -12,7 +12,7 @@ import { issueTexts } from "../../activities/config/issue-text.ts";
 import { notPossible, type ClientError } from "../console/errors.ts";
 import type { WorkflowHandle } from "@temporalio/client";
 import { unlessGone } from "../connect/describe-run.ts";
-import { requireKey } from "../connect/readiness.ts";
+import { requireAccess } from "../connect/readiness.ts";
 import type { NewEvent } from "../../activities/store/event.ts";
 import { appendEvents } from "../../activities/store/events.ts";
 
@@ -142,14 +142,14 @@ export function parseSettings({ id, config }: Pick<SessionRow, "id" | "config">)
 
 /**
  * Runs an operation on a session's running workflow.
- * @throws ClientError (impossible) if it does not run, (missing) as `requireKey`
+ * @throws ClientError (impossible) if it does not run, (missing) as `requireAccess`
  */
 export async function withRunning<T>(
   services: Services,
   row: SessionRow,
   use: (handle: WorkflowHandle) => Promise<T>,
 ): Promise<T> {
-  await requireKey(services, row.id);
+  await requireAccess(services, row.id);
   const client = await services.temporal.client();
   const result = await unlessGone(async () => ({ value: await use(client.workflow.getHandle(row.id)) }));
   if (result === undefined) throw notRunning(row);

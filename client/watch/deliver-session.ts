@@ -11,7 +11,7 @@ import { findSession } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import type { Services } from "../connect/connection.ts";
-import { requireKey } from "../connect/readiness.ts";
+import { requireAccess } from "../connect/readiness.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { watchSession } from "./watch-session.ts";
@@ -42,7 +42,7 @@ export async function deliverSession(
   if (!sessionHasEnded(row)) throw atWork(id);
   if ((await findRepository(db, id)) === undefined)
     throw notPossible(`The repository of ${id} was never cloned: there is no work to deliver.`);
-  await requireKey(services, id);
+  await requireAccess(services, id);
   const afterSeq = (await readFigures(db, [id])).get(id)?.lastSeq ?? 0;
   const client = await services.temporal.client();
   let runId: string;
