@@ -139,10 +139,20 @@ function failure(type: "CodecKeyMissing" | "CodecRefused", message: string): App
   return ApplicationFailure.create({ type, message, nonRetryable: false });
 }
 
-/** With the client's keys. @throws CodecKeyMissing if a key is */
-export function decodePayloads(client: Client, workflowId: string, payloads: Payload[]): Promise<Payload[]> {
+/**
+ * With the client's keys.
+ * @param workflowId undefined: whichever workflow they were encrypted for
+ * @throws CodecKeyMissing if a key is
+ */
+export function decodePayloads(
+  client: Client,
+  workflowId: string | undefined,
+  payloads: Payload[],
+): Promise<Payload[]> {
   const [codec = createCodec([])] = client.workflow.options.loadedDataConverter.payloadCodecs;
-  return codec.decode(payloads, { type: "workflow", namespace: client.options.namespace, workflowId });
+  return workflowId === undefined
+    ? codec.decode(payloads)
+    : codec.decode(payloads, { type: "workflow", namespace: client.options.namespace, workflowId });
 }
 
 /** `.ts` here, `.js` in the library that is built for consumers. */

@@ -1,12 +1,12 @@
 /**
  * Runs as Temporal has them: described and listed without decoding what they carry, which may be encrypted with keys that we lack;
- * read whole where the keys are there; forgotten with their session; asked once more for questions that Postgres lost.
+ * read whole where the keys are there; asked once more for questions that Postgres lost.
  */
 import { type Client, type WorkflowExecutionDescription, WorkflowNotFoundError } from "@temporalio/client";
+import type { Payload } from "@temporalio/common";
 import { isNamespaceMissing } from "./service-missing.ts";
 import { WORKFLOW_TYPE, askAgainSignal, statusQuery } from "../workflows/messages.ts";
 import { decodePayloads } from "./codec.ts";
-import { reasonOf } from "../activities/contract/errors.ts";
 import type { Queryable } from "../activities/store/db.ts";
 import { openQuestions } from "../activities/store/questions.ts";
 import { askWithin } from "./patience.ts";
@@ -108,6 +108,8 @@ export interface ListedRun {
   readonly taskQueue: string;
   readonly status: RunStatus;
   readonly startedMs: number;
+  /** As it is kept: it may be encrypted. */
+  readonly memo: Readonly<Record<string, Payload>>;
 }
 
 /**
@@ -127,13 +129,14 @@ export async function* listRuns(
       pageSize: PAGE_SIZE,
       nextPageToken,
     });
-    for (const { execution, taskQueue, status, startTime } of page.executions)
+    for (const { execution, taskQueue, status, startTime, memo } of page.executions)
       yield {
         workflowId: execution?.workflowId ?? "",
         runId: execution?.runId ?? "",
         taskQueue: taskQueue ?? "",
         status: statusName(status),
         startedMs: millisecondsOf(startTime),
+        memo: memo?.fields ?? {},
       };
     nextPageToken = page.nextPageToken;
   } while (nextPageToken !== undefined && nextPageToken.length > 0);
@@ -183,59 +186,6 @@ export async function readHistory(client: Client, workflowId: string, runId: str
       if (list?.payloads) list.payloads = await decodePayloads(client, workflowId, list.payloads);
   }
   return history;
-}
-
-export interface Forgotten {
-  readonly deleted: number;
-  /** Runs whose histories Temporal keeps until its own retention ends, and why. */
-  readonly left: number;
-  readonly reason?: string;
-}
-
-interface ForgetRequest {
-  readonly ids: readonly string[];
-  readonly runs: readonly { readonly id: string; readonly runId: string }[];
-  readonly taskQueue: string;
-}
-
-/** Timeout of one request, in ms. */
-const ANSWER_MS = 10_000;
-
-/**
- * @param runs those that are known; Temporal's list adds the others
- * @param taskQueue of our workflows: a run on another one that is not known is another installation's, which has the same id
- */
-export async function forgetHistories(
-  client: Client,
-  { ids, runs, taskQueue }: ForgetRequest,
-): Promise<Forgotten> {
-  const all = new Map(runs.map((run) => [run.runId, run]));
-  let deleted = 0;
-  const reasons: string[] = [];
-  try {
-    for (const id of ids)
-      for await (const run of listRuns(client, { workflowId: id }))
-        if (run.taskQueue === taskQueue) all.set(run.runId, { id, runId: run.runId });
-  } catch (error) {
-    reasons.push(reasonOf(error));
-  }
-  for (const { id, runId } of all.values()) {
-    const request = {
-      namespace: client.options.namespace,
-      workflowExecution: { workflowId: id, runId },
-    };
-    try {
-      await client.withAbortSignal(AbortSignal.timeout(ANSWER_MS), () =>
-        client.workflowService.deleteWorkflowExecution(request),
-      );
-      deleted += 1;
-    } catch (error) {
-      if (isNotFound(error)) continue;
-      reasons.push(reasonOf(error));
-    }
-  }
-  const [reason] = reasons;
-  return { deleted, left: reasons.length, reason };
 }
 
 const QUERY_MS = 5_000;

@@ -135,7 +135,7 @@ async function runsOf(
 ): Promise<OtherRun[]> {
   const found = new Map<string, OtherRun>();
   if (known !== undefined) found.set(known, { runId: known, isRunning: true, isKept: true, startedMs: 0 });
-  for await (const { runId, startedMs, status } of listOwnRuns(client, own, sessionId)) {
+  for await (const { runId, startedMs, status } of listOwnRuns(client, own, { workflowId: sessionId })) {
     const isRunning = runId === known || status === "RUNNING";
     found.set(runId, { runId, isRunning, isKept: isKept(status), startedMs });
   }

@@ -20,7 +20,7 @@ import { migrateStore, openStore, type Store } from "../activities/store/db.ts";
 import { mayNotMigrate } from "../temporal/postgres-probe.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { toApplicationName } from "../activities/store/worker-lease.ts";
-import { readInstallation } from "../activities/store/sandboxes.ts";
+import { readInstallation } from "../activities/store/installation.ts";
 import { cachedFor } from "../activities/sandbox/shared-work.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
 import type { WorkerConfig } from "./config.ts";

@@ -10,7 +10,7 @@ import {
   dropUnstarted,
   endedLongAgo,
 } from "../activities/store/retention.ts";
-import { forgetHistories } from "../temporal/runs.ts";
+import { forgetHistories } from "../temporal/forget-histories.ts";
 import { describedOwnRun } from "../temporal/own-runs.ts";
 import type { Logger } from "./logger.ts";
 import { readdir, rm } from "node:fs/promises";
@@ -94,7 +94,7 @@ async function deleteEnded(options: RetentionOptions, id: string): Promise<boole
   const deletion = await deleteFamily(store.db, family, BY);
   if (deletion.kind === "changed") return false;
   logger.info({ session: id }, "deleted a session whose retention is over");
-  const { left, reason } = await forgetHistories(client, { ...deletion, taskQueue });
+  const { left, reason } = await forgetHistories(client, { db: store.db, taskQueue }, deletion);
   if (left > 0) logger.warn({ session: id, reason }, "Temporal keeps its history until its own retention");
   return true;
 }

@@ -8,7 +8,7 @@ import { lastAnswer } from "../activities/store/transcript.ts";
 import { answerText } from "../activities/contract/message.ts";
 import { standingOf, type SessionStanding } from "../activities/store/session-standing.ts";
 import { endAbandoned, findSession, type AbandonedEnd, type Session } from "../activities/store/sessions.ts";
-import { isRunOfOthers, placeOfRun } from "../temporal/own-runs.ts";
+import { isRunOfOthers } from "../temporal/own-runs.ts";
 import { describedRun, type RunStatus, whereFound } from "../temporal/runs.ts";
 import { finishedStep, temporalRuns } from "../temporal/session-runs.ts";
 
@@ -45,7 +45,7 @@ export async function endedSession(
   if (newest?.status === "RUNNING") return undefined;
   if (!isOpen) return session;
   const own = { db: store.db, taskQueue };
-  const isOthers = newest !== undefined && (await isRunOfOthers(own, id, placeOfRun(newest)));
+  const isOthers = newest !== undefined && (await isRunOfOthers(client, own, id, newest));
   const found = isOthers ? undefined : newest;
   if (found === undefined && !isGone(await standingOf(store.db, id), client)) return undefined;
   const stores = { store, client, taskQueue, clean };

@@ -5,6 +5,7 @@ import type {
   DelegateEnd,
   SettleDelegateInput,
 } from "../activities/contract/calls.ts";
+import { ownerMemo } from "../activities/contract/run-memo.ts";
 import {
   CancellationScope,
   ChildWorkflowCancellationType,
@@ -14,6 +15,7 @@ import {
   sleep,
   startChild,
   TerminatedFailure,
+  workflowInfo,
 } from "@temporalio/workflow";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import type { CallFacts } from "../activities/contract/activities.ts";
@@ -110,6 +112,7 @@ async function start(child: string, call: CallFacts): Promise<Closing> {
       parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
       cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
       staticSummary: boundedSummary(call.about || "delegate"),
+      memo: ownerMemo(workflowInfo().memo),
     });
     return { end: handle.result().then((): DelegateEnd => "completed", endOf) };
   } catch (error) {

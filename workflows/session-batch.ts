@@ -26,6 +26,7 @@ import {
   streakAfter,
   type Streak,
 } from "../activities/contract/batch.ts";
+import { ownerMemo } from "../activities/contract/run-memo.ts";
 import { WORKFLOW_TYPE } from "./messages.ts";
 import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
 import { batchActivities, boundedSummary } from "./proxies.ts";
@@ -142,6 +143,7 @@ async function begin(
       parentClosePolicy: ParentClosePolicy.ABANDON,
       cancellationType: ChildWorkflowCancellationType.ABANDON,
       staticSummary: boundedSummary(about),
+      memo: ownerMemo(workflowInfo().memo),
       priority: precedence,
       searchAttributes: searchAttributes ? { AgentBatch: [batch.name] } : undefined,
     });

@@ -136,6 +136,10 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
  */
 const MAX_CONNECTIONS = 50;
 
+/** What a role may call. */
+const FUNCTIONS = `longhaul_blobs(text[]), longhaul_save_blob(text, bytea), longhaul_keep_blob(text, text, bytea),
+  longhaul_taken(text[], text, text), longhaul_remove_schedule(text), longhaul_installation()`;
+
 /** Each table with a client's rights, by its name. @throws Error for a table without declared rights */
 export function tableRights(): ReadonlyMap<string, Rights | "none"> {
   const all: readonly unknown[] = Object.values(schema);
@@ -209,7 +213,7 @@ export async function applyClientRights(connection: Statements): Promise<void> {
   if (rows.length === 0) return;
   const [rights, schemaName] = [tableRights(), rows[0]?.schema ?? "public"];
   const ownSchema = schemaName === "public" ? [] : [schemaName];
-  const limits = [ROLE_LIMITS, MAX_CONNECTIONS];
+  const limits = [ROLE_LIMITS, MAX_CONNECTIONS, FUNCTIONS];
   const digest = digestOf([...rights, ...limits, ...ownSchema, ...rows.map(({ role }) => role)]);
   if (rows[0]?.comment === digest) return;
   for (const [table, allowed] of rights)
@@ -244,8 +248,7 @@ function grantsTo(name: string, schemaName: string, rights: ReadonlyMap<string, 
     `revoke all on all tables in schema ${quotedSchema} from ${role}`,
     `grant usage on schema ${quotedSchema} to ${role}`,
     `grant usage on all sequences in schema ${quotedSchema} to ${role}`,
-    `grant execute on function longhaul_blobs(text[]), longhaul_save_blob(text, bytea), longhaul_keep_blob(text, text, bytea),
-      longhaul_taken(text[], text, text), longhaul_remove_schedule(text) to ${role}`,
+    `grant execute on function ${FUNCTIONS} to ${role}`,
     `grant select on ${getViewConfig(schema.messages).name}, longhaul_migrations to ${role}`,
     ...[...rights].flatMap(([table, allowed]) =>
       allowed === "none" ? [] : [`grant ${allowed.grants} on ${table} to ${role}`],

@@ -3,7 +3,7 @@ import { and, eq, exists, gt, isNull, lt, max, or, sql, desc, inArray } from "dr
 import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
 import { ANY, part, prepared } from "./statements.ts";
-import { deletedSessions, installation, sandboxes, sessions, toolCalls, events } from "./schema/index.ts";
+import { deletedSessions, sandboxes, sessions, toolCalls, events } from "./schema/index.ts";
 import type { EventData } from "./event.ts";
 
 /** Identifies a sandbox: with another volume, container or start of its processes it is another sandbox. */
@@ -22,14 +22,6 @@ export type SandboxRow = typeof sandboxes.$inferSelect;
 export async function findSandbox(db: Queryable, sessionId: string): Promise<SandboxRow | undefined> {
   const [row] = await db.select().from(sandboxes).where(eq(sandboxes.sessionId, sessionId));
   return row;
-}
-
-/** The id of this database's installation, made when it is first asked for. */
-export async function readInstallation(db: Queryable): Promise<string> {
-  // A second worker that asks at once finds the first one's.
-  await db.insert(installation).values({}).onConflictDoNothing();
-  const [row] = await db.select().from(installation);
-  return row?.id ?? "";
 }
 
 export interface SandboxOwner {

@@ -1,6 +1,7 @@
 /** Starts a batch, or the rest of one that is incomplete: first the rows, then the workflow. */
 import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
 import { BATCH_WORKFLOW_TYPE, batchWorkflowId, batchStatus } from "../../activities/contract/batch.ts";
+import type { OwnerMemo } from "../../activities/contract/run-memo.ts";
 import {
   batchFigures,
   endBatch,
@@ -23,7 +24,7 @@ import { settled } from "../connect/missing-service.ts";
 import { notPossible, missing } from "../console/errors.ts";
 import { listNames, shellWord } from "../console/format.ts";
 import { plural } from "../../activities/text/format.ts";
-import { storedStart } from "../sessions/start-session.ts";
+import { readStarter, storedStart, type Starter } from "../sessions/start-session.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { isSameBatch, itemSessionId, planBatch } from "./batch-file.ts";
 import type { PreparedItem } from "./prepare-batch.ts";
@@ -77,7 +78,7 @@ export async function startBatch(services: Services, request: BatchOrder): Promi
     return { attached: false, begun: 0, completed: plan.completed };
   }
   await saveRows(services, request, plan);
-  await startWorkflow(client, services.taskQueue, request);
+  await startWorkflow(await readStarter(services), client, request);
   return { attached: false, begun: plan.starts.length, completed: plan.completed };
 }
 
@@ -125,8 +126,8 @@ async function freeAttempt(services: Services, name: string, item: string, from:
 }
 
 async function startWorkflow(
+  { taskQueue, installation }: Starter,
   client: Client,
-  taskQueue: string,
   { name, items, concurrency }: BatchOrder,
 ): Promise<void> {
   const workflowId = batchWorkflowId(name);
@@ -138,6 +139,7 @@ async function startWorkflow(
           taskQueue,
           args: [{} satisfies SessionBatchInput],
           staticSummary: `batch ${name}: ${plural(items.length, "task")}, at most ${concurrency} at once`,
+          memo: { installation } satisfies OwnerMemo,
         });
       } catch (error) {
         // Another client started the workflow first.

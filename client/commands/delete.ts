@@ -11,7 +11,7 @@ import { Writable } from "node:stream";
 import { purgeText, type Purged } from "../../activities/store/purge.ts";
 import { deleteFamily, readFamily, type FamilyMember } from "../../activities/store/delete-session.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
-import { forgetHistories, type Forgotten } from "../../temporal/runs.ts";
+import { forgetHistories, type Forgotten } from "../../temporal/forget-histories.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 
@@ -122,8 +122,8 @@ export async function deleteSession(services: Services, row: SessionRow): Promis
   const family = await idleFamily(services, row);
   const deletion = await deleteFamily(store.db, family, user);
   if (deletion.kind === "changed") throw running(row.id, row.id);
-  const { ids, runs } = deletion;
-  return { ids, histories: await forgetHistories(await temporal.client(), { ids, runs, taskQueue }) };
+  const own = { db: store.db, taskQueue };
+  return { ids: deletion.ids, histories: await forgetHistories(await temporal.client(), own, deletion) };
 }
 
 /**

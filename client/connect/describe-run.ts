@@ -7,7 +7,7 @@ import { describedRun, type DescribedRun } from "../../temporal/runs.ts";
 import { decodePayloads } from "../../temporal/codec.ts";
 import { askWithin } from "../../temporal/patience.ts";
 import { harmlessLine } from "../console/format.ts";
-import { isRunOfOthers, placeOfRun } from "../../temporal/own-runs.ts";
+import { isRunOfOthers, queueOfRun } from "../../temporal/own-runs.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 /** Chosen: a machine with ten times the work it can do answers within some seconds. */
@@ -44,12 +44,13 @@ export async function describeRun(
 
 /** Whether a run of a session's or a batch's id is another installation's, which shares the namespace. */
 export async function isOthersRun(
-  { store, taskQueue }: Pick<Services, "store" | "taskQueue">,
+  { store, temporal, taskQueue }: Pick<Services, "store" | "temporal" | "taskQueue">,
   workflowId: string,
   run: DescribedRun,
 ): Promise<boolean> {
-  const isOthers = () => isRunOfOthers({ db: store.db, taskQueue }, workflowId, placeOfRun(run));
-  return (await unlessTableMissing(isOthers)) ?? placeOfRun(run).taskQueue !== taskQueue;
+  const client = await temporal.client();
+  const isOthers = () => isRunOfOthers(client, { db: store.db, taskQueue }, workflowId, run);
+  return (await unlessTableMissing(isOthers)) ?? queueOfRun(run) !== taskQueue;
 }
 
 async function describe(

@@ -8,7 +8,7 @@ import { decodePayloads } from "../../temporal/codec.ts";
 import { missing, notPossible, type ClientError } from "../console/errors.ts";
 import { harmlessLine } from "../console/format.ts";
 import { isOthersRun } from "./describe-run.ts";
-import { placeOfRun } from "../../temporal/own-runs.ts";
+import { queueOfRun } from "../../temporal/own-runs.ts";
 
 /** Reports a missing worker at once, before a wait begins. */
 export async function warnWithoutWorker(services: Services, output: Pick<Output, "note">): Promise<void> {
@@ -52,7 +52,7 @@ export async function requireAccess(services: Services, sessionId: string): Prom
 
 function othersRun(id: string, run: DescribedRun): ClientError {
   return notPossible(
-    `Temporal's newest run under the id ${id} is another installation's (task queue ${harmlessLine(placeOfRun(run).taskQueue, 100)}): it was left as it is.`,
+    `Temporal's newest run under the id ${id} is another installation's (task queue ${harmlessLine(queueOfRun(run), 100)}): it was left as it is.`,
     "The two share a namespace: give one of them its own (TEMPORAL_NAMESPACE), or use another id.",
   );
 }

@@ -9,7 +9,8 @@ import { lastUsedStep } from "../../activities/store/missing-steps.ts";
 import { plural } from "../../activities/text/format.ts";
 import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import { openServices, type Services } from "./connection.ts";
-import { describedRun, listRuns, type ListedRun } from "../../temporal/runs.ts";
+import { listOwnRuns } from "../../temporal/own-runs.ts";
+import { describedRun, type ListedRun } from "../../temporal/runs.ts";
 import { statusQuery } from "../../workflows/messages.ts";
 import { innermostReason } from "../../activities/contract/errors.ts";
 import { askWithin, withTimeout } from "../../temporal/patience.ts";
@@ -68,8 +69,7 @@ async function compare(services: Services): Promise<Finding> {
   const client = await services.temporal.client();
   const rows = await openRows(db, MAX_SESSIONS + 1);
   const running: ListedRun[] = [];
-  for await (const run of listRuns(client, "running")) {
-    if (run.taskQueue !== services.taskQueue) continue;
+  for await (const run of listOwnRuns(client, { db, taskQueue: services.taskQueue }, "running")) {
     running.push(run);
     if (running.length > MAX_SESSIONS) break;
   }

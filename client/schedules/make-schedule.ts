@@ -11,7 +11,7 @@ import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import type { Services } from "../connect/connection.ts";
 import { missing, notPossible, usageError, type ClientError } from "../console/errors.ts";
 import { harmlessLine, shellWord } from "../console/format.ts";
-import { workflowOptions } from "../sessions/start-session.ts";
+import { readStarter, workflowOptions } from "../sessions/start-session.ts";
 import {
   describeSchedule,
   isOfAgent,
@@ -96,7 +96,10 @@ async function createInTemporal(
   scheduleMemo: ScheduleMemo,
 ): Promise<void> {
   const client = await services.temporal.client();
-  const { staticSummary, memo, ...more } = workflowOptions(services.taskQueue, name, { task, config });
+  const { staticSummary, memo, ...more } = workflowOptions(await readStarter(services), name, {
+    task,
+    config,
+  });
   await client.schedule.create({
     scheduleId: name,
     spec: { cronExpressions: [cron], timezone: timeZone },

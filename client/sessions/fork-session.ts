@@ -19,7 +19,7 @@ import { awaitSaves, requireStep } from "./retry-session.ts";
 import { partsToSend } from "./guidance.ts";
 import { createSessionId } from "./session-id.ts";
 import { parseSettings } from "./with-session.ts";
-import { workflowOptions } from "./start-session.ts";
+import { readStarter, workflowOptions } from "./start-session.ts";
 
 export interface ForkOrder {
   /** The first step that is not copied; undefined: everything finished is copied. */
@@ -49,7 +49,7 @@ export async function forkSession(services: Services, row: SessionRow, order: Fo
     make: async () => {
       try {
         await client.workflow.start(WORKFLOW_TYPE, {
-          ...workflowOptions(services.taskQueue, id, { task: row.task, config }),
+          ...workflowOptions(await readStarter(services), id, { task: row.task, config }),
           workflowIdReusePolicy: "REJECT_DUPLICATE",
           args: [(guidance.length === 0 ? {} : { guidance }) satisfies CodingAgentInput],
         });

@@ -27,7 +27,7 @@ import { notPossible, ClientError, exitCodes, missing } from "../console/errors.
 import { attachedText, cleanAttachment, requireTextRoom, type Attachment } from "./attachments.ts";
 import { idsOnly } from "../setup/services.ts";
 import { parseSettings, recordNow, withRunning } from "./with-session.ts";
-import { workflowOptions, sessionHasEnded } from "./start-session.ts";
+import { readStarter, workflowOptions, sessionHasEnded } from "./start-session.ts";
 import { readStatus } from "./session-status.ts";
 import { describeRun, isOfWorkflow } from "../connect/describe-run.ts";
 import { present, shellWord } from "../console/format.ts";
@@ -109,10 +109,7 @@ async function send(
   const client = await services.temporal.client();
   const { id } = guidance;
   const start = {
-    ...workflowOptions(services.taskQueue, row.id, {
-      task: row.task,
-      config: parseSettings(row),
-    }),
+    ...workflowOptions(await readStarter(services), row.id, { task: row.task, config: parseSettings(row) }),
     args: [{}] satisfies [CodingAgentInput],
     workflowIdConflictPolicy: "USE_EXISTING" as const,
   };

@@ -5,6 +5,8 @@ import { toPrecedence } from "../../activities/config/precedence.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { cleanDeep, inertMarkdown } from "../../activities/text/clean.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
+import type { OwnerMemo } from "../../activities/contract/run-memo.ts";
+import { readInstallation } from "../../activities/store/installation.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { saveBlobFor } from "../../activities/store/blobs.ts";
 import { migrateStore } from "../../activities/store/db.ts";
@@ -169,7 +171,6 @@ async function startWorkflow(
   client: Client,
   { id, start, attached }: { readonly id: string; readonly start: Start; readonly attached: boolean },
 ): Promise<boolean> {
-  const { taskQueue } = services;
   // Another client may have been faster: its run is like ours. One that was started without a client has no model in its memo.
   const isOurs = async () => {
     const run = await describedRun(client, id);
@@ -181,7 +182,7 @@ async function startWorkflow(
     make: async () => {
       try {
         await client.workflow.start(WORKFLOW_TYPE, {
-          ...workflowOptions(taskQueue, id, start),
+          ...workflowOptions(await readStarter(services), id, start),
           args: [{} satisfies CodingAgentInput],
         });
         return true;
@@ -203,9 +204,24 @@ async function otherWorkflow({ store }: Services, id: string, attached: boolean)
   return notPossible(message, "Choose another --id, or wait until that one has ended.");
 }
 
+/** Who starts a run, and where. */
+export interface Starter {
+  readonly taskQueue: string;
+  /** Its id. */
+  readonly installation: string;
+}
+
+export const readStarter = async ({
+  store: { db },
+  taskQueue,
+}: Pick<Services, "store" | "taskQueue">): Promise<Starter> => ({
+  taskQueue,
+  installation: await readInstallation(db),
+});
+
 /** How a session's workflow is started, the first time and when it is resumed. */
 export function workflowOptions(
-  taskQueue: string,
+  { taskQueue, installation }: Starter,
   id: string,
   session: { readonly task: string; readonly config: RunConfig; readonly folder?: Start["folder"] },
 ) {
@@ -224,7 +240,12 @@ export function workflowOptions(
       contextWindow: config.contextWindow,
       workspace: session.folder?.path,
     }),
-    memo: { task: taskSummary(task), model: config.model, image: config.sandbox.image },
+    memo: {
+      task: taskSummary(task),
+      model: config.model,
+      image: config.sandbox.image,
+      installation,
+    } satisfies OwnerMemo,
     priority: precedence,
   };
 }

@@ -16,7 +16,7 @@ import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { watchSession } from "./watch-session.ts";
 import { parseSettings } from "../sessions/with-session.ts";
-import { sessionHasEnded, workflowOptions } from "../sessions/start-session.ts";
+import { sessionHasEnded, readStarter, workflowOptions } from "../sessions/start-session.ts";
 
 /**
  * Delivers, shows the progress, and prints the result: the branch with its commit, or the pull request's address.
@@ -48,7 +48,7 @@ export async function deliverSession(
   let runId: string;
   try {
     const handle = await client.workflow.start(WORKFLOW_TYPE, {
-      ...workflowOptions(services.taskQueue, id, { task: row.task, config }),
+      ...workflowOptions(await readStarter(services), id, { task: row.task, config }),
       args: [{ deliver: { order, outcome: outcomeOf(row) } } satisfies CodingAgentInput],
     });
     runId = handle.firstExecutionRunId;

@@ -180,6 +180,18 @@ test("the tables cannot be altered, and the operator's commands are refused with
   expect(await longhaul(["database", "client", `eve-${RUN}`], as("bob"))).toMatchObject({ code: 5 });
 });
 
+test("a client learns which installation this is, as its runs say, and cannot change it", async () => {
+  const ask = "select longhaul_installation() as id";
+  const [[ours], [theirs]] = [
+    await sql<{ id: string }>(operator, ask),
+    await sql<{ id: string }>(urls.bob, ask),
+  ];
+  expect(theirs).toEqual(ours);
+  expect(ours?.id).toMatch(/^[0-9a-f-]{36}$/);
+  expect(await refusal("bob", "update installation set id = 'mine'")).toBe(DENIED);
+  expect(await refusal("bob", "insert into installation (id) values ('mine')")).toBe(DENIED);
+});
+
 test("files are kept for one's own sessions and free ids, not for another person's", async () => {
   const [own, id] = [await sessionOf("bob"), await sessionOf("alice")];
   const keep = "select longhaul_keep_blob($1, 'text/plain', 'bytes'::bytea)";

@@ -13,7 +13,8 @@ import { retrySession } from "../../client/sessions/retry-session.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { startSession } from "../../client/sessions/start-session.ts";
 import { cancelSession, interruptSession } from "../../client/sessions/stop-session.ts";
-import { forgetHistories, listRuns } from "../../temporal/runs.ts";
+import { forgetHistories } from "../../temporal/forget-histories.ts";
+import { listRuns } from "../../temporal/runs.ts";
 import { temporalRuns } from "../../temporal/session-runs.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "../support/agent-harness.ts";
@@ -153,7 +154,9 @@ it("a worker neither cancels, reads nor deletes another installation's run of an
   await eventually("Temporal lists it as ended", isListed);
   expect(await ours.unkept(id, { inCharge: undefined })).toEqual([]);
   expect(await ours.newestEnded(id, "")).toBeUndefined();
-  expect(await forgetHistories(client, { ids: [id], runs: [], taskQueue })).toMatchObject({
+  expect(
+    await forgetHistories(client, { db: database.store.db, taskQueue }, { ids: [id], runs: [] }),
+  ).toMatchObject({
     deleted: 0,
     left: 0,
   });

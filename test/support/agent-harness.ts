@@ -15,7 +15,7 @@ import { createMcp } from "../../activities/mcp/load-mcp.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { temporalRuns } from "../../temporal/session-runs.ts";
-import { readInstallation } from "../../activities/store/sandboxes.ts";
+import { readInstallation } from "../../activities/store/installation.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { changedConfig, configOf, type ConfigChange } from "./run-config.ts";

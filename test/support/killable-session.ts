@@ -19,7 +19,7 @@ import { startScriptedModel, type ModelScript, type ScriptedModelServer } from "
 import { sessionEvents, type SessionEvents } from "./session-events.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
-import { workflowOptions } from "../../client/sessions/start-session.ts";
+import { readStarter, workflowOptions } from "../../client/sessions/start-session.ts";
 
 export interface KillableSession extends SessionEvents {
   readonly id: string;
@@ -83,7 +83,10 @@ export async function startKillableSession(
     workspace,
   });
   const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
-    ...workflowOptions(beside?.id ?? id, id, { task, config }),
+    ...workflowOptions(await readStarter({ store: database.store, taskQueue: beside?.id ?? id }), id, {
+      task,
+      config,
+    }),
     args: [{}],
   });
   let closing: Promise<void> | undefined;

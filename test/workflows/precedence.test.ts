@@ -99,7 +99,7 @@ async function slowWorker() {
       known.set(id, precedence);
       const config = { ...runConfig(), ...precedence };
       return client.workflow.start(WORKFLOW_TYPE, {
-        ...workflowOptions(taskQueue, id, { task: name, config }),
+        ...workflowOptions({ taskQueue, installation: "ours" }, id, { task: name, config }),
         args: [{}],
       });
     },

@@ -520,7 +520,16 @@ CREATE FUNCTION "longhaul_remove_schedule"(text) RETURNS boolean
   with gone as (delete from schedules where name = $1 and (owner = (select owner from client_roles where role = session_user)
     or not exists (select 1 from client_roles where role = session_user)) returning 1)
   select exists (select 1 from gone) $$;--> statement-breakpoint
-REVOKE ALL ON FUNCTION "longhaul_taken"(text[], text, text), "longhaul_remove_schedule"(text) FROM PUBLIC;
+-- The id of this installation, made when it is first asked for. Who asks cannot choose it.
+CREATE FUNCTION "longhaul_installation"() RETURNS text
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+begin
+  if not exists (select 1 from installation) then
+    insert into installation default values on conflict do nothing;
+  end if;
+  return (select id from installation);
+end $$;--> statement-breakpoint
+REVOKE ALL ON FUNCTION "longhaul_installation"(), "longhaul_taken"(text[], text, text), "longhaul_remove_schedule"(text) FROM PUBLIC;
 --> statement-breakpoint
 -- Runs as the tables' owner, as clients' roles only read that table. The argument is the column that may name blobs.
 CREATE FUNCTION "longhaul_note_blobs"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

@@ -63,7 +63,10 @@ export const openRequests = pgTable(
   (t) => [index("open_requests_key_idx").on(t.key)],
 );
 
-/** One row: which installation this database is, in a restored copy too. Workers find their own by it on an engine that others use. */
+/**
+ * One row, made by `longhaul_installation`: which installation this database is, in a restored copy too. Its sandboxes on an engine and
+ * its runs in a namespace that others use are found by it.
+ */
 export const installation = pgTable(
   "installation",
   {
