@@ -51,6 +51,13 @@ export interface Sandbox {
    * kept (`outBytes > outKept`), the missing bytes belong before the last 1 MiB, at `outKept - 1 MiB`.
    */
   read(id: string, stream: OutputStream, offset: number, maxBytes: number): Promise<Uint8Array>;
+  /**
+   * What there is of a command's terminal once it has settled: silent for `quietMs`, or for `askMs` while a program waits for
+   * input; ended; or after `timeoutMs`. Output that it answers with is not new to the next one. Aborting stops the waiting.
+   */
+  look(id: string, options: LookOptions): Promise<TerminalLook>;
+  /** Sets the size of a command's terminal; its programs are told. Idempotent. */
+  resize(id: string, size: TerminalSize): Promise<CommandState>;
   /** Ends the command, its process group and everything it left behind: TERM, then KILL after `graceMs`. */
   kill(id: string, graceMs?: number): Promise<CommandState>;
   /** State of a command, or undefined if no command of this id was ever started in this sandbox. */
@@ -118,6 +125,10 @@ export interface SandboxCommand {
   readonly mergeOutput?: boolean;
   /** With `mergeOutput`: `turns` says which bytes of `out` are standard error, and the order is that of arrival. */
   readonly tellApart?: boolean;
+  /** Its three streams are a terminal of this size, which `feed` types into and whose output is `out`. */
+  readonly terminal?: TerminalSize;
+  /** It counts among the 20 that may run in the background at once: one more is refused. */
+  readonly background?: true;
   /** How much of each stream is kept: its beginning up to this, then the last 1 MiB. Default 64 MiB. */
   readonly maxOutputBytes?: number;
 }
@@ -126,6 +137,37 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
   readonly onOutput?: (bytes: number) => void;
+}
+
+/** In characters. */
+interface TerminalSize {
+  readonly rows: number;
+  readonly cols: number;
+}
+
+interface LookOptions {
+  readonly quietMs: number;
+  readonly askMs?: number;
+  readonly timeoutMs: number;
+  /** The name of the piece that was fed `once` before: then new is what came since, also in a second attempt. */
+  readonly once?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface TerminalLook {
+  readonly state: CommandState;
+  /** The newest output, at most 1 MiB, and the place of its first byte in all output. */
+  readonly bytes: Uint8Array;
+  readonly bytesFrom: number;
+  /** The place in all output from which it is new. */
+  readonly newFrom: number;
+  /** Bytes of input that no program has taken. */
+  readonly unreadBytes: number;
+  /** Whether a program waits for input. Undefined: it cannot be found out in this sandbox. */
+  readonly waits: boolean | undefined;
+  /** Whether the kernel shows what is typed; and whether programs get whole lines, of at most 4,095 bytes. */
+  readonly echoes?: boolean;
+  readonly takesLines?: boolean;
 }
 
 export interface DiskFacts {
@@ -151,6 +193,8 @@ export type CommandState = {
   /** Sizes of `turns`; absent if the streams of `out` cannot be told apart. */
   readonly turnsBytes?: number;
   readonly turnsKept?: number;
+  /** The terminal's size now, or at its end. Absent if it has none, or the sandbox was restarted since. */
+  readonly terminal?: TerminalSize;
   /** Set if the disk limit ended it, or was reached when it began, so that its files could not grow. */
   readonly disk?: DiskFacts;
 } & (

@@ -68,6 +68,9 @@ export async function createFakeSandbox(): Promise<FakeSandbox> {
       find(id)
         .output(stream)
         .subarray(offset, offset + Math.min(maxBytes, 1_048_576)),
+    // A folder and child processes have no terminal: tests of one use Docker.
+    look: () => Promise.reject(new Error("the fake sandbox has no terminals")),
+    resize: () => Promise.reject(new Error("the fake sandbox has no terminals")),
     kill: async (id, graceMs) => find(id).kill(graceMs ?? 1_000),
     state: async (id) => processes.get(id)?.state(),
     list: async () => states().filter(({ id }) => !id.includes("-")),

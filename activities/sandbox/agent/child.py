@@ -14,6 +14,7 @@ from .loader import run
 from .loop import CHUNK
 from .place import ATTACHED, MARK_LIMIT, WORKSPACE
 from .process import as_tool, become_tool, kill_now, open_workspace, take_tool_rights
+from .terminal import take_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ def become_program(link: int, order: dict[str, Any], fds: list[int]):
         set_number(order["number"])
         for target, fd in enumerate(fds):
             os.dup2(fd, target)
+        if order["terminal"]:
+            take_terminal()
         if not ATTACHED:
             open_workspace()
         os.chdir(order["cwd"])

@@ -69,7 +69,10 @@ class Waiter:
         if self in self.command.listeners:
             self.command.listeners.remove(self)
         if answer:
-            self.client.send({"q": self.q, "ok": self.command.state()})
+            self.client.send({"q": self.q, "ok": self.answer()})
+
+    def answer(self) -> dict[str, Any]:
+        return self.command.state()
 
 
 class Client:

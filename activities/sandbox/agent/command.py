@@ -19,6 +19,7 @@ from .loader import code_of
 from .loop import CHUNK
 from .output import Output, Side, Turns
 from .place import HOME, MARK, folder_of
+from .terminal import TERMINAL_NAME, Terminal, read_chunk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ class Command:
         self.status: int | None = None
         self.pipes: dict[int, Output | Side] = {}
         self.input = Input(self.loop)
+        self.terminal: Terminal | None = None
+        # Counted among those that may run in the background at once.
+        self.background = False
         # Descriptors of both ends of its pipes, until the program runs.
         self.opened: list[int] = []
         self.listeners: list[Waiter] = []
@@ -125,6 +129,8 @@ class Command:
             turns = self.outputs["turns"]
             answer.update(turnsBytes=turns.total, turnsKept=turns.kept)
         answer.update(self.end or {"kind": "running", "pid": self.pid})
+        if self.terminal:
+            answer["terminal"] = self.terminal.facts()
         if self.disk:
             answer["disk"] = self.disk
         return answer
@@ -140,11 +146,16 @@ class Command:
         self.disk = disk.facts() if disk.full else None
         try:
             self.supervisor.journal.started(self)
-            self.open_streams(request)
+            if "terminal" in request:
+                self.open_terminal(request["terminal"])
+            else:
+                self.open_streams(request)
         except OSError as error:
             self.refuse(error.strerror or str(error))
             return
         env: dict[str, str] = {**self.supervisor.base_env, **(request.get("env") or {}), MARK: self.id}
+        if self.terminal:
+            env["TERM"] = TERMINAL_NAME
         if self.id.startswith(SAVE_PREFIX):
             # Use the image's Python, not one that a tool has put first on the path.
             env["PATH"] = os.environ.get("PATH", os.defpath)
@@ -155,6 +166,7 @@ class Command:
             "cwd": folder_of(request.get("cwd")),
             "fileBytes": disk.file_limit(),
             "number": self.number,
+            "terminal": self.terminal is not None,
         }
         try:
             self.child = Child(self.loop, lambda link: become_program(link, order, self.given), self.launched, self.given)
@@ -192,6 +204,23 @@ class Command:
             err_reader, err_writer = pipe()
             self.pipes[err_reader] = self.outputs["err"]
         self.given = [stdin, out_writer, err_writer]
+        self.watch_pipes()
+
+    def open_terminal(self, size: dict[str, int]):
+        """Opens a terminal, which is all three of the child's streams: what is typed into it is its input."""
+        self.terminal = terminal = Terminal(size)
+        self.opened.extend((terminal.master, terminal.slave))
+        self.pipes[terminal.master] = self.outputs["out"]
+        self.input.begin(b"", more=True)
+        # Closed apart from the other.
+        self.input.fd = os.dup(terminal.master)
+        self.input.keeps = True
+        self.opened.append(self.input.fd)
+        self.given = [terminal.slave] * 3
+        self.watch_pipes()
+
+    def watch_pipes(self):
+        """Reads from our ends of the pipes from now on."""
         # Watched before the program runs: then the pipe that is filled first is read first.
         for fd in self.pipes:
             os.set_blocking(fd, False)
@@ -222,6 +251,8 @@ class Command:
         """Ends a command whose program never ran."""
         for fd in self.pipes:
             self.loop.unwatch(fd)
+        if self.terminal:
+            self.terminal.close()
         for fd in self.opened:
             os.close(fd)
         if self.pid is not None:
@@ -239,7 +270,7 @@ class Command:
     def pump(self, fd: int):
         """Reads one chunk of output. True if there may be more."""
         try:
-            data = os.read(fd, CHUNK)
+            data = read_chunk(fd)
         except BlockingIOError:
             return False
         if data:
@@ -247,12 +278,18 @@ class Command:
             for listener in self.listeners:
                 listener.progress()
             return True
-        self.loop.unwatch(fd)
-        os.close(fd)
-        self.pipes.pop(fd).close()
+        self.close_pipe(fd)
         if not self.pipes and self.status is not None:
             self.conclude()
         return False
+
+    def close_pipe(self, fd: int):
+        """Called at the end of an output."""
+        self.loop.unwatch(fd)
+        if self.terminal:
+            self.terminal.close()
+        os.close(fd)
+        self.pipes.pop(fd).close()
 
     def reaped(self, status: int):
         """Its first process has ended; the command has ended once its pipes are read."""
@@ -341,9 +378,8 @@ class Command:
         """Reads and drops what its surviving processes write, as long as there are any."""
         for fd in list(self.pipes):
             try:
-                if not os.read(fd, CHUNK):
-                    os.close(fd)
-                    del self.pipes[fd]
+                if not read_chunk(fd):
+                    self.close_pipe(fd)
             except BlockingIOError:
                 pass
         if self.pipes:

@@ -79,6 +79,9 @@ class Ending:
         if self.leader is not None:
             # Before parents end: a child with another environment and session can only be found through its parents.
             self.find_family()
+            # As when a terminal is closed: shells that people type into ignore TERM.
+            for number in (signal.SIGHUP, signal.SIGCONT) if command.terminal else ():
+                self.signal_group(number)
             self.signal_group(signal.SIGTERM)
 
     def find_family(self):

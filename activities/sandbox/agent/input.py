@@ -32,6 +32,8 @@ class Input:
         self.feeders: list[Callable[[], object]] = []
         # Names of the named pieces so far.
         self.named: set[str] = set()
+        # Whether pieces are kept until the command reads them, with nobody waiting for that.
+        self.keeps = False
 
     def begin(self, data: bytes, more: bool):
         """@returns whether it needs a pipe, whose end goes to `fd`"""
@@ -66,7 +68,7 @@ class Input:
             if self.flowing and self.fd is not None:
                 self.loop.unwatch(self.fd)
                 self.loop.watch(self.fd, selectors.EVENT_WRITE, self.feed)
-        if self.fd is None or (self.more and not self.rest):
+        if self.fd is None or self.keeps or (self.more and not self.rest):
             self.release_feeders()
 
     def release_feeders(self):

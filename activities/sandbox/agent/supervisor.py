@@ -30,6 +30,7 @@ from .place import ATTACHED, HIGHEST_NUMBER, HOME, MARK_LIMIT, WORKSPACE
 from .process import adopt_orphans, as_tool, open_workspace
 from .reach import is_reachable
 from .settings import apply_settings, own_isolation, tool_environment
+from .terminal import Look
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ MAX_READ_BYTES_OF_OUTPUT = 1 << 20
 MAX_ENDED_BYTES = 1 << 30
 # Pause before a forwarder that has ended is restarted.
 FORWARDER_PAUSE_SECONDS = 1
+# Commands in the background that may run at once. Chosen: more than a project's servers, and a terminal each.
+MOST_IN_BACKGROUND = 20
 COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 
 
@@ -163,13 +166,20 @@ class Supervisor:
             limit = request.get("maxOutputBytes", DEFAULT_MAX_OUTPUT_BYTES)
             command = Command(self, name, limit, round(time.time() * 1000))
             self.commands[name] = command
-            self.disk.before_start(lambda: command.start(request))
+            command.background = bool(request.get("background"))
+            if command.background and self.count_in_background() > MOST_IN_BACKGROUND:
+                command.refuse(f"{MOST_IN_BACKGROUND} commands run in the background, as many as may: end one with kill_process")
+            else:
+                self.disk.before_start(lambda: command.start(request))
         if request.get("wait"):
             return self.follow(client, request, command)
         if command.started:
             return command.state()
         command.when_started.append(lambda: client.send({"q": request["q"], "ok": command.state()}))
         return None
+
+    def count_in_background(self):
+        return sum(command.background and not command.end for command in self.commands.values())
 
     def do_feed(self, client: Client, request: dict[str, Any]):
         """Answers once there is room for the next piece."""
@@ -179,7 +189,27 @@ class Supervisor:
             client.send({"q": request["q"], "ok": {"taken": not command.end}})
 
         data = binascii.a2b_base64(request["data"])
+        if command.terminal and "once" in request:
+            command.terminal.typed(request["once"])
         command.input.take(command.input.offset_of(request), data, request["last"], done)
+
+    def do_resize(self, client: Client, request: dict[str, Any]) -> dict[str, Any]:
+        """Idempotent. Does nothing once the command has ended."""
+        command, terminal = self.terminal_of(request)
+        if not command.end:
+            terminal.resize(request["rows"], request["cols"])
+        return command.state()
+
+    def do_look(self, client: Client, request: dict[str, Any]):
+        """See Look. From then on, what it answers with is not new any more."""
+        Look(client, request, *self.terminal_of(request))
+
+    def terminal_of(self, request: dict[str, Any]):
+        """@raises LookupError if there is no such command, or it has no terminal"""
+        command = self.known(request)
+        if command.terminal is None:
+            raise LookupError(f"the command {request['id']!r} has no terminal")
+        return command, command.terminal
 
     def do_wait(self, client: Client, request: dict[str, Any]) -> dict[str, Any] | None:
         """Answers once the command has ended, or after `waitMs`."""

@@ -5,6 +5,7 @@ import type {
   Sandbox,
   SandboxCommand,
   SandboxFiles,
+  TerminalLook,
   WaitOptions,
 } from "../sandbox.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
@@ -39,6 +40,22 @@ export function createDockerSandbox(
       const { data } = await link.request("read", { id, stream, offset, maxBytes });
       return toBytes(data);
     },
+    async look(id, { timeoutMs, signal, ...options }) {
+      const { state, data, dataFrom, waits, ...facts } = await link.request(
+        "look",
+        { id, ...options, waitMs: timeoutMs },
+        { signal },
+      );
+      return {
+        // Cast safely, as below.
+        ...(facts as unknown as Omit<TerminalLook, "state" | "bytes" | "bytesFrom" | "waits">),
+        state: toState(state as SupervisorAnswer),
+        bytes: toBytes(data),
+        bytesFrom: Number(dataFrom),
+        waits: typeof waits === "boolean" ? waits : undefined,
+      };
+    },
+    resize: async (id, size) => toState(await link.request("resize", { id, ...size })),
     kill: async (id, graceMs = DEFAULT_GRACE_MS) => toState(await link.request("kill", { id, graceMs })),
     async state(id) {
       const { state } = await link.request("state", { id });
