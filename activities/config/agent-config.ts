@@ -103,6 +103,7 @@ const parallelSchema = z.union([z.boolean(), z.literal("read-only")]);
 export const toolsConfigSchema = z.strictObject({
   parallel: parallelSchema.optional(),
   bash: timed({ maxTimeout: true, maxChars: true }),
+  write_stdin: charsOnly,
   bash_output: charsOnly,
   kill_process: charsOnly,
   // The timeout applies to searching for lines far into a large file.

@@ -139,6 +139,7 @@ const OWN: Readonly<Record<string, Partial<ToolLimits>>> = {
   bash: { timeoutMs: 60_000, maxTimeoutMs: MAX_TOOL_TIMEOUT_MS, maxChars: 30_000 },
   bash_output: { maxChars: 30_000 },
   kill_process: { maxChars: 30_000 },
+  write_stdin: { maxChars: 30_000 },
   // The matching line is cut: pi cuts at 500.
   grep_content: { timeoutMs: 60_000, maxLineChars: 500 },
   glob_files: { timeoutMs: 60_000 },

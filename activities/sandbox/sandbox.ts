@@ -57,7 +57,7 @@ export interface Sandbox {
    */
   look(id: string, options: LookOptions): Promise<TerminalLook>;
   /** Sets the size of a command's terminal; its programs are told. Idempotent. */
-  resize(id: string, size: TerminalSize): Promise<CommandState>;
+  resize(id: string, size: PtySize): Promise<CommandState>;
   /** Ends the command, its process group and everything it left behind: TERM, then KILL after `graceMs`. */
   kill(id: string, graceMs?: number): Promise<CommandState>;
   /** State of a command, or undefined if no command of this id was ever started in this sandbox. */
@@ -126,7 +126,7 @@ export interface SandboxCommand {
   /** With `mergeOutput`: `turns` says which bytes of `out` are standard error, and the order is that of arrival. */
   readonly tellApart?: boolean;
   /** Its three streams are a terminal of this size, which `feed` types into and whose output is `out`. */
-  readonly terminal?: TerminalSize;
+  readonly terminal?: PtySize;
   /** It counts among the 20 that may run in the background at once: one more is refused. */
   readonly background?: true;
   /** How much of each stream is kept: its beginning up to this, then the last 1 MiB. Default 64 MiB. */
@@ -140,7 +140,7 @@ export interface WaitOptions {
 }
 
 /** In characters. */
-interface TerminalSize {
+export interface PtySize {
   readonly rows: number;
   readonly cols: number;
 }
@@ -151,6 +151,8 @@ interface LookOptions {
   readonly timeoutMs: number;
   /** The name of the piece that was fed `once` before: then new is what came since, also in a second attempt. */
   readonly once?: string;
+  /** What it answers with stays new. */
+  readonly isPeek?: true;
   readonly signal?: AbortSignal;
 }
 
@@ -161,8 +163,6 @@ export interface TerminalLook {
   readonly bytesFrom: number;
   /** The place in all output from which it is new. */
   readonly newFrom: number;
-  /** Bytes of input that no program has taken. */
-  readonly unreadBytes: number;
   /** Whether a program waits for input. Undefined: it cannot be found out in this sandbox. */
   readonly waits: boolean | undefined;
   /** Whether the kernel shows what is typed; and whether programs get whole lines, of at most 4,095 bytes. */
@@ -193,8 +193,11 @@ export type CommandState = {
   /** Sizes of `turns`; absent if the streams of `out` cannot be told apart. */
   readonly turnsBytes?: number;
   readonly turnsKept?: number;
-  /** The terminal's size now, or at its end. Absent if it has none, or the sandbox was restarted since. */
-  readonly terminal?: TerminalSize;
+  /**
+   * The terminal's size now, or at its end, and how much that was typed it could not take yet. Absent if it has none, or the sandbox
+   * was restarted since.
+   */
+  readonly terminal?: PtySize & { readonly unreadBytes: number };
   /** Set if the disk limit ended it, or was reached when it began, so that its files could not grow. */
   readonly disk?: DiskFacts;
 } & (

@@ -14,6 +14,7 @@ import { exitPlan } from "../tools/exit-plan.ts";
 import { judgeCall } from "../tools/permissions/permissions.ts";
 import { findTool } from "../tools/index.ts";
 import { aboutCall } from "../tools/invoke.ts";
+import { writeStdin } from "../tools/write-stdin.ts";
 import { buildPrefix } from "../context/request.ts";
 import { checkAnswer } from "../config/output-schema.ts";
 import { writtenCalls } from "../model/written-calls.ts";
@@ -127,6 +128,8 @@ function needsApproval({ deps, session }: StepContext, call: ToolCallPart): bool
 }
 
 function runsAlone({ deps, session }: StepContext, { toolName }: ToolCallPart): boolean {
+  // What is typed in one step is typed in the order of its calls.
+  if (toolName === writeStdin.name) return true;
   const { parallelCalls = true } = session.config;
   if (parallelCalls !== "read-only") return !parallelCalls;
   return findTool(sessionTools(deps.tools, session), toolName)?.readOnly !== true;

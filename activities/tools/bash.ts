@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
+import type { SandboxCommand, CommandState, Sandbox, PtySize } from "../sandbox/sandbox.ts";
 import { lastWholeLine } from "../contract/calls.ts";
 import { cutTail } from "../text/cut.ts";
 import { bashResult, networkNote } from "./bash-result.ts";
@@ -7,6 +7,8 @@ import { commandOutput } from "../sandbox/command-output.ts";
 import { failure, LeaveRunning, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { oneLine, workspacePath } from "./paths.ts";
 import { type ToolLimits } from "../contract/tools.ts";
+import { terminalResult } from "./terminal/terminal-result.ts";
+import { QUIET_MS, terminalSides, USUAL_WAIT_MS } from "./write-stdin.ts";
 
 const input = z.strictObject({
   command: z.string().min(1),
@@ -17,6 +19,11 @@ const input = z.strictObject({
     .describe(
       "For servers and long work: returns at once with an id for bash_output and kill_process; no time limit.",
     ),
+  terminal: z
+    .boolean()
+    .optional()
+    .describe("For programs that ask or draw: in the background; type with write_stdin."),
+  ...terminalSides,
   cwd: z.string().optional(),
 });
 
@@ -29,7 +36,7 @@ export const bash = typedTool({
   name: "bash",
   description:
     "Runs a command with bash in /workspace, each in a new shell: variables and `cd` do not last. Returns output and errors " +
-    "together, and the exit code if it is not 0. No terminal and no standard input: answer prompts by options. Output over " +
+    "together, and the exit code if it is not 0. No standard input: answer prompts by options. Output over " +
     "30,000 characters is cut in the middle; read_output has all of it. Prefer the other tools to read, search or edit files.",
   input,
   readOnly: false,
@@ -45,6 +52,10 @@ function timeoutOf(request: z.infer<typeof input>, limits: ToolLimits): number {
 
 async function runBash(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const cwd = workspacePath(request.cwd);
+  const { terminal: isTerminal = false, background = isTerminal, rows, cols } = request;
+  if (!isTerminal && (rows ?? cols) !== undefined)
+    return failure("rows and cols are a terminal's: they need terminal: true. The command was not started.");
+  const terminal = isTerminal ? { rows: rows ?? USUAL_SIZE.rows, cols: cols ?? USUAL_SIZE.cols } : undefined;
   const id = context.callKey;
   const sandbox = await context.sandbox();
   const timeoutMs = timeoutOf(request, context.limits);
@@ -62,9 +73,10 @@ async function runBash(request: z.infer<typeof input>, context: ToolContext): Pr
     argv: ["bash", "-c", request.command],
     cwd: cwd.absolute,
     mergeOutput: true,
-    ...(request.background === true ? {} : { timeoutMs, tellApart: true }),
+    ...(background || terminal ? { background: true, terminal } : { timeoutMs, tellApart: true }),
   };
-  if (request.background === true) return startedInBackground(before ?? (await sandbox.start(command)));
+  if (terminal) return startedInTerminal(before ?? (await sandbox.start(command)), sandbox, context);
+  if (background) return startedInBackground(before ?? (await sandbox.start(command)));
   const state = await endOf({ sandbox, command, before, timeoutMs }, context);
   if (state === undefined) return interruptedBefore(context.signal);
   if (state.kind === "lost") return unknownEnd(request, sandbox, state);
@@ -127,6 +139,35 @@ async function endOf(
 function interruptedBefore(signal: AbortSignal): ToolResult {
   if (signal.reason instanceof LeaveRunning) throw signal.reason;
   return { text: "[interrupted before it began]", interrupted: true };
+}
+
+/** Source: every terminal's size, unless somebody chose another. */
+const USUAL_SIZE: PtySize = { rows: 24, cols: 80 };
+
+async function startedInTerminal(
+  state: CommandState,
+  sandbox: Sandbox,
+  context: ToolContext,
+): Promise<ToolResult> {
+  const { id, terminal } = state;
+  if (state.kind === "refused") return failure(`The command was not started: ${state.reason}`);
+  const intro = `Started in a terminal, id "${id}". Type with write_stdin id="${id}"; end it with kill_process id="${id}".`;
+  const waiting = { quietMs: QUIET_MS, timeoutMs: USUAL_WAIT_MS };
+  const { signal } = context;
+  const terminalLook = await sandbox.look(id, { ...waiting, signal }).catch((error: unknown) => {
+    if (!signal.aborted || signal.reason instanceof LeaveRunning) throw error;
+    return undefined;
+  });
+  if (terminalLook === undefined) {
+    await sandbox.kill(id, GRACE_MS);
+    return { text: "[interrupted: the terminal was ended]", interrupted: true };
+  }
+  return terminalResult(
+    terminalLook,
+    terminalLook.state.terminal ?? terminal ?? USUAL_SIZE,
+    { show: "screen", intro },
+    context,
+  );
 }
 
 function startedInBackground(state: CommandState): ToolResult {

@@ -19,6 +19,7 @@ import { todo } from "./todo.ts";
 import type { Tool } from "./tool.ts";
 import { viewImage } from "./view-image.ts";
 import { writeFile } from "./write-file.ts";
+import { writeStdin } from "./write-stdin.ts";
 
 export type ToolRegistry = ReadonlyMap<string, Tool>;
 
@@ -29,6 +30,7 @@ export function createToolRegistry(tools: readonly Tool[]): ToolRegistry {
 /** In the order in which the model sees them. */
 export const toolRegistry: ToolRegistry = createToolRegistry([
   bash,
+  writeStdin,
   bashOutput,
   killProcess,
   readFile,

@@ -8,6 +8,8 @@ const input = z.strictObject({
 
 /** A server gets this much time to close its files. */
 const GRACE_MS = 2_000;
+/** A program in a terminal is told as if its window were closed. Source: the requirements' 0.5 s to the process's end. */
+const TERMINAL_GRACE_MS = 300;
 
 export const killProcess = typedTool({
   name: "kill_process",
@@ -27,6 +29,6 @@ async function run(request: z.infer<typeof input>, context: ToolContext): Promis
     await sandbox.kill(request.id, GRACE_MS);
     return { text: `"${request.id}" had ended before: ${describeState(before)}.` };
   }
-  const after = await sandbox.kill(request.id, GRACE_MS);
+  const after = await sandbox.kill(request.id, before.terminal === undefined ? GRACE_MS : TERMINAL_GRACE_MS);
   return { text: `"${request.id}": ${describeState(after)}. Its output: bash_output id="${request.id}".` };
 }

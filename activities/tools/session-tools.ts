@@ -11,7 +11,7 @@ import path from "node:path/posix";
 import { inFolder, WORKSPACE } from "../config/sandbox-settings.ts";
 
 /** What a planning session has besides the read-only tools: the sandbox prevents its commands from writing. */
-const PLANNING = new Set(["bash", "bash_output", "kill_process"]);
+const PLANNING = new Set(["bash", "write_stdin", "bash_output", "kill_process"]);
 
 /** By registry, then by the settings that matter: the schemas are measured once for each combination. */
 const chosen = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();

@@ -7,6 +7,7 @@ describe("each library is known to one folder", () => {
     ["dockerode", /^dockerode$/, /^activities\/sandbox\/docker\/|^client\/setup\/sandbox-image|^test\//],
     ["the AI SDK", /^(ai|@ai-sdk\/.*)$/, /^activities\/model\/|^test\//],
     ["the MCP library", /^@modelcontextprotocol\/client$/, /^activities\/mcp\/|^test\//],
+    ["xterm's parser", /^@xterm\/headless$/, /^activities\/tools\/terminal\//],
     ["drizzle", /^drizzle-orm/, /^activities\/store\/|^drizzle\.config|^test\//],
     // Local set-up speaks to a server that has none of our tables yet.
     ["pg", /^pg$/, /^activities\/store\/|^temporal\/(postgres-)?probe|^client\/setup\/|^test\//],

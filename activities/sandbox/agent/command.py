@@ -208,7 +208,7 @@ class Command:
 
     def open_terminal(self, size: dict[str, int]):
         """Opens a terminal, which is all three of the child's streams: what is typed into it is its input."""
-        self.terminal = terminal = Terminal(size)
+        self.terminal = terminal = Terminal(size, self.input)
         self.opened.extend((terminal.master, terminal.slave))
         self.pipes[terminal.master] = self.outputs["out"]
         self.input.begin(b"", more=True)

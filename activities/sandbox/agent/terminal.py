@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
     from .client import Client
     from .command import Command
+    from .input import Input
 
 # What the worker draws understands this terminal's sequences.
 TERMINAL_NAME = "xterm-256color"
+# Opens the other side of a PTY. Source: asm-generic/ioctls.h, Linux 4.13.
+TIOCGPTPEER = 0x5441
 # How often it is found out whether a program waits for input: that reads the state of every process.
 ASK_SECONDS = 0.25
 
@@ -32,11 +35,12 @@ ASK_SECONDS = 0.25
 class Terminal:
     """Sizes in characters, places in bytes of the command's output. @raises OSError if no PTY can be had"""
 
-    def __init__(self, size: dict[str, int]):
+    def __init__(self, size: dict[str, int], typed: Input):
         with as_tool():
             # Programs open their terminal again by its name: it must be theirs.
             self.master, self.slave = os.openpty()
         self.device = os.fstat(self.slave).st_rdev
+        self.input = typed
         self.size = size["rows"], size["cols"]
         self.resize(*self.size)
         # Up to where the worker has looked, and up to where it had when a piece of input came, by the piece's name.
@@ -49,10 +53,10 @@ class Terminal:
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", rows, cols, 0, 0))
 
     def facts(self) -> dict[str, Any]:
-        """Its size: programs may have changed it. The last known one, once it is closed."""
+        """Its size (programs may have changed it; the last known one, once it is closed), and what it has not taken."""
         if self.master >= 0:
             self.size = struct.unpack("4H", fcntl.ioctl(self.master, termios.TIOCGWINSZ, bytes(8)))[:2]
-        return {"rows": self.size[0], "cols": self.size[1]}
+        return {"rows": self.size[0], "cols": self.size[1], "unreadBytes": len(self.input.rest)}
 
     def modes(self) -> dict[str, Any]:
         """Whether what is typed is shown (by the kernel), and whether a program gets whole lines."""
@@ -60,6 +64,22 @@ class Terminal:
             return {}
         flags = termios.tcgetattr(self.master)[3]
         return {"echoes": bool(flags & termios.ECHO), "takesLines": bool(flags & termios.ICANON)}
+
+    def has_unread(self):
+        """Whether what was typed has not been read by a program."""
+        if self.input.rest:
+            return True
+        try:
+            other = fcntl.ioctl(self.master, TIOCGPTPEER, os.O_RDWR | os.O_NOCTTY)
+        except OSError:
+            # An older kernel, or no program has it open any more.
+            return False
+        try:
+            return struct.unpack("i", fcntl.ioctl(other, termios.FIONREAD, bytes(4)))[0] > 0
+        except OSError:
+            return False
+        finally:
+            os.close(other)
 
     def typed(self, name: str):
         """Called before a named piece of input is written."""
@@ -96,6 +116,7 @@ class Look(Waiter):
         super().__init__(client, request["q"], command, False)
         self.terminal = terminal
         self.name: str | None = request.get("once")
+        self.peeks = bool(request.get("isPeek"))
         self.quiet = request["quietMs"] / 1000
         self.ask = request["askMs"] / 1000 if "askMs" in request else self.quiet
         self.heard_at = time.monotonic()
@@ -121,7 +142,9 @@ class Look(Waiter):
 
     def waits(self):
         """None if it cannot be found out."""
-        return False if self.terminal.master < 0 else waits_for_input(self.terminal.master, self.terminal.device)
+        if self.terminal.master < 0 or self.terminal.has_unread():
+            return False
+        return waits_for_input(self.terminal.master, self.terminal.device)
 
     def answer(self) -> dict[str, Any]:
         """The newest output, at most 1 MiB, and what is known about the terminal at this moment."""
@@ -130,13 +153,13 @@ class Look(Waiter):
         data = output.read(start, TAIL_BYTES)
         whole = output.cut is None
         before = self.terminal.seen_before.get(self.name, self.terminal.seen) if self.name else self.terminal.seen
-        self.terminal.seen = output.total
+        if not self.peeks:
+            self.terminal.seen = output.total
         return {
             "state": self.command.state(),
             "data": data,
             "dataFrom": output.total - len(data) if whole else start,
             "newFrom": before,
-            "unreadBytes": len(self.command.input.rest),
             "waits": self.waits(),
             **self.terminal.modes(),
         }

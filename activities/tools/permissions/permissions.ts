@@ -27,6 +27,7 @@ interface Call {
 }
 
 const SHELL_NAMES = new Set(["bash", "execute_command"]);
+const TYPING = "write_stdin";
 const SEVERITY = { allow: 0, ask: 1, deny: 2 } as const;
 
 /** @param grants rules that ask, but that a person has answered permanently */
@@ -51,8 +52,11 @@ export function judgeCall(
   return verdict;
 }
 
-/** Both names of the shell mean the same tool. */
-const namesOf = (name: string): readonly string[] => (SHELL_NAMES.has(name) ? [...SHELL_NAMES] : [name]);
+/** Both names of the shell mean the same tool; what is typed into a terminal may be a shell's command. */
+function namesOf(name: string): readonly string[] {
+  if (name === TYPING) return [name, ...SHELL_NAMES];
+  return SHELL_NAMES.has(name) ? [...SHELL_NAMES] : [name];
+}
 
 interface Subject {
   readonly text: string;
@@ -77,10 +81,25 @@ function subjectsOf({ toolName, input }: Call): Subject[] {
       ...(isSure ? [] : [{ text, isUnknown: true as const }]),
     ];
   }
+  if (toolName === TYPING) return typedSubjects(input);
   const files = touchedFiles({ toolName, input });
   if (files.length > 0) return files.map((file) => ({ text: file }));
   const path = textField(input, "path") || undefined;
   return [{ text: relative(path) ?? path ?? JSON.stringify(input) ?? "" }];
+}
+
+/**
+ * A text that is typed: whole, and as the commands that it has if it goes to a shell. What is uncertain is no reason to ask: most of
+ * what is typed goes to other programs.
+ */
+function typedSubjects(input: unknown): Subject[] {
+  const text = textField(input, "text")?.trim() ?? "";
+  const { commands, others } = shellCommands(text);
+  const typed = commands.map((command, index): Subject => ({
+    text: command,
+    otherNames: others[index] ?? [],
+  }));
+  return [{ text: text === "" ? (JSON.stringify(input) ?? "") : text }, ...typed];
 }
 
 /** A pattern that ends with ` *` also matches the words before it alone. */

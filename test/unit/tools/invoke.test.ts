@@ -59,7 +59,9 @@ describe("tool registry", () => {
   });
 
   it("describes every field of every tool, unless its name says all", () => {
-    const plain = new Set(["command", "cwd", "path", "id", "content", "new_string", "replace_all", "limit"]);
+    const plain = new Set(
+      "command cwd path id content text rows cols new_string replace_all limit".split(" "),
+    );
     for (const { name, inputSchema } of toolSpecs()) {
       for (const [field, schema] of Object.entries(
         inputSchema["properties"] as Record<string, { description?: string }>,
