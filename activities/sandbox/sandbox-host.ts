@@ -27,12 +27,36 @@ export interface SandboxHost {
   sessions(): Promise<readonly string[]>;
   /** Removes what this host's sandboxes shared and no longer use. @returns a line for each */
   removeUnused(): Promise<readonly string[]>;
+  /** Checkouts that its sessions share. Absent if this host keeps none. */
+  readonly bases?: Bases;
   /** Cached results of set-ups, by a hash of what they depend on. Absent if this host keeps none. */
   readonly setUps?: KeptSetUps;
   /** Identity of the session's volume on this host, as in `Sandbox.identity`; undefined if there is none. */
   volume(sessionId: string): Promise<string | undefined>;
   /** Closes open streams; sandboxes stay. */
   close(): Promise<void>;
+}
+
+/**
+ * Workspaces that many sessions begin with, each under a key: a session sees one as its own, and what it changes is kept apart. A base
+ * is never written again once it is finished.
+ */
+export interface Bases {
+  /** Why this host cannot put a session's changes over a base; undefined if it can. Tried once with the image. */
+  unable(image: string): Promise<string | undefined>;
+  isMade(key: string): Promise<boolean>;
+  /**
+   * Makes a base, or takes up one that was left half made. Call it under a lock: there is one sandbox for all that make it.
+   * @param fill gets a sandbox whose workspace becomes the base
+   */
+  make(
+    key: string,
+    spec: Omit<SandboxSpec, "sessionId">,
+    fill: (sandbox: Sandbox) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** @returns false, with nothing changed, if a session stands on it */
+  forget(key: string): Promise<boolean>;
 }
 
 /** Images cached on a host: results of projects' set-ups, and images built from Dockerfiles. */
@@ -83,6 +107,8 @@ export interface OwnSession {
   readonly sessionId: string;
   /** The installation that has the session's row: set by the host, which serves one; absent in trials, which have no row. */
   readonly installation?: string;
+  /** Key of the base that its workspace becomes: it is no session's. */
+  readonly makes?: string;
 }
 
 /** A session's sandbox: its limits, its network and the settings of its commands. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
@@ -92,6 +118,8 @@ export interface SandboxSpec extends OwnSession {
   readonly memoryBytes: number;
   /** The workspace cannot be written to. */
   readonly readOnly?: true;
+  /** Key of the base that its workspace begins with, which must be made; absent = it begins empty. */
+  readonly base?: string;
   readonly cpus: number;
   readonly pids: number;
   /** Addresses or prefixes a sandbox on the bridge may reach although they are private; default none. */

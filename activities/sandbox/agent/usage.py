@@ -12,6 +12,7 @@ import stat
 import time
 
 from .folder import enter, leave
+from .layers import CHANGED_FILES, are_mounted
 from .place import TOOL_UID, WORKSPACE
 from .process import CHILD_GID
 
@@ -34,7 +35,9 @@ def usage(request: dict[str, Any]):
     tally = Tally(request["most"])
     unseen = False
     try:
-        for place in [WORKSPACE, *filter(os.path.ismount, [CACHE_FOLDER]), *writable_places()]:
+        # A base is shared: only what the session changed is its own.
+        workspace = CHANGED_FILES if are_mounted() else WORKSPACE
+        for place in [workspace, *filter(os.path.ismount, [CACHE_FOLDER]), *writable_places()]:
             unseen |= tally.tree(place)
         for pid in tool_processes():
             unseen |= tally.held(pid)
@@ -85,8 +88,9 @@ class Tally:
                     try:
                         opened.append(self.enter(todo.pop(), folder, device))
                     except OSError as error:
-                        # Another owner's folder has none of the tools' files, and a removed one has none at all.
-                        deep = deep or error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+                        # Another owner's folder has none of the tools' files, and a removed one has none at all. The changes
+                        # are mounted read only, so a folder that is closed to its owner stays closed.
+                        deep = deep or error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS)
                 elif len(opened) > 1:
                     opened.pop()
                     leave(folder, mode)

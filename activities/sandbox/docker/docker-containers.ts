@@ -9,6 +9,7 @@ import {
   GUARD_LABEL,
   INSTALLATION_LABEL,
   isOwnedBy,
+  layersName,
   sandboxName,
   SESSION_LABEL,
 } from "./profile.ts";
@@ -32,7 +33,7 @@ export async function removeSandbox(
   // 409: its removal is under way already.
   if (id !== undefined) await unless([404, 409], () => container.remove({ force: true, v: true }));
   await removeFirewallContainers(docker, owner);
-  await removeVolume(docker, owner);
+  for (const volume of [layersName(owner.sessionId), name]) await removeVolume(docker, owner, volume);
   return { id, isOthers: info !== undefined && id === undefined };
 }
 
@@ -49,8 +50,7 @@ async function removeFirewallContainers(docker: Dockerode, owner: OwnSession): P
   }
 }
 
-async function removeVolume(docker: Dockerode, owner: OwnSession): Promise<void> {
-  const name = sandboxName(owner.sessionId);
+async function removeVolume(docker: Dockerode, owner: OwnSession, name: string): Promise<void> {
   for (let tries = 0; tries < VOLUME_TRIES; tries++) {
     const labels = await volumeLabels(docker, name);
     if (!isOwnedBy(owner, labels)) return;
@@ -89,6 +89,7 @@ export async function volumeLabels(
 /**
  * Makes a volume, or takes the existing one of that name if it proves to be the same. Idempotent.
  * @param proof labels that an existing one must have, with just these values
+ * @param options of the engine's local driver
  * @throws SandboxRefused (fatal) if it is another's, which is left as it is
  */
 export async function ownVolume(
@@ -96,9 +97,12 @@ export async function ownVolume(
   name: string,
   proof: Readonly<Record<string, string>>,
   more: Readonly<Record<string, string>> = {},
+  options: Record<string, string> = {},
 ): Promise<void> {
   // Returns the existing one if there is one.
-  await unless([], () => docker.createVolume({ Name: name, Labels: { ...more, ...proof } }));
+  await unless([], () =>
+    docker.createVolume({ Name: name, Labels: { ...more, ...proof }, DriverOpts: options }),
+  );
   const labels = await volumeLabels(docker, name);
   if (labels === undefined || Object.entries(proof).every(([label, value]) => labels[label] === value))
     return;

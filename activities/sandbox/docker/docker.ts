@@ -4,6 +4,7 @@ import type { ContainerInspectInfo } from "dockerode";
 import { DEFAULT_IMAGE } from "../../config/sandbox-settings.ts";
 import type { KeptSetUps, SandboxHost, OwnSession } from "../sandbox-host.ts";
 import { cachedFor } from "../shared-work.ts";
+import { createBases } from "./bases.ts";
 import { buildImage } from "./build-image.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
 import { unless } from "./docker-errors.ts";
@@ -85,6 +86,12 @@ export function createDockerHost({
       ...((await proxy.removeUnused()) ? [`removed the egress proxy ${egress.name}`] : []),
       ...(await removeOldKept(docker)),
     ],
+    bases: createBases({
+      docker,
+      installation,
+      open: (spec, signal) => opener.open(spec, signal),
+      drop: (containerId, why) => links.drop(containerId, why),
+    }),
     setUps: keptSetUps({ docker, links, opener, own, installation }),
     volume: async (sessionId) => volumeIdentity(docker, await own({ sessionId })),
     async close() {

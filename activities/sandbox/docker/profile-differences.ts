@@ -15,12 +15,13 @@ import {
   NOFILE,
   OOM_SCORE_ADJ,
   PROTOCOL_LABEL,
-  sandboxName,
+  layerMounts,
   INSTALLATION_LABEL,
   SESSION_LABEL,
   SHM_BYTES,
   SOURCE_VARIABLE,
   tmpOptions,
+  workspaceVolume,
 } from "./profile.ts";
 
 const MAX_SHOWN_CHARS = 200;
@@ -145,12 +146,13 @@ function wantedMounts(
   return {
     volume: [
       [workspace?.Type, workspace?.Name, workspace?.Destination],
-      ["volume", sandboxName(spec.sessionId), "/workspace"],
+      ["volume", workspaceVolume(spec), "/workspace"],
     ],
     "workspace writable": [workspace?.RW, spec.readOnly !== true],
     "further mounts": [
       moreMounts.map((mount) => `${mount.Destination} ${mount.Type} ${mount.Name} ${mount.RW}`).sort(),
       [
+        ...layerMounts(spec),
         ...(spec.network === "listed" ? [`${EGRESS_FOLDER} volume ${egressVolume} false`] : []),
         ...(spec.cache === undefined ? [] : [`${CACHE_FOLDER} volume ${cacheName(spec.cache)} true`]),
       ].sort(),

@@ -12,6 +12,10 @@ import { CACHE_FOLDER, type OwnSession, type SandboxSpec } from "../sandbox-host
 export const SESSION_LABEL = "longhaul.session";
 /** Label of all that is a session's: which installation the session is of, since two on one engine may use one id. */
 export const INSTALLATION_LABEL = "longhaul.installation";
+/** Label of a sandbox that makes a base, and of its volume, which becomes it: the base's key. */
+const MAKES_LABEL = "longhaul.makes";
+/** Label of what stands on a base, or says that it is made: its key. */
+export const BASE_LABEL = "longhaul.base";
 export const CREATED_LABEL = "longhaul.created";
 /** Label of the sandbox's container: its token, which no other sandbox has. */
 export const EGRESS_TOKEN_LABEL = "longhaul.egress-token";
@@ -82,15 +86,19 @@ export function sandboxName(sessionId: string): string {
 }
 
 /** The labels that prove whose something on the engine is; a name, or the session alone, proves nothing. */
-export function ownerLabels({ sessionId, installation = "" }: OwnSession): Record<string, string> {
-  return { [SESSION_LABEL]: sessionId, [INSTALLATION_LABEL]: installation };
+export function ownerLabels({ sessionId, installation = "", makes }: OwnSession): Record<string, string> {
+  const labels = { [SESSION_LABEL]: sessionId, [INSTALLATION_LABEL]: installation };
+  return makes === undefined ? labels : { ...labels, [MAKES_LABEL]: makes };
 }
 
 /** Whether labels are those of the session's own sandbox. */
 export const isOwnedBy = (
   owner: OwnSession,
   labels: Readonly<Record<string, string>> | null | undefined,
-): boolean => Object.entries(ownerLabels(owner)).every(([label, value]) => (labels?.[label] ?? "") === value);
+): boolean =>
+  Object.entries({ [MAKES_LABEL]: "", ...ownerLabels(owner) }).every(
+    ([label, value]) => (labels?.[label] ?? "") === value,
+  );
 
 export function sandboxLabels(owner: OwnSession, now: Date): Record<string, string> {
   return {
@@ -102,10 +110,14 @@ export function sandboxLabels(owner: OwnSession, now: Date): Record<string, stri
 
 /**
  * The request that creates the session's sandbox.
- * @param egress required for `network: listed`
+ * @param places `egress` is required for `network: listed`, `layers` with a base
  */
-export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): ContainerCreateOptions {
-  const options = profileOptions(spec, now, egress);
+export function createOptions(
+  spec: SandboxSpec,
+  now: Date,
+  { egress, layers }: Places = {},
+): ContainerCreateOptions {
+  const options = profileOptions(spec, now, { egress, layers });
   return {
     ...options,
     Env: [
@@ -116,7 +128,23 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
   };
 }
 
-function profileOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): ContainerCreateOptions {
+/** Where parts of a sandbox are on the engine. */
+export interface Places {
+  readonly egress?: EgressPlace | undefined;
+  readonly layers?: LayerPlaces | undefined;
+}
+
+/** Folders of the engine's host that the kernel stacks. */
+export interface LayerPlaces {
+  readonly base: string;
+  readonly changes: string;
+}
+
+function profileOptions(
+  spec: SandboxSpec,
+  now: Date,
+  { egress, layers }: Places = {},
+): ContainerCreateOptions {
   return {
     name: sandboxName(spec.sessionId),
     Image: spec.keptImage ?? spec.image,
@@ -140,11 +168,7 @@ function profileOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): Con
       SecurityOpt: ["no-new-privileges:true"],
       NetworkMode: networkMode(spec),
       Mounts: [
-        // Recreates the volume if it was removed in between.
-        {
-          ...volumeMount(sandboxName(spec.sessionId), "/workspace", sandboxLabels(spec, now)),
-          ReadOnly: spec.readOnly === true,
-        },
+        ...workspaceMounts(spec, sandboxLabels(spec, now), layers),
         ...(egress === undefined
           ? []
           : [{ Type: "volume" as const, Source: egress.volume, Target: EGRESS_FOLDER, ReadOnly: true }]),
@@ -184,11 +208,85 @@ const cacheMount = (cache: string): MountSettings =>
   volumeMount(cacheName(cache), CACHE_FOLDER, { [CACHE_LABEL]: cache });
 
 /** @param labels for the volume if it must be created */
-const volumeMount = (source: string, target: string, labels: Record<string, string>): MountSettings => ({
+/** Who makes a base: no session, and each installation has its own. */
+export const baseMaker = (key: string, installation = ""): OwnSession => ({
+  sessionId: `base:${key}:${installation}`,
+  installation,
+  makes: key,
+});
+
+/** The volume of a base is that of the sandbox in which it was made. */
+export const baseVolume = (key: string, installation: string | undefined): string =>
+  sandboxName(baseMaker(key, installation).sessionId);
+
+/** The volume at /workspace: the session's own, or that of both its layers. */
+export const workspaceVolume = ({ sessionId, base }: SandboxSpec): string =>
+  base === undefined ? sandboxName(sessionId) : layersName(sessionId);
+
+/** With a dot in a place where no sandbox's name has one. */
+export const layersName = (sessionId: string): string =>
+  `longhaul.layers-${sandboxName(sessionId).slice("longhaul-".length)}`;
+
+/** Where a sandbox finds the layers of its workspace, for agent/layers.py. */
+const BASE_FOLDER = "/run/longhaul-base";
+const CHANGES_FOLDER = "/run/longhaul-changes";
+
+/**
+ * The kernel's own list of what a session changed. Not `userxattr`: with it, folders of the base could not be renamed (measured
+ * 2026-11).
+ */
+export const layerOptions = ({ base, changes }: LayerPlaces): Record<string, string> => ({
+  type: "overlay",
+  device: "overlay",
+  o: `lowerdir=${base},upperdir=${changes}/up,workdir=${changes}/work,redirect_dir=on`,
+});
+
+function workspaceMounts(
+  spec: SandboxSpec,
+  labels: Record<string, string>,
+  layers: LayerPlaces | undefined,
+): MountSettings[] {
+  const own = sandboxName(spec.sessionId);
+  // Recreates the volume if it was removed in between.
+  const workspace = {
+    ...volumeMount(workspaceVolume(spec), "/workspace", labels, layers && layerOptions(layers)),
+    ReadOnly: spec.readOnly === true,
+  };
+  if (spec.base === undefined) return [workspace];
+  const base = baseVolume(spec.base, spec.installation);
+  return [
+    workspace,
+    { ...volumeMount(own, CHANGES_FOLDER, labels), ReadOnly: true },
+    {
+      ...volumeMount(base, BASE_FOLDER, ownerLabels(baseMaker(spec.base, spec.installation))),
+      ReadOnly: true,
+    },
+  ];
+}
+
+/** What is mounted for the layers, as profile-differences.ts lists it. */
+export const layerMounts = ({ sessionId, base, installation }: SandboxSpec): string[] =>
+  base === undefined
+    ? []
+    : [
+        `${BASE_FOLDER} volume ${baseVolume(base, installation)} false`,
+        `${CHANGES_FOLDER} volume ${sandboxName(sessionId)} false`,
+      ];
+
+const volumeMount = (
+  source: string,
+  target: string,
+  labels: Record<string, string>,
+  options: Record<string, string> = {},
+): MountSettings => ({
   Type: "volume",
   Source: source,
   Target: target,
-  VolumeOptions: { NoCopy: false, Labels: labels, DriverConfig: { Name: "local", Options: {} } },
+  VolumeOptions: {
+    NoCopy: "type" in options,
+    Labels: labels,
+    DriverConfig: { Name: "local", Options: options },
+  },
 });
 
 /** With a dot, which no sandbox's name has in this place: those begin with `longhaul-`, whatever their sessions are called. */

@@ -21,6 +21,7 @@ import {
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { type EgressProxy, EGRESS_LABELS } from "./egress-proxy.ts";
 import type { Firewall } from "./firewall.ts";
+import { prepareLayers } from "./layers.ts";
 import { isolationGaps, differences, type Surroundings } from "./profile-differences.ts";
 import {
   EGRESS_TOKEN_LABEL,
@@ -34,6 +35,7 @@ import {
   PROFILE_LABEL,
   sandboxLabels,
   sandboxName,
+  workspaceVolume,
 } from "./profile.ts";
 import type { SandboxLinks } from "./sandbox-links.ts";
 import type { ImageCheck } from "./unfit-image.ts";
@@ -238,7 +240,10 @@ async function create(
   // The proxy may be started after it.
   if (spec.network === "listed") await ownVolume(docker, egressVolume, EGRESS_LABELS);
   const egress = { volume: egressVolume, token: randomBytes(16).toString("hex") };
-  const options = createOptions(spec, now, spec.network === "listed" ? egress : undefined);
+  const options = createOptions(spec, now, {
+    egress: spec.network === "listed" ? egress : undefined,
+    layers: await prepareLayers(docker, spec, now),
+  });
   const container = await unless([409], () => createContainer(docker, spec, options));
   // 409: another worker was faster; the next round adopts its sandbox.
   if (container === undefined) return;
@@ -273,7 +278,7 @@ function isOlder(info: ContainerInspectInfo, spec: SandboxSpec, around: Surround
     isOwnedBy(spec, info.Config.Labels) &&
     info.Mounts.some(
       ({ Type, Name, Destination }) =>
-        Type === "volume" && Name === sandboxName(spec.sessionId) && Destination === "/workspace",
+        Type === "volume" && Name === workspaceVolume(spec) && Destination === "/workspace",
     );
   return (
     isOfSession &&

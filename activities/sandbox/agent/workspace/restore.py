@@ -7,11 +7,13 @@ import time
 import zlib
 
 from ..folder import FOLDER, enter
+from ..layers import are_mounted
 from .save import BLOCK, MAX_REPORTED, MAX_ROUNDS
 from .survey import Survey
 from .tracked import bring_back
 from .tree import (
     MAX_LISTING_BYTES,
+    REMOVED,
     TICK_NS,
     UNBOUNDED,
     Folders,
@@ -195,7 +197,8 @@ def most_unpacked(limits):
 
 def restore(order, parts, write):
     """Parts: the listing to restore, then packs, newest first, read as far as needed. The workspace is not changed until all
-    missing files have been read. Writes the listing with the times its files have now. @raises Lost"""
+    missing files have been read. A workspace with a base has nothing but that yet: what the base had at a path that was changed is
+    in no pack. Writes the listing with the times its files have now. @raises Lost"""
     target, absent = read_listing(parts.read(), MAX_LISTING_BYTES)
     check(target)
     target = {path: value for path, value in target.items() if not (value.startswith(b"f") and LOCK.search(path))}
@@ -218,7 +221,8 @@ def restore(order, parts, write):
         # Files that are in no pack were removed while they were saved.
         changed.difference_update(missing)
         target = {path: value for path, value in target.items() if path not in missing}
-        apply(target, changed, [path for path in now if path not in target], stage, numbers)
+        gone = {path for path in changed if target[path] == REMOVED}
+        apply(target, changed - gone, [*gone, *(path for path in now if path not in target)], stage, numbers)
     finally:
         remove_tree(name, top, stage)
     back, lacking = bring_back(absent, checkouts_in(target)) if absent else ([], [])
@@ -226,17 +230,24 @@ def restore(order, parts, write):
     time.sleep(TICK_NS / 10**9)
     now = Survey(UNBOUNDED, order["rebuilt"], also=tracked).entries
     gone = sorted(path for path in {*absent, *lacking} - {*back, b"."} if path not in now)
-    unlike = [path for path, value in target.items() if now.get(path, b"-")[:1] != value[:1]]
+    unlike = [path for path, value in target.items() if now.get(path, unlisted(value))[:1] != value[:1]]
     if unlike:
         raise OSError(errno.EAGAIN, f"{len(unlike)} of {len(target)} paths are missing, such as {unlike[0]!r}")
-    for piece in written_listing({path: as_restored(target[path], now[path]) for path in target}, absent):
+    for piece in written_listing({path: as_restored(target[path], now.get(path, target[path])) for path in target}, absent):
         write(piece)
     named = [{"path": os.fsdecode(path), "reason": absent.get(path, "not-in-git")} for path in gone[:MAX_REPORTED]]
     return {"notRestored": named, "notRestoredCount": len(gone)}
 
 
+def unlisted(value):
+    """What it means that a path is not listed: with a base, a folder can be the base's own."""
+    return value if value.startswith(b"d") and are_mounted() else b"-"
+
+
 def checkouts_in(entries):
-    return {path.rpartition(b"/")[0] for path in entries if path == b".git" or path.endswith(b"/.git")}
+    """Folders that have a `.git`, or something in it: with a base, that itself may not be listed."""
+    parts = (path.split(b"/") for path in entries)
+    return {b"/".join(names[: names.index(b".git")]) for names in parts if b".git" in names}
 
 
 def as_restored(saved, now):

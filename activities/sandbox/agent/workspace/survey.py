@@ -6,8 +6,9 @@ import os
 import stat
 import time
 
+from ..layers import Levels, are_mounted
 from .tracked import ancestors, is_outside, lines_in, tracked_below
-from .tree import MAX_LOOKS, TICK_NS, Folders, fields, is_same, tree_order, uncertain, value_of
+from .tree import MAX_LOOKS, REMOVED, TICK_NS, Folders, fields, is_same, tree_order, uncertain, value_of
 
 # Errors that mean that a path was removed while it was read.
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
@@ -19,9 +20,38 @@ MAX_MISSING = 20_000
 SPARE = (b"hooks", b"logs", b"info")
 
 
+class Unlike:
+    """How an open folder of the workspace differs from the base's; from nothing, if the workspace has no base."""
+
+    def __init__(self, levels):
+        self.base = levels.here.in_base() if levels else {}
+        self.changes = levels.here.in_changes() if levels else {}
+        self.seen, self.same = set(), set()
+
+    def is_of_base(self, name, item):
+        """Whether an entry is the base's own: then nothing at or below it differs."""
+        self.seen.add(name)
+        before = self.base.get(name)
+        if before is None or name in self.changes or before.inode() != item.inode():
+            return False
+        self.same.add(name)
+        return True
+
+    def has_folder(self, name, info):
+        """Whether the base has such a folder: then only what is in it can differ."""
+        before = self.base.get(name)
+        try:
+            return before is not None and before.stat(follow_symlinks=False).st_mode == info.st_mode
+        except OSError:
+            return False
+
+    def gone(self):
+        return [name for name in self.base if name not in self.seen]
+
+
 class Survey:
     """`entries` is the listing. `skipped` has the paths that are not in it, and why: (path, bytes, reason). Nothing is known of
-    the paths in `unread` and of those below them."""
+    the paths in `unread` and of those below them. With a base, only folders that the session changed are looked at."""
 
     def __init__(self, limits, rebuilt, before=None, also=None):
         """`before`: a listing whose files are saved, of any size. `also`: paths in rebuilt folders that are listed; None: those
@@ -39,7 +69,7 @@ class Survey:
         self.room = limits["listingBytes"]
         # Entries of skipped folders count too; otherwise reading them could take forever.
         self.looks_left = 4 * limits["entries"]
-        self.folders = Folders(0o500)
+        self.folders = Folders(0o500, levels=Levels() if are_mounted() else None)
         try:
             self.walk()
             if also is None and self.hidden:
@@ -97,10 +127,13 @@ class Survey:
         own = self.repositories.get(path)
         most = min(self.limits["entries"] - len(self.entries), self.looks_left)
         found, inner, fresh, skipped, used = {}, [], [], [], 0
+        unlike = Unlike(self.folders.levels)
         with os.scandir(folder) as items:
             for item in items:
                 name = os.fsencode(item.name)
                 here = prefix + name
+                if unlike.is_of_base(name, item):
+                    continue
                 self.looks_left -= 1
                 try:
                     info = item.stat(follow_symlinks=False)
@@ -120,19 +153,26 @@ class Survey:
                 if reason:
                     skipped.append((here, info.st_size, reason))
                     continue
+                if is_folder:
+                    inner.append(here)
+                    if unlike.has_folder(name, info):
+                        continue
+                elif value.startswith(b"f") and info.st_ctime_ns > self.stale_ns:
+                    fresh.append(here)
                 found[here] = value
                 used += len(here) + len(value) + 2
                 if len(found) > most or used > self.room:
                     return None
-                if is_folder:
-                    inner.append(here)
-                elif value.startswith(b"f") and info.st_ctime_ns > self.stale_ns:
-                    fresh.append(here)
+        for name in unlike.gone():
+            found[prefix + name] = REMOVED
+            used += len(prefix) + len(name) + len(REMOVED) + 2
+        if len(found) > most or used > self.room:
+            return None
         self.entries.update(found)
         self.fresh += fresh
         self.skipped += skipped
         self.room -= used
-        self.note_repositories(path, prefix, found, inner)
+        self.note_repositories(path, prefix, {prefix + name for name in unlike.same} | {*found, *inner}, inner)
         return inner
 
     def refusal(self, path, value, info, in_repository):
@@ -181,7 +221,7 @@ class Survey:
                         self.skip(here, 0, "not-readable")
                     continue
                 value = value_of(info, target)
-                if value is None:
+                if value is None or (self.folders.levels and self.folders.levels.here.is_of_base(name, info)):
                     continue
                 reason = self.refusal(here, value, info, None)
                 self.room -= len(here) + len(value) + 2

@@ -1,6 +1,7 @@
 """The workspace's tree: walked from open folders, listed, compared.
 
-A listing maps each path to its value: `kind mode size mtime/ctime`, a NUL, a link's target. Paths and names are bytes.
+A listing maps each path to its value: `kind mode size mtime/ctime`, a NUL, a link's target. Paths and names are bytes. That of a
+workspace with a base has only what differs from it, and REMOVED for what the base has and the workspace does not.
 """
 
 import os
@@ -13,6 +14,7 @@ from ..folder import enter, leave
 TICK_NS = 20_000_000
 MAX_LOOKS = 3
 MAX_LISTING_BYTES = 256 << 20
+REMOVED = b"w 0 0 \0"
 UNBOUNDED = {"entries": 1 << 60, "listingBytes": 1 << 60, "pathBytes": 1 << 60, "fileBytes": 1 << 60, "bytes": 1 << 60}
 
 
@@ -27,11 +29,13 @@ def tree_order(path):
 
 class Folders:
     """The open folders on the way to a path. Nothing is looked up by a path: tools may replace names at any time, and paths
-    may be longer than the kernel accepts. In tree order every folder is opened once."""
+    may be longer than the kernel accepts. In tree order every folder is opened once. `levels`: the same folder in the layers of
+    a workspace with a base."""
 
-    def __init__(self, need, make=False):
+    def __init__(self, need, make=False, levels=None):
         self.need = need
         self.make = make
+        self.levels = levels
         self.stack = [(b"", *enter(b".", None, need))]
 
     def open(self, path):
@@ -52,11 +56,16 @@ class Folders:
     def enter(self, name, parent):
         if self.make:
             make_folder(name, parent, 0o755)
-        return enter(name, parent, self.need)
+        opened = enter(name, parent, self.need)
+        if self.levels:
+            self.levels.enter(name)
+        return opened
 
     def leave(self):
         _, folder, mode = self.stack.pop()
         leave(folder, mode)
+        if self.levels:
+            self.levels.leave()
 
     def close(self):
         while self.stack:

@@ -1,0 +1,83 @@
+/** Bases on one Docker host: the volumes of sandboxes in which they were made, each with an empty volume that says that it is finished. */
+import type Dockerode from "dockerode";
+import type { Bases, OwnSession, SandboxSpec } from "../sandbox-host.ts";
+import type { Sandbox } from "../sandbox.ts";
+import { unless } from "./docker-errors.ts";
+import { ownVolume, removeSandbox, volumeLabels } from "./docker-containers.ts";
+import { tryLayers } from "./layers.ts";
+import { BASE_LABEL, baseMaker, baseVolume, INSTALLATION_LABEL, sandboxName } from "./profile.ts";
+
+interface BasesOptions {
+  readonly docker: Dockerode;
+  readonly installation: () => Promise<string>;
+  readonly open: (spec: SandboxSpec, signal: AbortSignal) => Promise<Sandbox>;
+  /** Closes the link to a container that is removed. */
+  readonly drop: (containerId: string, why: string) => void;
+}
+
+/** Volumes cannot be labelled later, so this one is made when the base is finished. */
+const readyName = (key: string, installation: string): string =>
+  `longhaul.base-${baseVolume(key, installation).slice("longhaul-".length)}`;
+
+export function createBases({ docker, installation, open, drop }: BasesOptions): Bases {
+  const trials = new Map<string, Promise<string | undefined>>();
+  return {
+    unable(image) {
+      const trial = trials.get(image) ?? tryLayers(docker, image);
+      trials.set(image, trial);
+      return trial;
+    },
+    isMade: async (key) => isMade(docker, key, await installation()),
+    async make(key, spec, fill, signal) {
+      const ours = await installation();
+      const maker = baseMaker(key, ours);
+      // Half of one may be left: it begins again, with an empty workspace.
+      await removeMaker(maker);
+      await fill(await open({ ...spec, ...maker }, signal));
+      const container = docker.getContainer(sandboxName(maker.sessionId));
+      const { Id: id } = await container.inspect();
+      await container.remove({ force: true, v: true });
+      drop(id, "its workspace is finished, as the base of others");
+      await ownVolume(docker, readyName(key, ours), readyLabels(key, ours));
+    },
+    forget: async (key) => forgetBase(docker, key, await installation()),
+  };
+
+  async function removeMaker(maker: OwnSession): Promise<void> {
+    const { id } = await removeSandbox(docker, maker);
+    if (id !== undefined) drop(id, "the base is made again");
+  }
+}
+
+const readyLabels = (key: string, installation: string): Record<string, string> => ({
+  [BASE_LABEL]: key,
+  [INSTALLATION_LABEL]: installation,
+});
+
+async function isMade(docker: Dockerode, key: string, installation: string): Promise<boolean> {
+  const [ready, volume] = await Promise.all(
+    [readyName(key, installation), baseVolume(key, installation)].map((name) => volumeLabels(docker, name)),
+  );
+  const isOurs = Object.entries(readyLabels(key, installation)).every(
+    ([label, value]) => ready?.[label] === value,
+  );
+  return isOurs && volume !== undefined;
+}
+
+async function forgetBase(docker: Dockerode, key: string, installation: string): Promise<boolean> {
+  if (await isUsed(docker, key, installation)) return false;
+  // Without its mark it is no base any more, whatever happens next.
+  await unless([404, 409], () => docker.getVolume(readyName(key, installation)).remove());
+  await removeSandbox(docker, baseMaker(key, installation));
+  return true;
+}
+
+/** Whether a session's layers stand on it, also if the session has no container now. */
+async function isUsed(docker: Dockerode, key: string, installation: string): Promise<boolean> {
+  const filters = { label: [`${BASE_LABEL}=${key}`] };
+  const volumes = (await unless([], () => docker.listVolumes({ filters })))?.Volumes ?? [];
+  return volumes.some(
+    ({ Name, Labels }) =>
+      Name !== readyName(key, installation) && (Labels[INSTALLATION_LABEL] ?? "") === installation,
+  );
+}
