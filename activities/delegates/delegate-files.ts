@@ -43,10 +43,11 @@ export async function changedFiles(
         return readFiles((await checkpointChain(tx, id)).packs, wanted);
       };
       const before = base === undefined ? [] : unpackManifest((await checkpointChain(tx, base)).manifest);
-      const after = unpackManifest(latest.manifest);
+      const { manifest } = await checkpointChain(tx, latest.id);
+      const after = unpackManifest(manifest);
       const { files: differing, left } = changedPaths(before, after);
       // What the last save could not hold was not removed.
-      const missing = unpackMissing(latest.manifest);
+      const missing = unpackMissing(manifest);
       const held = new Set(after.map(({ path }) => path));
       const files = differing.filter((path) => held.has(path) || missing.reasonOf(path) === undefined);
       const [old, now] = [await read(base, before, files), await read(latest.id, after, files)];

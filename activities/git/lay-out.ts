@@ -101,7 +101,8 @@ async function requireCheckout(
 
 interface LayOut {
   readonly repository: SessionGit;
-  readonly branch: string;
+  /** Undefined for a checkout on no branch, which becomes the base of several sessions' workspaces. */
+  readonly branch: string | undefined;
   readonly signal: AbortSignal;
 }
 

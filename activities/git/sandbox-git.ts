@@ -194,7 +194,8 @@ const MAX_PACK_MIB = 48;
 
 export interface CheckoutOrder {
   readonly url: string;
-  readonly branch: string;
+  /** Undefined for a checkout on no branch, as the base of several sessions' workspaces. */
+  readonly branch: string | undefined;
   readonly commit: string;
   readonly defaultBranch: string | undefined;
   readonly author: { readonly name: string; readonly email: string };
@@ -208,7 +209,8 @@ git config lfs.skipdownloaderrors true
 git config pack.packSizeLimit ${MAX_PACK_MIB}m`;
 
 const BEGIN = `find . -mindepth 1 -delete
-git init -q \${FORMAT:+--object-format="$FORMAT"} -b "$BRANCH" .
+git init -q \${FORMAT:+--object-format="$FORMAT"} -b "\${BRANCH:-main}" .
+if [ -z "$BRANCH" ]; then git config gc.auto 0; fi
 ${SETTINGS}`;
 
 /** Begins a submodule as `git submodule update --init` does: its repository below its parent's, and registered there. */
@@ -230,8 +232,11 @@ if [ -n "$SHALLOW" ]; then printf '%s\\n' "$SHALLOW" > "$own/shallow"; fi
 git update-ref --stdin
 if [ -n "$DEFAULT" ] && git rev-parse -q --verify "refs/remotes/origin/$DEFAULT" >/dev/null
 then git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$DEFAULT"; fi
-if [ -n "$(find "$own/objects/pack" -name '*.pack' -size +60M)" ]; then git repack -adq; fi
+if [ -n "$SPLIT" ] && [ -n "$(find "$own/objects/pack" -name '*.pack' -size +60M)" ]; then git repack -adq; fi
 if [ -n "$BRANCH" ]; then git checkout -q -B "$BRANCH" "$COMMIT"; else git checkout -q --detach "$COMMIT"; fi`;
+
+const BEGIN_BRANCH = `git update-ref "refs/heads/$BRANCH" "$COMMIT"
+git symbolic-ref HEAD "refs/heads/$BRANCH"`;
 
 const HAS_LFS = `if command -v git-lfs >/dev/null; then echo yes; fi`;
 
@@ -248,7 +253,7 @@ export async function checkOut(
   checkout: CheckoutOrder,
   pack: Pack,
 ): Promise<number> {
-  const { branch, url, author, commit, defaultBranch = "" } = checkout;
+  const { branch = "", url, author, commit, defaultBranch = "" } = checkout;
   const env = {
     BRANCH: branch,
     URL: url,
@@ -257,7 +262,13 @@ export async function checkOut(
     FORMAT: formatName(commit),
   };
   await must(sandbox, "prepare the checkout", { argv: shell(BEGIN), env });
-  return unpack(sandbox, pack, { cwd: ".", commit, branch, defaultBranch });
+  return unpack(sandbox, pack, { cwd: ".", commit, branch, defaultBranch, isSaved: branch !== "" });
+}
+
+/** Puts a checkout that is on no branch onto the session's. Writes no file of the work. @throws as `checkOut` */
+export async function beginBranch(sandbox: CommandSandbox, branch: string, commit: string): Promise<void> {
+  const env = { BRANCH: branch, COMMIT: commit };
+  await must(sandbox, "begin the session's branch", { argv: shell(BEGIN_BRANCH), env });
 }
 
 /** Checks out a submodule, on no branch; its parent is checked out already. */
@@ -271,7 +282,13 @@ export async function checkOutPart(
   const names = { NAME: author.name, EMAIL: author.email };
   const env = { SUBMODULE: name, FOLDER: path, URL: url, ...names, FORMAT: formatName(commit) };
   await must(sandbox, `prepare the submodule ${path}`, { argv: shell(BEGIN_PART), env, ...inFolder(parent) });
-  return unpack(sandbox, pack, { cwd: posix.join(parent, path), commit, branch: "", defaultBranch: "" });
+  return unpack(sandbox, pack, {
+    cwd: posix.join(parent, path),
+    commit,
+    branch: "",
+    defaultBranch: "",
+    isSaved: true,
+  });
 }
 
 async function unpack(
@@ -282,6 +299,8 @@ async function unpack(
     readonly commit: string;
     readonly branch: string;
     readonly defaultBranch: string;
+    /** Whether its packs are part of a save, which takes no large files. */
+    readonly isSaved: boolean;
   },
 ): Promise<number> {
   const folderOptions = inFolder(to.cwd);
@@ -290,7 +309,13 @@ async function unpack(
   const refs = pack.refs.map(([name, object]) => `update ${name} ${object}\n`).join("");
   await must(sandbox, "check the repository out", {
     argv: shell(END),
-    env: { BRANCH: to.branch, COMMIT: to.commit, DEFAULT: to.defaultBranch, SHALLOW: pack.shallow.trim() },
+    env: {
+      BRANCH: to.branch,
+      COMMIT: to.commit,
+      DEFAULT: to.defaultBranch,
+      SHALLOW: pack.shallow.trim(),
+      SPLIT: to.isSaved ? "yes" : "",
+    },
     stdin: Buffer.from(refs),
     ...folderOptions,
   });

@@ -67,7 +67,7 @@ export interface AgentDeps {
 }
 
 /** What a session's workspace is opened, saved and restored with. */
-export type WorkspaceDeps = Pick<AgentDeps, "store" | "countedSaves" | "sandboxHost" | "taskQueues">;
+export type WorkspaceDeps = Pick<AgentDeps, "store" | "countedSaves" | "sandboxHost" | "taskQueues" | "git">;
 
 /** What is posted as JSON. Texts are left out unless the operator wants them. */
 interface Notice {

@@ -17,7 +17,7 @@ export async function holdToStart(
   precedence: Precedence | undefined,
 ): Promise<void> {
   await holdToPolicy(deps, session, precedence);
-  await deps.sandboxHost.refuseUnfit?.(sandboxSpec(session.id, session.config, session.owner));
+  await deps.sandboxHost.refuseUnfit?.(sandboxSpec(session));
 }
 
 /** A delegate is not checked: it has what its parent was allowed. */

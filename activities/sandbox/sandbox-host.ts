@@ -163,11 +163,21 @@ export interface DiskBound {
   readonly freeBytes: number;
 }
 
-/** The sandbox that a session's settings ask for. @param owner who started it: package caches are not shared between persons */
+/** A session, as far as its sandbox depends on it. */
+export interface SandboxSession {
+  readonly id: string;
+  readonly config: Pick<RunConfig, "sandbox" | "plan"> & Partial<Pick<RunConfig, "skills">>;
+  /** Who started it: package caches are not shared between persons. */
+  readonly owner?: string | undefined;
+}
+
+/**
+ * The sandbox that a session's settings ask for.
+ * @param base key of the base that its workspace stands on
+ */
 export function sandboxSpec(
-  sessionId: string,
-  { sandbox, plan, skills }: Pick<RunConfig, "sandbox" | "plan"> & Partial<Pick<RunConfig, "skills">>,
-  owner?: string,
+  { id: sessionId, config: { sandbox, plan, skills }, owner }: SandboxSession,
+  base?: string | null,
 ): SandboxSpec {
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
   const { env, files, hosts } = registrySettings(sandbox);
@@ -181,6 +191,7 @@ export function sandboxSpec(
     guard,
     cpus,
     pids,
+    base: base ?? undefined,
     readOnly: plan === true ? true : undefined,
     memoryBytes: bytesOf(sandbox.memory),
     disk: { bytes: bytesOf(sandbox.disk), freeBytes: bytesOf(sandbox.diskFree) },

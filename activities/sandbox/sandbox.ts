@@ -12,6 +12,8 @@ export interface Sandbox {
     readonly boot: string;
     /** What it runs from: the image by digest, or its id if no registry has it. */
     readonly image?: string | undefined;
+    /** Key of the base that its workspace stands on: saves list the difference to it. Absent if it has none. */
+    readonly base?: string | undefined;
   };
   /** True if /workspace was empty when the sandbox was opened. */
   readonly empty: boolean;

@@ -1,5 +1,6 @@
 /**
- * The session's first files from a repository: a clone on the worker, a checkout in the sandbox, saved as checkpoint 0.
+ * The session's first files from a repository: a clone on the worker, and the base that a checkout of it is, made once on each host; or,
+ * where the host has no layers, a checkout in the sandbox. Saved as checkpoint 0.
  *
  * Idempotency key: the session's row in `repositories`, written last. Side effects: the mirror on the worker's disk, the
  * workspace, a checkpoint, rows and an event. Heartbeat: by timer. Retry class: remote, engine, database. Cancel: git is
@@ -13,6 +14,7 @@ import { fatal } from "../contract/failures.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import { fetchForSession, layOut } from "../git/lay-out.ts";
 import { projectFilesIn } from "../git/repository-files.ts";
+import { beginBranch } from "../git/sandbox-git.ts";
 import { cleanDeep } from "../text/clean.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
@@ -23,18 +25,26 @@ import { markClosed, PARKED } from "../store/sandboxes.ts";
 import { setPrompt } from "../store/stored-settings.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { MAX_PACK_BYTES, unpackMissing } from "../store/workspace-manifest.ts";
+import { whyNoBase } from "../workspace/base.ts";
 import { saveFiles } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
+import { type BaseMakers, createBaseMakers } from "./begin-on-base.ts";
 
 export function createFetchRepository(deps: AgentDeps, sandboxes: SessionSandboxes) {
+  const bases = createBaseMakers(deps, sandboxes);
   return (input: { readonly step: number }): Promise<FetchedRepository> =>
-    inScope(deps, (scope) => fetchRepository(deps, sandboxes, scope, input.step));
+    inScope(deps, (scope) => fetchRepository({ deps, sandboxes, bases, scope }, input.step));
+}
+
+interface Fetching {
+  readonly deps: AgentDeps;
+  readonly sandboxes: SessionSandboxes;
+  readonly bases: BaseMakers;
+  readonly scope: ActivityScope;
 }
 
 async function fetchRepository(
-  deps: AgentDeps,
-  sandboxes: SessionSandboxes,
-  scope: ActivityScope,
+  { deps, sandboxes, bases, scope }: Fetching,
   step: number,
 ): Promise<FetchedRepository> {
   const { db } = deps.store;
@@ -48,12 +58,20 @@ async function fetchRepository(
   const fetched = await fetchForSession(access, repository, session.id, scope.signal);
   const { mirror, start } = fetched;
   const branch = toBranchName(repository, session.id);
+  const whyNone = await whyNoBase(deps, session.config);
+  if (whyNone === undefined)
+    await bases.begin({ session, repository, access, fetched, signal: scope.signal });
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, step, scope.signal);
     const { url } = repository;
-    const bytes = await layOut(access, sandbox, fetched, { repository, branch, signal: scope.signal });
+    const beganMs = performance.now();
+    const isCopy = sandbox.identity.base === undefined;
+    let bytes = 0;
+    if (isCopy) bytes = await layOut(access, sandbox, fetched, { repository, branch, signal: scope.signal });
+    else await beginBranch(sandbox, branch, start.commit);
+    const copyMs = Math.round(performance.now() - beganMs);
     await saveFiles(deps, sandbox, session, 0);
-    await refuseUnsaved(deps, session.id, url);
+    if (isCopy) await refuseUnsaved(deps, session.id, url);
     const files = await projectFilesIn(access, mirror, start.commit, session.config);
     const project = cleanDeep(projectFiles(files, session.config), deps.sanitizer.clean) as ProjectFiles;
     await db.transaction(async (tx) => {
@@ -70,6 +88,9 @@ async function fetchRepository(
       });
       const ref = start.name;
       await appendEvents(tx, session.id, session.epoch, [
+        ...(isCopy && deps.sandboxHost.bases !== undefined
+          ? [{ type: "base:none" as const, step: 0, data: { why: whyNone ?? "", ms: copyMs } }]
+          : []),
         { type: "git:fetched", step: 0, data: { url, ref, commit: start.commit, branch, bytes } },
       ]);
     });

@@ -10,14 +10,13 @@ import {
   type StoredPack,
   type WorkspaceFile,
 } from "./workspace-pack.ts";
+import { basePacks, wholeList } from "./bases.ts";
 import type { Database, Queryable } from "./db.ts";
+import { slicesOf, storable } from "./pack-slices.ts";
 import { unpackMissing, type MissingPaths } from "./workspace-manifest.ts";
 import { checkpoints, events } from "./schema/index.ts";
 import { excluded, ANY, part, prepared } from "./statements.ts";
 import type { EventType } from "./event.ts";
-
-/** How much of a pack is sent or read at a time: bounds memory, and how long everything else waits. */
-const SLICE_BYTES = 4 * 1024 * 1024;
 
 /** A checkpoint without its pack, which may be large. */
 export interface Checkpoint {
@@ -26,6 +25,8 @@ export interface Checkpoint {
   readonly epoch: number;
   readonly step: number;
   readonly parentId: number | null;
+  /** The base of the workspace, of which the manifest lists only what differs; null if it lists all files. */
+  readonly baseKey: string | null;
   readonly manifest: Uint8Array;
   /** Version of the row's content: changes with each write. */
   readonly version: string;
@@ -37,8 +38,10 @@ export interface NewCheckpoint extends StoredPack {
   readonly sessionId: string;
   readonly epoch: number;
   readonly step: number;
-  /** True if the pack holds everything. */
+  /** True if the pack holds everything that the manifest lists. */
   readonly whole: boolean;
+  /** As `Checkpoint.baseKey`. */
+  readonly baseKey?: string | null | undefined;
   /** The checkpoint that the pack builds on; nothing for a whole one. */
   readonly base?: Checkpoint | undefined;
 }
@@ -52,10 +55,10 @@ const child = alias(checkpoints, "child");
  * @throws RangeError when it is neither whole nor has a base.
  */
 export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): Promise<number> {
-  const { sessionId, epoch, step, manifest, pack, whole, base } = checkpoint;
+  const { sessionId, epoch, step, manifest, pack, whole, base, baseKey = null } = checkpoint;
   if (!whole && base === undefined) throw new RangeError("A checkpoint of changes needs what it builds on.");
-  const stored = pack.byteLength > SLICE_BYTES ? await sentInSlices(db, pack) : pack;
-  const content = { parentId: whole ? null : (base?.id ?? null), manifest, pack: stored };
+  const stored = await storable(db, pack);
+  const content = { parentId: whole ? null : (base?.id ?? null), baseKey, manifest, pack: stored };
   const [saved] = await db
     .insert(checkpoints)
     .values({ sessionId, epoch, step, ...content })
@@ -75,19 +78,6 @@ export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): 
     );
   if (existing === undefined) throw rowsGone("the files were not stored");
   return existing.id;
-}
-
-/**
- * Sends a pack in slices, which the database joins: the driver would copy a single value several times, and 100 MiB would block
- * this thread for a second. To be called in a transaction, whose end removes the slices.
- */
-async function sentInSlices(db: Queryable, pack: Uint8Array): Promise<SQL<Uint8Array>> {
-  await db.execute(sql`create temporary table pack_slices (number integer, slice bytea) on commit drop`);
-  for (let at = 0; at < pack.byteLength; at += SLICE_BYTES) {
-    const slice = Buffer.from(pack.buffer, pack.byteOffset + at, Math.min(SLICE_BYTES, pack.byteLength - at));
-    await db.execute(sql`insert into pack_slices values (${at}, ${slice})`);
-  }
-  return sql`(select string_agg(slice, ''::bytea order by number) from pack_slices)`;
 }
 
 /** The newest checkpoint of the live line, at or before `atStep`; undefined if there is none. */
@@ -117,6 +107,7 @@ async function newestOf(db: Queryable, fits: SQL | undefined): Promise<Checkpoin
       epoch: checkpoints.epoch,
       step: checkpoints.step,
       parentId: checkpoints.parentId,
+      baseKey: checkpoints.baseKey,
       manifest: checkpoints.manifest,
       version: sql<string>`${checkpoints}.xmin::text`,
     })
@@ -164,14 +155,39 @@ export async function latestVersion(db: Queryable, sessionId: string): Promise<s
 export const toVersion = (checkpoint: Pick<Checkpoint, "id" | "version"> | undefined): string | undefined =>
   checkpoint && `${checkpoint.id}/${checkpoint.version}`;
 
-/** A checkpoint with those it builds on. @throws WorkspaceLost (fatal) if one is missing, also later while the packs are read */
+/**
+ * All files of a checkpoint, with those it builds on.
+ * @throws WorkspaceLost (fatal) if one is missing, also later while the packs are read
+ */
 export async function checkpointChain(db: Queryable, id: number): Promise<StoredChain> {
+  const { manifest, baseKey } = await savedList(db, id);
+  const packs = async function* () {
+    yield* packsOf(db, id);
+    // Those of a session that has left its base build on saves that have not.
+    const key = baseKey ?? (await baseBelow(db, id));
+    if (key !== null) yield* basePacks(db, key);
+  };
+  return { manifest: baseKey === null ? manifest : await wholeList(db, baseKey, manifest), packs: packs() };
+}
+
+/** Only what a checkpoint has of its own, to restore it on its base. @throws WorkspaceLost, as `checkpointChain` */
+export async function differenceChain(db: Queryable, id: number): Promise<StoredChain> {
+  return { manifest: (await savedList(db, id)).manifest, packs: packsOf(db, id) };
+}
+
+async function savedList(db: Queryable, id: number) {
   const [row] = await db
-    .select({ manifest: checkpoints.manifest })
+    .select({ manifest: checkpoints.manifest, baseKey: checkpoints.baseKey })
     .from(checkpoints)
     .where(eq(checkpoints.id, id));
   if (row === undefined) throw saveMissing(`Save ${id} of the session's files is`);
-  return { manifest: row.manifest, packs: packsOf(db, id) };
+  return row;
+}
+
+/** The base of the oldest checkpoint that one builds on. */
+async function baseBelow(db: Queryable, id: number): Promise<string | null> {
+  const [oldest] = await chainOf(db, id);
+  return oldest === undefined ? null : (await savedList(db, oldest.id)).baseKey;
 }
 
 interface Link {
@@ -192,19 +208,7 @@ async function* packsOf(db: Queryable, id: number): AsyncGenerator<StoredBytes> 
       .where(isLink);
     if (row === undefined) throw saveMissing(`Save ${link.id} of the session's files is`);
     const { byteLength } = row;
-    yield { byteLength, pieces: () => slicesOf(db, isLink, byteLength) };
-  }
-}
-
-// Postgres does not try to compress gzip data again, so a slice's cost depends on its own length only.
-async function* slicesOf(db: Queryable, isRow: SQL, byteLength: number): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < byteLength; at += SLICE_BYTES) {
-    const slice = sql`substring(${checkpoints.pack} from ${at + 1} for ${SLICE_BYTES})`.mapWith(
-      checkpoints.pack,
-    );
-    const [row] = await db.select({ slice }).from(checkpoints).where(isRow);
-    if (row === undefined) throw rowsGone("the files were not read");
-    yield row.slice as Uint8Array;
+    yield { byteLength, pieces: () => slicesOf(db, checkpoints, isLink, byteLength) };
   }
 }
 
@@ -250,7 +254,7 @@ export async function readWorkspace(
 /** What the newest checkpoint could not hold; undefined if nothing was ever saved. */
 export async function readMissing(db: Queryable, sessionId: string): Promise<MissingPaths | undefined> {
   const latest = await latestCheckpoint(db, sessionId);
-  return latest && unpackMissing(latest.manifest);
+  return latest && unpackMissing((await checkpointChain(db, latest.id)).manifest);
 }
 
 /** The stored pack of one checkpoint, piece by piece. */
@@ -260,7 +264,7 @@ export async function* packPieces(db: Queryable, id: number): AsyncGenerator<Uin
     .select({ byteLength: sql<number>`octet_length(${checkpoints.pack})` })
     .from(checkpoints)
     .where(isRow);
-  yield* slicesOf(db, isRow, row?.byteLength ?? 0);
+  yield* slicesOf(db, checkpoints, isRow, row?.byteLength ?? 0);
 }
 
 async function chainOf(db: Queryable, id: number): Promise<Link[]> {

@@ -90,7 +90,15 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
       inserts: true,
       updates: [schema.checkpoints.supersededEpoch, schema.checkpoints.supersededBy],
       rows: ofSession(schema.checkpoints),
-      newRows: sql`${schema.checkpoints.parentId} is null or longhaul_sees_checkpoint(${schema.checkpoints.parentId})`,
+      newRows: sql`(${schema.checkpoints.parentId} is null or longhaul_sees_checkpoint(${schema.checkpoints.parentId}))
+        and (${schema.checkpoints.baseKey} is null or longhaul_sees_base(${schema.checkpoints.baseKey}))`,
+    },
+  ],
+  // Made by workers; read with the saves that list their difference to one.
+  [
+    schema.bases,
+    {
+      rows: sql`exists (select from ${schema.checkpoints} where ${schema.checkpoints.baseKey} = ${schema.bases.key})`,
     },
   ],
   [

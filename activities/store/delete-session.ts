@@ -1,6 +1,7 @@
 /** Deletes a session from the database, with its delegates, all their rows, and everything that only they refer to. */
 import { and, asc, eq, inArray, notExists, notInArray, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import { removeUnusedBases } from "./bases.ts";
 import { blobsOf, dropBlobs } from "./blobs.ts";
 import type { Database, Queryable } from "./db.ts";
 import * as schema from "./schema/index.ts";
@@ -100,6 +101,7 @@ export async function deleteFamily(
     for (const table of sessionTables()) await tx.delete(table).where(inArray(table.sessionId, ids));
     await tx.delete(schema.sessions).where(inArray(schema.sessions.id, ids));
     await dropBlobs(tx, blobs);
+    await removeUnusedBases(tx);
     return { kind: "deleted", ids, runs };
   });
 }

@@ -135,6 +135,8 @@ export const eventData = {
     allow: list(text).optional(),
     /** The image's digest, or its id if no registry has it. */
     image: text.optional(),
+    /** Whether its workspace is stacked over a base, or has all its files itself. */
+    layers: z.enum(["overlay", "copy"]).optional(),
     /** Isolation that does not hold, if the operator runs the sandbox anyway. */
     gaps: list(text).optional(),
   }),
@@ -178,6 +180,13 @@ export const eventData = {
   /** `allow`: the command that allows the host, if a person can. At most one event a minute for each host and reason. */
   "egress:denied": of({ host: text, port: number, reason: text, count: number, allow: text.optional() }),
   "egress:allowed": of({ domain: text, by: text }),
+  /** A checkout is made, on which this session and later ones of the same person stand. */
+  "base:making": of({ commit: text, why: text }),
+  "base:made": of({ commit: text, files: number, bytes: number, ms: number }),
+  /** `behind`: how many commits it lacks of those that the session began with; `ms`: how long it took to have it. */
+  "base:used": of({ base: text, commit: text, behind: number, ms: number }),
+  /** The repository was checked out for this session alone: why, and how long that took. */
+  "base:none": of({ why: text, ms: number }),
   /** The session's first files, from a repository; `ref` is the branch, tag or commit that it started from. */
   "git:fetched": of({ url: text, ref: text, commit: text, branch: text, bytes: number }),
   /** `commits`: how many the branch has beyond the session's starting commit. */

@@ -15,6 +15,8 @@ export interface SandboxIdentity {
   readonly boot: string;
   /** The image it runs from; for people, not part of the identity. */
   readonly image?: string | null | undefined;
+  /** Key of the base that its workspace stands on; not part of the identity, since the volume is another one with each. */
+  readonly base?: string | null | undefined;
 }
 
 export type SandboxRow = typeof sandboxes.$inferSelect;
@@ -61,8 +63,12 @@ export async function recordSandbox(
   },
 ): Promise<void> {
   const { host, volume, container, boot, savedStep } = sandbox;
-  const [taskQueue, image] = [sandbox.taskQueue ?? null, sandbox.image ?? null];
-  const location = { host, volume, container, boot, taskQueue, image, closedRun: null };
+  const [taskQueue, image, baseKey] = [
+    sandbox.taskQueue ?? null,
+    sandbox.image ?? null,
+    sandbox.base ?? null,
+  ];
+  const location = { host, volume, container, boot, taskQueue, image, baseKey, closedRun: null };
   const set = savedStep === undefined ? location : { ...location, savedStep };
   await db
     .insert(sandboxes)

@@ -72,6 +72,51 @@ export interface MissingPaths {
   reasonOf(path: string): string | undefined;
 }
 
+/** The letter of a path that the base has and the workspace does not. */
+const REMOVED = "w";
+/** Why a file of a base is in no save: it is in the repository. */
+export const AT_REPOSITORY = "at-repository";
+
+/**
+ * The stored list of all files of a workspace that stands on a base.
+ * @param difference the list that agent/workspace/save.py writes of such a workspace
+ * @param isKept whether the store has the content of the base's files
+ * @throws RangeError as `unpackManifest`
+ */
+export function overBase(
+  base: Uint8Array,
+  difference: Uint8Array,
+  { isKept }: { readonly isKept: boolean },
+): Uint8Array {
+  const changed = unpackManifest(difference);
+  const bytes = gunzipSync(difference, { maxOutputLength: MAX_PACK_BYTES });
+  const removed = [...records(bytes)].flatMap(({ letter, path }) => (letter === REMOVED ? [path] : []));
+  // Nothing of the base is below what is no folder any more.
+  const gone = new Set([
+    ...removed,
+    ...changed.flatMap(({ kind, path }) => (kind === "folder" ? [] : [path])),
+  ]);
+  const own = new Set(changed.map(({ path }) => path));
+  const kept = unpackManifest(base).filter(({ path }) => !own.has(path) && !isAtOrBelow(path, gone));
+  const missing = new Map(unpackMissing(difference).reasons);
+  if (!isKept && !missing.has(".")) missing.set(".", AT_REPOSITORY);
+  return Buffer.concat([packManifest([...kept, ...changed]), packMissing(missing)]);
+}
+
+function isAtOrBelow(path: string, places: ReadonlySet<string>): boolean {
+  for (let at = path.length; at > 0; at = path.lastIndexOf("/", at - 1))
+    if (places.has(path.slice(0, at))) return true;
+  return false;
+}
+
+/** As a part behind the list; nothing if nothing is missing. */
+function packMissing(reasons: ReadonlyMap<string, string>): Uint8Array {
+  const lines = [...reasons].map(([path, reason]) => `${MISSING} 0 0  ${path}\0${reason}\0`);
+  return lines.length === 0
+    ? new Uint8Array()
+    : gzipSync(Buffer.concat(lines.map(bytesOfText)), { level: 3 });
+}
+
 /** The second part of a stored list, which agent/workspace/tree.py writes. @throws RangeError when the size is implausible */
 export function unpackMissing(bytes: Uint8Array): MissingPaths {
   const reasons = new Map<string, string>();

@@ -14,7 +14,7 @@ import { setupSource } from "../sandbox/agent/sources.ts";
 import { readEnd, lastLine, program, runOwn } from "../sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
-import { recordSandbox } from "../store/sandboxes.ts";
+import { findSandbox, recordSandbox } from "../store/sandboxes.ts";
 import { setContainer, type Session } from "../store/sessions.ts";
 import { withSandboxLock } from "../store/session-locks.ts";
 import { allowListed } from "./egress.ts";
@@ -94,7 +94,7 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
         const byPackages = packed.onlyRebuilt === true && repository?.ref === undefined;
         const key = (byPackages ? keys.packages : undefined) ?? keys.files;
         if (packed.unable === undefined && key !== undefined)
-          await setUps.keep(sandboxSpec(session.id, session.config, session.owner), key, commit);
+          await setUps.keep(sandboxSpec(session, sandbox.identity.base), key, commit);
         await ask(sandbox, "clear");
         return packed.unable;
       } catch (error) {
@@ -168,11 +168,11 @@ export async function openKept(
 ): Promise<Sandbox | undefined> {
   return withSandboxLock(deps.store, session.id, async (tx) => {
     await inCharge(tx, session);
-    const sandbox = await deps.sandboxHost.setUps?.take(
-      sandboxSpec(session.id, session.config, session.owner),
-      entry.key,
-      { signal, accepts: entry.accepts },
-    );
+    const base = (await findSandbox(tx, session.id))?.baseKey;
+    const sandbox = await deps.sandboxHost.setUps?.take(sandboxSpec(session, base), entry.key, {
+      signal,
+      accepts: entry.accepts,
+    });
     if (sandbox === undefined) return undefined;
     await allowListed(tx, session, sandbox);
     await setContainer(tx, session.id, sandbox.container);

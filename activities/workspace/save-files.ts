@@ -1,5 +1,11 @@
 /** Stores a session's files as a checkpoint: the difference to the last one, or, beyond `limits.maxSaved`, its replacement. */
-import { MAX_IN_EVENT, skippedFilesNotice, keepWorkspace, type WorkspaceSave } from "./workspace.ts";
+import {
+  MAX_IN_EVENT,
+  skippedFilesNotice,
+  keepWorkspace,
+  type WorkspaceBase,
+  type WorkspaceSave,
+} from "./workspace.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { retryable } from "../contract/failures.ts";
@@ -15,6 +21,7 @@ import {
 } from "../store/sandboxes.ts";
 import {
   checkpointBase,
+  checkpointChain,
   latestVersion,
   saveCheckpoint,
   toVersion,
@@ -71,14 +78,15 @@ export async function saveFiles(
     if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
     const room = await roomFor(db, session, checkpoints);
     const { base } = room;
-    const facts = await deps.countedSaves.run(session.id, () =>
-      keepWorkspace(sandbox, latest, base, async (save) => {
+    const facts = await deps.countedSaves.run(session.id, async () => {
+      const states = await Promise.all([latest, base].map((state) => asListed(db, state, sandbox)));
+      return keepWorkspace(sandbox, states[0], base === latest ? states[0] : states[1], async (save) => {
         if (save.saved || save.skipped.length > 0)
           return db.transaction((tx) => keep(tx, { ...at, sandbox, latest, room, save }));
         await markUnchanged(db, at, sandbox.identity);
         return NOTHING_SAVED;
-      }),
-    );
+      });
+    });
     if (facts === "changed meanwhile") continue;
     return facts;
   }
@@ -86,6 +94,18 @@ export async function saveFiles(
     "SandboxUnavailable",
     "Another worker is saving this workspace too; the save will be retried.",
   );
+}
+
+/** A checkpoint as the sandbox lists its files: all of them, unless its workspace stands on the same base. */
+async function asListed(
+  db: Queryable,
+  state: Checkpoint | undefined,
+  { identity }: Sandbox,
+): Promise<WorkspaceBase | undefined> {
+  if (state === undefined || state.baseKey === (identity.base ?? null)) return state;
+  // On another base, all is new.
+  if (identity.base !== undefined) return undefined;
+  return { ...state, manifest: (await checkpointChain(db, state.id)).manifest };
 }
 
 interface Save {
@@ -111,7 +131,8 @@ async function keep(tx: Queryable, input: Save): Promise<WorkspaceFacts | "chang
   if (save.saved) {
     const { manifest, pack, whole, changed, removed } = save.saved;
     const { base } = room;
-    const id = await saveCheckpoint(tx, { sessionId, epoch, step, manifest, pack, whole, base });
+    const baseKey = sandbox.identity.base;
+    const id = await saveCheckpoint(tx, { sessionId, epoch, step, manifest, pack, whole, base, baseKey });
     facts = { changed: changed + removed, bytes: pack.byteLength };
     events.push({ type: "sandbox:saved", step, data: { files: facts.changed, bytes: facts.bytes } });
     events.push(...(await settleRoom(tx, { sessionId, step, id, bytes: pack.byteLength }, room)));

@@ -5,6 +5,7 @@ import { toSandboxLoss, unsavedAtReset, type SandboxChange, type SandboxLoss } f
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { fatal, rowsGone } from "../contract/failures.ts";
 import { type Sandbox, SandboxLost } from "../sandbox/sandbox.ts";
+import { openBase } from "./base.ts";
 import { allowListed } from "./egress.ts";
 import { sandboxSpec, type SandboxHost } from "../sandbox/sandbox-host.ts";
 import { reportNotRestored, restoreWorkspace, endingWith } from "./workspace.ts";
@@ -20,7 +21,13 @@ import {
   setNotice,
   type SandboxRow,
 } from "../store/sandboxes.ts";
-import { checkpointChain, latestCheckpoint, retimeCheckpoint } from "../store/checkpoints.ts";
+import {
+  type Checkpoint,
+  checkpointChain,
+  differenceChain,
+  latestCheckpoint,
+  retimeCheckpoint,
+} from "../store/checkpoints.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
@@ -93,8 +100,9 @@ export function createSessionSandboxes(deps: WorkspaceDeps) {
       withSandboxLock(deps.store, session.id, async (tx) => {
         const { config, restoreWorkspace } = await inCharge(tx, session);
         if (restoreWorkspace) return undefined;
-        if (!(await hasFiles(await findSandbox(tx, session.id), deps.sandboxHost))) return undefined;
-        return deps.sandboxHost.open(sandboxSpec(session.id, config, session.owner));
+        const row = await findSandbox(tx, session.id);
+        if (!(await hasFiles(row, deps.sandboxHost))) return undefined;
+        return deps.sandboxHost.open(sandboxSpec({ ...session, config }, row?.baseKey));
       }),
     /** Forgets a sandbox that is gone, so that the next `open` looks for it again. */
     forget(sessionId: string): void {
@@ -172,14 +180,16 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
   else await removeStray(tx, host, id);
   // A planning session's workspace is writable until its repository is checked out.
   const isAwaited = session.config.repository !== undefined && !(await findRepository(tx, id));
-  const { config, owner } = session;
-  const spec = sandboxSpec(id, isAwaited ? { ...config, plan: false } : config, owner);
+  const { config } = session;
+  const checkpoint = await latestCheckpoint(tx, id);
+  const hasOwn = !session.restoreWorkspace && (await hasFiles(before, host));
+  const base = await openBase(tx, deps, session, { before: hasOwn ? before : undefined, checkpoint, signal });
+  const spec = sandboxSpec({ ...session, config: isAwaited ? { ...config, plan: false } : config }, base);
   const { readOnly, ...writable } = spec;
   // A read-only workspace gets its files while it is still writable.
-  const isFilled = readOnly !== true || (!session.restoreWorkspace && (await hasFiles(before, host)));
+  const isFilled = readOnly !== true || hasOwn;
   let sandbox = await host.open(isFilled ? spec : writable, signal);
   await allowListed(tx, session, sandbox);
-  const checkpoint = await latestCheckpoint(tx, id);
   // Files in another person's container are not touched.
   const isOurs = spec.container === undefined;
   const notices = await lossNotices(tx, session, {
@@ -195,7 +205,7 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
   const workspace = isSame || !isOurs ? "adopted" : filled;
   const restored =
     !isSame && isOurs && checkpoint
-      ? await restoreFrom(tx, endingWith(signal, sandbox), checkpoint.id)
+      ? await restoreFrom(tx, endingWith(signal, sandbox), checkpoint, base)
       : undefined;
   if (!isFilled) sandbox = await host.open(spec, signal);
   // Saves lock the session's row first too: the other order would deadlock with them.
@@ -213,7 +223,7 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
       const data = { container: sandbox.container, message: notice.slice(1, -1) };
       return { type: "sandbox:lost", step, data };
     }),
-    openedEvent(sandbox, { step, allow: session.config.sandbox.allow }, isSame ? undefined : workspace),
+    openedEvent(sandbox, { step, config: session.config }, isSame ? undefined : workspace),
     ...notRestored,
   ]);
   return { sandbox, workspace };
@@ -258,14 +268,17 @@ async function lossNotices(
 /** @param workspace what its files are; undefined if the sandbox is the one that the session had */
 function openedEvent(
   sandbox: Sandbox,
-  { step, allow }: { readonly step: number; readonly allow: readonly string[] },
+  { step, config }: Pick<Session, "config"> & { readonly step: number },
   workspace: OpenSandbox["workspace"] | undefined,
 ): NewEvent {
   const { container, network, gaps = [] } = sandbox;
   if (workspace === undefined) return { type: "sandbox:adopted", step, data: { container, network } };
   const unenforced = gaps.length === 0 ? {} : { gaps };
+  const { allow } = config.sandbox;
+  const own = config.repository === undefined ? undefined : ("copy" as const);
+  const layers = sandbox.identity.base === undefined ? own : ("overlay" as const);
   const opened = allow.length > 0 && network.reach !== "none" ? { allow } : {};
-  const data = { container, workspace, network, ...opened, ...imageOf(sandbox), ...unenforced };
+  const data = { container, workspace, network, ...opened, ...imageOf(sandbox), layers, ...unenforced };
   return { type: "sandbox:created", step, data };
 }
 
@@ -286,9 +299,17 @@ export async function lossIn(
   });
 }
 
-async function restoreFrom(tx: Queryable, sandbox: CommandSandbox, checkpointId: number) {
-  const restored = await restoreWorkspace(sandbox, await checkpointChain(tx, checkpointId));
-  await retimeCheckpoint(tx, checkpointId, restored.manifest);
+async function restoreFrom(
+  tx: Queryable,
+  sandbox: CommandSandbox,
+  { id, baseKey }: Checkpoint,
+  base: string | undefined,
+) {
+  const isOnBase = base !== undefined;
+  const chain = await (isOnBase ? differenceChain : checkpointChain)(tx, id);
+  const restored = await restoreWorkspace(sandbox, chain);
+  // The list of a whole workspace is not that of a difference.
+  if (isOnBase === (baseKey !== null)) await retimeCheckpoint(tx, id, restored.manifest);
   return restored;
 }
 

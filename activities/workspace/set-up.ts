@@ -353,7 +353,7 @@ async function buildFrom(
     const { args, target } = build;
     const context = wholeOutput(sandbox, state);
     const request = { context, dockerfile, args, target, timeoutMs: setup.timeout, ...rules };
-    return await setUps.build(sandboxSpec(session.id, session.config, session.owner), key, request, signal);
+    return await setUps.build(sandboxSpec(session, sandbox.identity.base), key, request, signal);
   } finally {
     await sandbox.discard(state.id);
   }

@@ -61,6 +61,7 @@ const NOTHING = new Uint8Array();
  * a time, until it is kept. Files that cannot be read now stay as they were saved before.
  * @param base what the pack is the difference to; usually `latest`. To save a step a second time it is the checkpoint before
  * the row that is replaced, or undefined if there is none: then the pack holds everything.
+ * @param options `rebuilt`: names of folders that are not saved; default `REBUILT_FOLDERS`
  * @throws SandboxUnavailable (retryable) when the sandbox cannot do it; SandboxLost when it is gone; what `keep` throws
  */
 export async function keepWorkspace<T>(
@@ -68,9 +69,11 @@ export async function keepWorkspace<T>(
   latest: WorkspaceBase | undefined,
   base: WorkspaceBase | undefined,
   keep: (save: WorkspaceSave) => T | Promise<T>,
+  options: { readonly rebuilt?: readonly string[] } = {},
 ): Promise<T> {
   const hasBase = base !== latest;
-  const request = { do: "save", hasBase, whole: base === undefined || base.depth >= MAX_CHAIN } as const;
+  const whole = base === undefined || base.depth >= MAX_CHAIN;
+  const request = { ...options, do: "save", hasBase, whole } as const;
   const manifests = [latest, ...(hasBase ? [base] : [])].map((state) => state?.manifest ?? NOTHING);
   return runWorkspaceProgram(sandbox, request, manifests, ({ output, answer }) => {
     const { unchanged, packBytes, skipped, skippedCount, ...facts } = answer as unknown as SaveAnswer;
@@ -79,6 +82,16 @@ export async function keepWorkspace<T>(
         ? undefined
         : { ...facts, pack: output.subarray(0, packBytes), manifest: output.subarray(packBytes) };
     return keep({ saved, skipped, skippedCount });
+  });
+}
+
+/** Lists all files, whatever their number and size; packs none. @throws SandboxUnavailable (retryable), SandboxLost */
+export function listWorkspace(
+  sandbox: CommandSandbox,
+): Promise<{ readonly manifest: Uint8Array; readonly files: number; readonly bytes: number }> {
+  return runWorkspaceProgram(sandbox, { do: "list" }, [], ({ output, answer }) => {
+    const { files, bytes } = answer as { readonly files: number; readonly bytes: number };
+    return { manifest: output, files, bytes };
   });
 }
 
@@ -225,6 +238,8 @@ export function endingWith(signal: AbortSignal, sandbox: CommandSandbox): Comman
   };
 }
 
+const DONE = { save: "saved", restore: "restored", list: "listed" } as const;
+
 type Parts = Iterable<Uint8Array | StoredBytes> | AsyncIterable<Uint8Array | StoredBytes>;
 
 export interface ProgramRun {
@@ -240,7 +255,7 @@ export interface ProgramRun {
  */
 export async function runWorkspaceProgram<T>(
   sandbox: CommandSandbox,
-  request: { readonly do: "save" | "restore" } & object,
+  request: { readonly do: keyof typeof DONE } & object,
   parts: Parts,
   use: (run: ProgramRun) => T | Promise<T>,
 ): Promise<T> {
@@ -263,7 +278,7 @@ export async function runWorkspaceProgram<T>(
     const [how, message] = "out" in end ? ["a cut output", ""] : [end.how, end.message];
     throw retryable(
       "SandboxUnavailable",
-      `The workspace could not be ${request.do}d: the program in the sandbox ended with ${how}. ${lastLine(message)}` +
+      `The workspace could not be ${DONE[request.do]}: the program in the sandbox ended with ${how}. ${lastLine(message)}` +
         " Earlier checkpoints are kept. It will be retried.",
     );
   }

@@ -151,7 +151,7 @@ async function listInSandbox(
   const of = listRequest(name, server);
   try {
     const machineSandbox = withMachine(sandbox, process.env, process.cwd()).sandbox;
-    const opened = await host.open(sandboxSpec(of.sessionId, { sandbox: machineSandbox }));
+    const opened = await host.open(sandboxSpec({ id: of.sessionId, config: { sandbox: machineSandbox } }));
     await opened.egress?.allow(expandDomains(machineSandbox.domains));
     return await mcp.list(of, opened, new AbortController().signal);
   } finally {

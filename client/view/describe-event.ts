@@ -187,6 +187,18 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
   "egress:allowed": ({ domain, by }) => [
     notice(`network: ${harmlessLine(domain, 253)} is allowed (${person(by)})`),
   ],
+  "base:making": () => [quiet("checking the repository out, for this session and later ones")],
+  "base:made": ({ files, bytes, ms }) => [
+    quiet(
+      `checked out ${plural(files, "file")}, ${Math.ceil(bytes / 2 ** 20)} MiB, in ${Math.ceil(ms / 1_000)} s`,
+    ),
+  ],
+  "base:used": () => [],
+  "base:none": ({ why, ms }) => [
+    warn(
+      `The workspace is a copy, not a layer: this engine cannot mount an overlay (${harmlessLine(why, 200)}). Opening took ${Math.ceil(ms / 1_000)} s and saves look at every file.`,
+    ),
+  ],
   "git:fetched": ({ url, ref, commit, branch }) => [
     quiet(
       `cloned ${harmlessLine(url, 200)} at ${harmlessLine(ref, 100)} (${shortened(commit)}), on ${branch}`,

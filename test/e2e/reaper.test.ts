@@ -39,7 +39,7 @@ async function running(id: string) {
 }
 
 const newSpecs = (count: number) =>
-  Array.from({ length: count }, () => sandboxSpec(sandboxes.spec().sessionId, config()));
+  Array.from({ length: count }, () => sandboxSpec({ id: sandboxes.spec().sessionId, config: config() }));
 
 /** Opens it as a session's own. */
 async function openRecorded(spec: SandboxSpec, volume?: string): Promise<Sandbox> {

@@ -38,7 +38,7 @@ test("a project is set up before the first step, and again in a resumed session'
   await session.until("setup:started");
   const row = await findSession(agent.database.store.db, session.id);
   if (row === undefined) throw new Error("The session has no row.");
-  const sandbox = await agent.deps.sandboxHost.open(sandboxSpec(session.id, row.config));
+  const sandbox = await agent.deps.sandboxHost.open(sandboxSpec({ id: session.id, config: row.config }));
   await createSetUps(agent.deps).ensure(row, sandbox, 1);
   expect((await session.result()).status).toBe("completed");
   const again = await session.resume("once more", "more");

@@ -27,7 +27,7 @@ test("what is kept under the key of one client is not another owner's", () => {
   const config = agentConfigSchema.parse({});
   const inherited = { cache: "0123456789abcdef", setup: "0123456789abcdef" };
   const spec = (owner?: string) =>
-    sandboxSpec("s", { ...config, sandbox: { ...config.sandbox, inherited } }, owner);
+    sandboxSpec({ id: "s", config: { ...config, sandbox: { ...config.sandbox, inherited } }, owner });
   const keys = [undefined, "alice", "bob", ""].map((owner) => spec(owner).cache);
   expect(new Set(keys).size).toBe(4);
   expect(spec("alice").cache).toBe(spec("alice").cache);

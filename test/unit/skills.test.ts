@@ -92,7 +92,7 @@ it("includes the person's own: listed in the prompt, root's files, and no link i
   symlinkSync("../../secret", join(folder, "mine/pdf/link"));
   writeFileSync(join(folder, "own.yaml"), "skills: {folders: [mine]}\n");
   const { run } = resolveConfig({ config: "own.yaml", setup: false }, {}, folder);
-  expect(sandboxSpec("s", run).settings?.files).toEqual({
+  expect(sandboxSpec({ id: "s", config: run }).settings?.files).toEqual({
     "/etc/longhaul/skills/pdf/SKILL.md": skillText("pdf", "Fill forms"),
     "/etc/longhaul/skills/pdf/scripts/fill.sh": "echo fill\n",
   });

@@ -101,7 +101,8 @@ export class SandboxOpener {
     const connected = await abortable(this.#connect(running, spec), signal);
     const { link, network, empty, boot, isolation } = connected;
     const { image } = await surroundingsOf(found);
-    const identity = { host: name, volume, container: found.Id.slice(0, SHORT_ID), boot, image };
+    const { base } = spec;
+    const identity = { host: name, volume, container: found.Id.slice(0, SHORT_ID), boot, image, base };
     const gaps = [
       ...(network.reach === "everything" ? [network.why ?? ""] : []),
       ...isolationGaps(isolation, spec.runtime),

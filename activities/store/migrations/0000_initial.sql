@@ -13,12 +13,22 @@ CREATE TABLE "blobs" (
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "bases" (
+	"key" text PRIMARY KEY NOT NULL,
+	"url" text NOT NULL,
+	"commit" text NOT NULL,
+	"manifest" "bytea" NOT NULL,
+	"pack" "bytea",
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "checkpoints" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"session_id" text NOT NULL,
 	"epoch" integer NOT NULL,
 	"step" integer NOT NULL,
 	"parent_id" bigint,
+	"base_key" text,
 	"manifest" "bytea" NOT NULL,
 	"pack" "bytea" NOT NULL,
 	"superseded_epoch" integer,
@@ -157,6 +167,7 @@ CREATE TABLE "sandboxes" (
 	"container" text NOT NULL,
 	"boot" text NOT NULL,
 	"image" text,
+	"base_key" text,
 	"task_queue" text,
 	"saved_step" integer,
 	"closed_run" text,
@@ -442,10 +453,12 @@ CREATE TABLE "client_roles" (
 	"owner" text NOT NULL
 );
 --> statement-breakpoint
+ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOREIGN KEY ("base_key") REFERENCES "public"."bases"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "cursors" ADD CONSTRAINT "cursors_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runs" ADD CONSTRAINT "runs_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "public"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "blob_uses_blob_idx" ON "blob_uses" USING btree ("sha256");--> statement-breakpoint
+CREATE INDEX "checkpoints_base_idx" ON "checkpoints" USING btree ("base_key") WHERE base_key is not null;--> statement-breakpoint
 CREATE INDEX "checkpoints_parent_idx" ON "checkpoints" USING btree ("parent_id") WHERE parent_id is not null;--> statement-breakpoint
 CREATE INDEX "guidance_waiting_idx" ON "guidance" USING btree ("session_id","due_at","ordinal") WHERE delivered_sequence is null and not dropped;--> statement-breakpoint
 CREATE INDEX "model_calls_session_idx" ON "model_calls" USING btree ("session_id","step");--> statement-breakpoint
@@ -486,6 +499,8 @@ CREATE FUNCTION "longhaul_sees_session"(text) RETURNS boolean LANGUAGE sql STABL
 -- Volatile, so that it sees what the statement that asks has inserted.
 CREATE FUNCTION "longhaul_sees_checkpoint"(bigint) RETURNS boolean LANGUAGE sql VOLATILE SET search_path = public, pg_temp
   AS $$ select exists (select 1 from checkpoints where id = $1) $$;--> statement-breakpoint
+CREATE FUNCTION "longhaul_sees_base"(text) RETURNS boolean LANGUAGE sql VOLATILE SET search_path = public, pg_temp
+  AS $$ select exists (select 1 from bases where key = $1) $$;--> statement-breakpoint
 -- The id of a delegate's session follows from its parent's call, and no other session has such an id. The id of a batch's item
 -- is kept for its session. Runs as the tables' owner, because a client's role does not see other persons' rows.
 CREATE FUNCTION "longhaul_own_id"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

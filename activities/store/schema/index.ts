@@ -255,7 +255,20 @@ export const guidance = pgTable(
   ],
 );
 
-/** The workspace's files after a step: a tar of what changed since the parent, and the list of all files. */
+/** Checkouts that sessions share as the base of their workspaces: kept once for all their saves. */
+export const bases = pgTable("bases", {
+  /** A hash of all that it was made from: address, commit, settings, whose it is. */
+  key: text().primaryKey(),
+  url: text().notNull(),
+  commit: text().notNull(),
+  /** As a checkpoint's: all its files. */
+  manifest: bytea().notNull(),
+  /** As a whole checkpoint's; null if it is too large for a save: then only the repository has these files. */
+  pack: bytea(),
+  createdAt: at("created_at").notNull().defaultNow(),
+});
+
+/** The workspace's files after a step: a tar of what changed since the parent, and the list of all files, or of what is not as in its base. */
 export const checkpoints = pgTable(
   "checkpoints",
   {
@@ -265,6 +278,8 @@ export const checkpoints = pgTable(
     step: integer().notNull(),
     /** The checkpoint it builds on; null for a whole one. */
     parentId: bigint("parent_id", { mode: "number" }),
+    /** The base that it lists the difference to; null if it lists all files. */
+    baseKey: text("base_key").references(() => bases.key),
     /** gzip of one line per file: mode, size, modification time, path. */
     manifest: bytea().notNull(),
     /** gzip of a tar with the files that are new or changed since the parent. */
@@ -275,6 +290,9 @@ export const checkpoints = pgTable(
   },
   (t) => [
     unique("checkpoints_session_epoch_step_key").on(t.sessionId, t.epoch, t.step),
+    index("checkpoints_base_idx")
+      .on(t.baseKey)
+      .where(sql`base_key is not null`),
     // Finds the checkpoints that build on one: used when a step is saved again, and when a session is deleted.
     index("checkpoints_parent_idx")
       .on(t.parentId)

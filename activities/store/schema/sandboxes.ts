@@ -24,6 +24,8 @@ export const sandboxes = pgTable("sandboxes", {
   boot: text().notNull(),
   /** The image that it runs from, by digest, or by id if no registry has it; null if not known. */
   image: text(),
+  /** The base that its workspace stands on; null if it has none. */
+  baseKey: text("base_key"),
   /** Queue of the host; null means the workflow's own. */
   taskQueue: text("task_queue"),
   /** The files after this step are in a checkpoint, whether or not it changed any. */

@@ -35,7 +35,7 @@ export async function measureWorkspace(options: { readonly quick: boolean }): Pr
   const open = (settings: object = {}): Promise<Sandbox> => {
     const sessionId = `bench-${randomBytes(4).toString("hex")}`;
     sessions.push(sessionId);
-    return host.open(sandboxSpec(sessionId, configOf(settings)));
+    return host.open(sandboxSpec({ id: sessionId, config: configOf(settings) }));
   };
   try {
     return [

@@ -1,6 +1,6 @@
 """Saves or restores the workspace. Runs as a command, with the tools' rights.
 
-Input: a line of JSON {"do": "save" or "restore", limits, rebuilt, …}, then parts (see save.py and restore.py).
+Input: a line of JSON {"do": "save", "restore" or "list", limits, rebuilt, …}, then parts (see save.py and restore.py).
 Output: what `save` or `restore` writes; on standard error, as JSON, what it returns, or {"lost": text}.
 """
 
@@ -8,7 +8,7 @@ import json
 import sys
 
 from .restore import restore
-from .save import save
+from .save import list_all, save
 from .tree import Lost
 
 
@@ -50,7 +50,7 @@ def main():
     source, out = sys.stdin.buffer, sys.stdout.buffer
     order = json.loads(source.readline())
     try:
-        answer = {"save": save, "restore": restore}[order["do"]](order, Parts(source), out.write)
+        answer = {"save": save, "restore": restore, "list": list_all}[order["do"]](order, Parts(source), out.write)
     except Lost as error:
         answer = {"lost": str(error)}
     out.flush()

@@ -1,0 +1,171 @@
+/**
+ * The base of a session's workspace: its repository's checkout at one commit, made once on each host for all sessions of a person that
+ * begin there. The session's saves list only what differs from it.
+ */
+import { createHash } from "node:crypto";
+import type { SessionGit } from "../config/git-settings.ts";
+import { fatal } from "../contract/failures.ts";
+import type { GitAccess } from "../git/git-access.ts";
+import { type Fetched, fetchForSession, layOut } from "../git/lay-out.ts";
+import { ofOwner, sandboxSpec, type SandboxSpec } from "../sandbox/sandbox-host.ts";
+import type { WorkspaceDeps } from "../runtime/deps.ts";
+import { baseChain, findBase, saveBase, type StoredBase } from "../store/bases.ts";
+import type { Checkpoint } from "../store/checkpoints.ts";
+import type { Queryable } from "../store/db.ts";
+import { lockSandbox } from "../store/session-locks.ts";
+import type { Session } from "../store/sessions.ts";
+import { MAX_PACK_BYTES } from "../store/workspace-manifest.ts";
+import { keepWorkspace, listWorkspace, restoreWorkspace } from "./workspace.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
+
+/** Part of every key: raising it makes what older versions made unusable. */
+const VERSION = 1;
+
+/** Why a session's workspace has no base; undefined if it can have one on this host. */
+export async function whyNoBase(
+  { sandboxHost: { bases } }: Pick<WorkspaceDeps, "sandboxHost">,
+  { sandbox }: Session["config"],
+): Promise<string | undefined> {
+  if (sandbox.container !== undefined) return "it is another person's container";
+  if (bases === undefined) return "this host has no layers";
+  return bases.unable(sandbox.image);
+}
+
+/** A hash of all that the checkout depends on, and of whose it is: what one person may read, another may not. */
+export function toBaseKey(
+  { config: { sandbox }, owner }: Pick<Session, "config" | "owner">,
+  repository: SessionGit,
+  { start }: Pick<Fetched, "start">,
+): string {
+  const { url, depth, submodules, lfs, author } = repository;
+  const { commit, refs, defaultBranch } = start;
+  const depends = { url, depth, submodules, lfs, author, commit, refs, defaultBranch, image: sandbox.image };
+  const hash = createHash("sha256")
+    .update(JSON.stringify([VERSION, depends]))
+    .digest("hex");
+  return ofOwner(`base ${hash}`, owner ?? "");
+}
+
+interface BaseJob {
+  readonly session: Session;
+  readonly base: StoredBase;
+  readonly signal: AbortSignal;
+}
+
+export interface MadeBase {
+  readonly files: number;
+  readonly bytes: number;
+}
+
+/**
+ * Makes the base of a fetched repository on this host, unless it is there. One is made at a time, over all workers of the host.
+ * @returns what it has, if this call made it
+ * @throws what `layOut` throws; SandboxUnavailable (retryable), SandboxRefused (fatal)
+ */
+export async function makeFetchedBase(
+  tx: Queryable,
+  deps: WorkspaceDeps,
+  { session, base, signal }: BaseJob,
+  from: { readonly access: GitAccess; readonly repository: SessionGit; readonly fetched: Fetched },
+): Promise<MadeBase | undefined> {
+  const { access, repository, fetched } = from;
+  let made: MadeBase | undefined;
+  await makeOnHost(tx, deps, { session, base, signal }, async (sandbox) => {
+    await layOut(access, sandbox, fetched, { repository, branch: undefined, signal });
+    made = await storeBase(tx, base, sandbox);
+  });
+  return made;
+}
+
+/**
+ * The base on which a session's sandbox is opened: that of the sandbox that this host has, else that of its newest save, which is made
+ * again if this host does not have it.
+ * @param before what the sandbox stands on that has the session's files here; undefined if there is none
+ * @returns undefined if its workspace has no base, or cannot have one here
+ * @throws WorkspaceLost (fatal) if the base can neither be made here nor its files be read from the store
+ */
+export async function openBase(
+  tx: Queryable,
+  deps: WorkspaceDeps,
+  session: Session,
+  at: {
+    readonly before: { readonly baseKey: string | null } | undefined;
+    readonly checkpoint: Checkpoint | undefined;
+    readonly signal: AbortSignal;
+  },
+): Promise<string | undefined> {
+  if (at.before !== undefined) return at.before.baseKey ?? undefined;
+  const key = at.checkpoint?.baseKey ?? undefined;
+  const base = key === undefined ? undefined : await findBase(tx, key);
+  if (base === undefined) return undefined;
+  const why = await whyNoBase(deps, session.config);
+  if (why !== undefined && !base.isKept) throw notHere(base, why);
+  if (why !== undefined) return undefined;
+  await makeOnHost(tx, deps, { session, base, signal: at.signal }, async (sandbox) => {
+    if (base.isKept) await restoreWorkspace(sandbox, await baseChain(tx, base.key));
+    else await fetchAgain(deps, { session, base, signal: at.signal }, sandbox);
+  });
+  return base.key;
+}
+
+async function makeOnHost(
+  tx: Queryable,
+  { sandboxHost: host }: WorkspaceDeps,
+  { session, base: { key }, signal }: BaseJob,
+  fill: (sandbox: CommandSandbox) => Promise<void>,
+): Promise<void> {
+  const { bases } = host;
+  if (bases === undefined || ((await bases.isMade(key)) && (await findBase(tx, key)) !== undefined)) return;
+  await lockSandbox(tx, `base ${host.name} ${key}`);
+  if ((await bases.isMade(key)) && (await findBase(tx, key)) !== undefined) return;
+  await bases.make(key, makerSpec(session), fill, signal);
+}
+
+/** The sandbox in which a base is made: no settings of a person enter it, and it reaches nothing. */
+function makerSpec(session: Session): Omit<SandboxSpec, "sessionId"> {
+  const { image, memoryBytes, cpus, pids, runtime, disk, guard } = sandboxSpec(session);
+  return { image, memoryBytes, cpus, pids, runtime, disk, guard, network: "none" };
+}
+
+/** Keeps the list of its files for all saves, and the files too if they fit into a save. */
+async function storeBase(tx: Queryable, base: StoredBase, sandbox: CommandSandbox): Promise<MadeBase> {
+  const { manifest, files, bytes } = await listWorkspace(sandbox);
+  const whole =
+    bytes > MAX_PACK_BYTES
+      ? undefined
+      : await keepWorkspace(sandbox, undefined, undefined, (save) => save, { rebuilt: [] });
+  const isWhole = whole?.saved !== undefined && whole.skippedCount === 0;
+  await saveBase(tx, { ...base, manifest, pack: isWhole ? whole.saved?.pack : undefined });
+  return { files, bytes };
+}
+
+/** @throws WorkspaceLost (fatal) if the remote has the commit no more; RepositoryUnavailable (retryable) if it is away */
+async function fetchAgain(
+  { git: access }: WorkspaceDeps,
+  { session, base, signal }: BaseJob,
+  sandbox: CommandSandbox,
+): Promise<void> {
+  const { repository } = session.config;
+  if (access === undefined || repository === undefined) throw notHere(base, "this worker has no git");
+  const start = { ...repository, ref: base.commit, push: "never", pr: "none" } as const;
+  const fetched = await fetchForSession(access, start, session.id, signal).catch((error: unknown) => {
+    throw isFinal(error) ? noCommit(base, error) : error;
+  });
+  await layOut(access, sandbox, fetched, { repository, branch: undefined, signal });
+}
+
+const isFinal = (error: unknown): boolean =>
+  error instanceof Error && "nonRetryable" in error && error.nonRetryable === true;
+
+const noCommit = ({ commit }: StoredBase, cause: unknown) =>
+  fatal(
+    "WorkspaceLost",
+    `Commit ${commit} is at no remote and in no save any more: the session's files cannot be restored. The conversation and what the session changed are kept.`,
+    cause,
+  );
+
+const notHere = ({ commit, url }: StoredBase, why: string) =>
+  fatal(
+    "WorkspaceLost",
+    `The session's files stand on commit ${commit.slice(0, 12)} of ${url}, which is too large for a save, and this host cannot lay it below them: ${why}. Everything is kept; go on where it can.`,
+  );
