@@ -75,7 +75,7 @@ export interface MissingPaths {
 /** The letter of a path that the base has and the workspace does not. */
 const REMOVED = "w";
 /** Why a file of a base is in no save: it is in the repository. */
-export const AT_REPOSITORY = "at-repository";
+const AT_REPOSITORY = "at-repository";
 
 /**
  * The stored list of all files of a workspace that stands on a base.

@@ -64,6 +64,24 @@ async function isMade(docker: Dockerode, key: string, installation: string): Pro
   return isOurs && volume !== undefined;
 }
 
+/** A week: a base that nothing stands on is older than the work of those who would. */
+const MAX_AGE_MS = 7 * 24 * 3_600_000;
+
+/** Removes bases, of all installations, on which nothing stands any more. @returns a line for each */
+export async function removeOldBases(docker: Dockerode): Promise<string[]> {
+  const filters = { label: [BASE_LABEL] };
+  const volumes = (await unless([], () => docker.listVolumes({ filters })))?.Volumes ?? [];
+  const removed: string[] = [];
+  for (const volume of volumes) {
+    const { [BASE_LABEL]: key = "", [INSTALLATION_LABEL]: installation = "" } = volume.Labels;
+    if (volume.Name !== readyName(key, installation)) continue;
+    const createdAt = "CreatedAt" in volume ? String(volume.CreatedAt) : "";
+    if (!(Date.now() - Date.parse(createdAt) >= MAX_AGE_MS)) continue;
+    if (await forgetBase(docker, key, installation)) removed.push(`removed the base ${volume.Name}`);
+  }
+  return removed;
+}
+
 async function forgetBase(docker: Dockerode, key: string, installation: string): Promise<boolean> {
   if (await isUsed(docker, key, installation)) return false;
   // Without its mark it is no base any more, whatever happens next.

@@ -4,7 +4,7 @@ import type { ContainerInspectInfo } from "dockerode";
 import { DEFAULT_IMAGE } from "../../config/sandbox-settings.ts";
 import type { KeptSetUps, SandboxHost, OwnSession } from "../sandbox-host.ts";
 import { cachedFor } from "../shared-work.ts";
-import { createBases } from "./bases.ts";
+import { createBases, removeOldBases } from "./bases.ts";
 import { buildImage } from "./build-image.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
 import { unless } from "./docker-errors.ts";
@@ -85,6 +85,7 @@ export function createDockerHost({
     removeUnused: async () => [
       ...((await proxy.removeUnused()) ? [`removed the egress proxy ${egress.name}`] : []),
       ...(await removeOldKept(docker)),
+      ...(await removeOldBases(docker)),
     ],
     bases: createBases({
       docker,

@@ -68,13 +68,13 @@ async function placeOf(docker: Dockerode, name: string): Promise<string | undefi
   return (await unless([404], () => docker.getVolume(name).inspect()))?.Mountpoint;
 }
 
-export interface FirstEntry {
+interface FirstEntry {
   readonly name: string;
   readonly type: "file" | "directory";
 }
 
 /** Puts entries of the tools' user into a volume, through a container that is never started: no program of ours may write there. */
-export async function putEntries(
+async function putEntries(
   docker: Dockerode,
   spec: SandboxSpec,
   volume: string,
@@ -128,8 +128,13 @@ print("works" if seen == of_base else "its volumes are not on one file system")`
 export async function tryLayers(docker: Dockerode, image: string): Promise<string | undefined> {
   const id = randomBytes(8).toString("hex");
   const spec: SandboxSpec = {
-    ...{ sessionId: `trial:${id}`, base: id, image, network: "none" },
-    ...{ memoryBytes: 0, cpus: 0, pids: 0 },
+    sessionId: `trial:${id}`,
+    base: id,
+    image,
+    network: "none",
+    memoryBytes: 0,
+    cpus: 0,
+    pids: 0,
   };
   const maker = baseMaker(id);
   try {

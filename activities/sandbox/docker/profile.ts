@@ -26,7 +26,7 @@ export const EGRESS_FOLDER = "/run/longhaul";
 /** Equal to EGRESS_PORT in forwarder.py. */
 const EGRESS_PORT = 3128;
 
-export interface EgressPlace {
+interface EgressPlace {
   /** The volume with the proxy's socket. */
   readonly volume: string;
   readonly token: string;

@@ -7,7 +7,18 @@ import zlib
 
 from ..folder import widen
 from .survey import GONE, Survey
-from .tree import MAX_LISTING_BYTES, UNBOUNDED, Folders, Lost, fields, is_same, read_listing, tree_order, value_of, written_listing
+from .tree import (
+    MAX_LISTING_BYTES,
+    UNBOUNDED,
+    Folders,
+    Lost,
+    fields,
+    is_same,
+    read_listing,
+    tree_order,
+    value_of,
+    written_listing,
+)
 
 # A file renamed between listing and packing would be missing under its new name, so the save is repeated, at most this often.
 MAX_ROUNDS = 3
