@@ -15,7 +15,7 @@ import { inCharge, type SessionSandboxes } from "../workspace/session-sandbox.ts
 
 export type BaseMakers = ReturnType<typeof createBaseMakers>;
 
-interface BeginOrder {
+interface Beginning {
   readonly session: Session;
   readonly repository: SessionGit;
   readonly access: GitAccess;
@@ -27,21 +27,21 @@ interface BeginOrder {
 export function createBaseMakers(deps: AgentDeps, sandboxes: SessionSandboxes) {
   const making = new Map<string, SharedWork<MadeBase | undefined>>();
 
-  function make(order: BeginOrder, key: string): Promise<MadeBase | undefined> {
+  function make(beginning: Beginning, key: string): Promise<MadeBase | undefined> {
     const before = making.get(key);
-    if (before?.canJoin === true) return before.join(order.signal);
-    const { url } = order.repository;
-    const base = { key, url, commit: order.fetched.start.commit };
+    if (before?.canJoin === true) return before.join(beginning.signal);
+    const { url } = beginning.repository;
+    const base = { key, url, commit: beginning.fetched.start.commit };
     const work = shareWork((signal) =>
       deps.store.db.transaction((tx) =>
-        makeFetchedBase(tx, deps, { session: order.session, base, signal }, order),
+        makeFetchedBase(tx, deps, { session: beginning.session, base, signal }, beginning),
       ),
     );
     making.set(key, work);
     void work.over.then(() => {
       if (making.get(key) === work) making.delete(key);
     });
-    return work.join(order.signal);
+    return work.join(beginning.signal);
   }
 
   return {
@@ -49,8 +49,8 @@ export function createBaseMakers(deps: AgentDeps, sandboxes: SessionSandboxes) {
      * Makes the base if it is not there, and the session's first save, with which its sandbox is opened on it. Idempotent.
      * @throws what `layOut` throws; SandboxUnavailable (retryable), SandboxRefused (fatal)
      */
-    async begin(order: BeginOrder): Promise<void> {
-      const { session, repository, fetched } = order;
+    async begin(beginning: Beginning): Promise<void> {
+      const { session, repository, fetched } = beginning;
       const { db } = deps.store;
       const { commit } = fetched.start;
       const key = toBaseKey(session, repository, fetched);
@@ -60,7 +60,7 @@ export function createBaseMakers(deps: AgentDeps, sandboxes: SessionSandboxes) {
       const isMade =
         (await deps.sandboxHost.bases?.isMade(key)) === true && (await findBase(db, key)) !== undefined;
       if (!isMade) await say("base:making", { commit, why: "no session began at this commit on this host" });
-      const made = await make(order, key);
+      const made = await make(beginning, key);
       const ms = Math.round(performance.now() - began);
       if (made !== undefined) await say("base:made", { commit, ...made, ms });
       await beginSave(deps, sandboxes, session, key);

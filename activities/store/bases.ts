@@ -2,7 +2,7 @@
 import { eq, notExists, sql } from "drizzle-orm";
 import { rowsGone } from "../contract/failures.ts";
 import type { Queryable } from "./db.ts";
-import { slicesOf, storable } from "./pack-slices.ts";
+import { readSlices, storable } from "./pack-slices.ts";
 import { bases, checkpoints } from "./schema/index.ts";
 import { ANY, part } from "./statements.ts";
 import { overBase } from "./workspace-manifest.ts";
@@ -70,7 +70,7 @@ export async function* basePacks(db: Queryable, key: string): AsyncGenerator<Sto
     .from(bases)
     .where(isRow);
   const byteLength = row?.byteLength ?? 0;
-  if (byteLength > 0) yield { byteLength, pieces: () => slicesOf(db, bases, isRow, byteLength) };
+  if (byteLength > 0) yield { byteLength, pieces: () => readSlices(db, bases, isRow, byteLength) };
 }
 
 /** Removes bases that no save is the difference to. */

@@ -12,7 +12,7 @@ import {
 } from "./workspace-pack.ts";
 import { basePacks, wholeList } from "./bases.ts";
 import type { Database, Queryable } from "./db.ts";
-import { slicesOf, storable } from "./pack-slices.ts";
+import { readSlices, storable } from "./pack-slices.ts";
 import { unpackMissing, type MissingPaths } from "./workspace-manifest.ts";
 import { checkpoints, events } from "./schema/index.ts";
 import { excluded, ANY, part, prepared } from "./statements.ts";
@@ -208,7 +208,7 @@ async function* packsOf(db: Queryable, id: number): AsyncGenerator<StoredBytes> 
       .where(isLink);
     if (row === undefined) throw saveMissing(`Save ${link.id} of the session's files is`);
     const { byteLength } = row;
-    yield { byteLength, pieces: () => slicesOf(db, checkpoints, isLink, byteLength) };
+    yield { byteLength, pieces: () => readSlices(db, checkpoints, isLink, byteLength) };
   }
 }
 
@@ -264,7 +264,7 @@ export async function* packPieces(db: Queryable, id: number): AsyncGenerator<Uin
     .select({ byteLength: sql<number>`octet_length(${checkpoints.pack})` })
     .from(checkpoints)
     .where(isRow);
-  yield* slicesOf(db, checkpoints, isRow, row?.byteLength ?? 0);
+  yield* readSlices(db, checkpoints, isRow, row?.byteLength ?? 0);
 }
 
 async function chainOf(db: Queryable, id: number): Promise<Link[]> {

@@ -23,7 +23,7 @@ export async function storable(db: Queryable, pack: Uint8Array): Promise<Uint8Ar
  * length only.
  * @throws RecordMissing (retryable) if the row is gone
  */
-export async function* slicesOf(
+export async function* readSlices(
   db: Queryable,
   table: typeof bases | typeof checkpoints,
   isRow: SQL,

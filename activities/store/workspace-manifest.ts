@@ -97,15 +97,15 @@ export function overBase(
     ...changed.flatMap(({ kind, path }) => (kind === "folder" ? [] : [path])),
   ]);
   const own = new Set(changed.map(({ path }) => path));
-  const kept = unpackManifest(base).filter(({ path }) => !own.has(path) && !isAtOrBelow(path, gone));
+  const ofBase = unpackManifest(base).filter(({ path }) => !own.has(path) && !isAtOrBelow(path, gone));
   const missing = new Map(unpackMissing(difference).reasons);
   if (!isKept && !missing.has(".")) missing.set(".", AT_REPOSITORY);
-  return Buffer.concat([packManifest([...kept, ...changed]), packMissing(missing)]);
+  return Buffer.concat([packManifest([...ofBase, ...changed]), packMissing(missing)]);
 }
 
-function isAtOrBelow(path: string, places: ReadonlySet<string>): boolean {
+function isAtOrBelow(path: string, paths: ReadonlySet<string>): boolean {
   for (let at = path.length; at > 0; at = path.lastIndexOf("/", at - 1))
-    if (places.has(path.slice(0, at))) return true;
+    if (paths.has(path.slice(0, at))) return true;
   return false;
 }
 

@@ -18,7 +18,7 @@ import { MAX_PACK_BYTES } from "../store/workspace-manifest.ts";
 import { keepWorkspace, listWorkspace, restoreWorkspace } from "./workspace.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 
-/** Part of every key: raising it makes what older versions made unusable. */
+/** Part of every key: to be raised if what a base has is made differently. */
 const VERSION = 1;
 
 /** Why a session's workspace has no base; undefined if it can have one on this host. */

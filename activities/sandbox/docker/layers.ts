@@ -3,7 +3,7 @@
  * keeps what differs. agent/layers.py reads both.
  */
 import { randomBytes } from "node:crypto";
-import { buffer } from "node:stream/consumers";
+import { Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import { pack } from "tar-stream";
 import { reasonOf } from "../../contract/errors.ts";
@@ -54,13 +54,13 @@ export async function prepareLayers(
   );
   if (lower === undefined || changes === undefined)
     throw retryable("SandboxUnavailable", "the base of the session's files was removed; it is made again");
-  const places = { base: lower, changes };
+  const layers = { base: lower, changes };
   const name = layersName(sessionId);
   const proof = { ...ownerLabels(spec), [BASE_LABEL]: base };
   if ((await volumeLabels(docker, name)) === undefined)
     await putEntries(docker, spec, sandboxName(sessionId), FOLDERS);
-  await ownVolume(docker, name, proof, sandboxLabels(spec, now), layerOptions(places));
-  return places;
+  await ownVolume(docker, name, proof, sandboxLabels(spec, now), layerOptions(layers));
+  return layers;
 }
 
 /** The folder of a volume on the engine's host. */
@@ -84,7 +84,6 @@ async function putEntries(
   // The content makes the package end a file's entry.
   for (const entry of entries) tar.entry({ ...entry, mode: 0o755, ...TOOLS }, "");
   tar.finalize();
-  const archive = await buffer(tar);
   await unless([], async () => {
     const container = await docker.createContainer({
       Image: spec.keptImage ?? spec.image,
@@ -105,7 +104,7 @@ async function putEntries(
       },
     });
     try {
-      await container.putArchive(archive, { path: "/volume" });
+      await container.putArchive(Readable.from(tar), { path: "/volume" });
     } finally {
       await container.remove({ force: true });
     }
@@ -146,12 +145,12 @@ export async function tryLayers(docker: Dockerode, image: string): Promise<strin
       { name: "file", type: "file" },
     ]);
     const layers = await prepareLayers(docker, spec, new Date());
-    const { Mounts } = createOptions(spec, new Date(), { layers }).HostConfig ?? {};
+    const mounts = createOptions(spec, new Date(), { layers }).HostConfig?.Mounts ?? [];
     const output = await runOnce(docker, {
       Image: image,
       User: "1000:1000",
       Entrypoint: ["python3", "-I", "-S", "-c", TRIAL],
-      HostConfig: { NetworkMode: "none", ...(Mounts && { Mounts }) },
+      HostConfig: { NetworkMode: "none", Mounts: mounts },
     }).catch((error: unknown) => {
       if (statusOf(error) === undefined) throw unavailable(error);
       return reasonOf(error);
