@@ -15,7 +15,7 @@ import type { Queryable } from "../store/db.ts";
 import { lockSandbox } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { MAX_PACK_BYTES } from "../store/workspace-manifest.ts";
-import { keepWorkspace, listWorkspace, restoreWorkspace } from "./workspace.ts";
+import { listWorkspace, packWhole, restoreWorkspace } from "./workspace.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 
 /** Part of every key: to be raised if what a base has is made differently. */
@@ -130,10 +130,7 @@ function makerSpec(session: Session): Omit<SandboxSpec, "sessionId"> {
 /** Keeps the list of its files for all saves, and the files too if they fit into a save. */
 async function storeBase(tx: Queryable, base: StoredBase, sandbox: CommandSandbox): Promise<MadeBase> {
   const { manifest, files, bytes } = await listWorkspace(sandbox);
-  const whole =
-    bytes > MAX_PACK_BYTES
-      ? undefined
-      : await keepWorkspace(sandbox, undefined, undefined, (save) => save, { rebuilt: [] });
+  const whole = bytes > MAX_PACK_BYTES ? undefined : await packWhole(sandbox);
   const isWhole = whole?.saved !== undefined && whole.skippedCount === 0;
   await saveBase(tx, { ...base, manifest, pack: isWhole ? whole.saved?.pack : undefined });
   return { files, bytes };

@@ -61,7 +61,6 @@ const NOTHING = new Uint8Array();
  * a time, until it is kept. Files that cannot be read now stay as they were saved before.
  * @param base what the pack is the difference to; usually `latest`. To save a step a second time it is the checkpoint before
  * the row that is replaced, or undefined if there is none: then the pack holds everything.
- * @param options `rebuilt`: names of folders that are not saved; default `REBUILT_FOLDERS`
  * @throws SandboxUnavailable (retryable) when the sandbox cannot do it; SandboxLost when it is gone; what `keep` throws
  */
 export async function keepWorkspace<T>(
@@ -69,13 +68,24 @@ export async function keepWorkspace<T>(
   latest: WorkspaceBase | undefined,
   base: WorkspaceBase | undefined,
   keep: (save: WorkspaceSave) => T | Promise<T>,
-  options: { readonly rebuilt?: readonly string[] } = {},
 ): Promise<T> {
   const hasBase = base !== latest;
   const whole = base === undefined || base.depth >= MAX_CHAIN;
-  const request = { ...options, do: "save", hasBase, whole } as const;
   const manifests = [latest, ...(hasBase ? [base] : [])].map((state) => state?.manifest ?? NOTHING);
-  return runWorkspaceProgram(sandbox, request, manifests, ({ output, answer }) => {
+  return packed(sandbox, { hasBase, whole }, manifests, keep);
+}
+
+/** All files, also in folders of `REBUILT_FOLDERS`, as one save. @throws SandboxUnavailable (retryable), SandboxLost */
+export const packWhole = (sandbox: CommandSandbox): Promise<WorkspaceSave> =>
+  packed(sandbox, { hasBase: false, whole: true, rebuilt: [] }, [NOTHING], (save) => save);
+
+function packed<T>(
+  sandbox: CommandSandbox,
+  request: { readonly hasBase: boolean; readonly whole: boolean; readonly rebuilt?: readonly string[] },
+  manifests: readonly Uint8Array[],
+  keep: (save: WorkspaceSave) => T | Promise<T>,
+): Promise<T> {
+  return runWorkspaceProgram(sandbox, { ...request, do: "save" }, manifests, ({ output, answer }) => {
     const { unchanged, packBytes, skipped, skippedCount, ...facts } = answer as unknown as SaveAnswer;
     const saved =
       unchanged === true

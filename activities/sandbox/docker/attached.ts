@@ -137,7 +137,7 @@ class AttachedContainers {
   async #mark(sessionId: string, name: string, id: string): Promise<void> {
     const owner = await this.#owner(sessionId);
     const labels = { ...sandboxLabels(owner, new Date()), [ATTACHED_LABEL]: id };
-    await ownVolume(this.#docker, sandboxName(sessionId), ownerLabels(owner), labels);
+    await ownVolume(this.#docker, sandboxName(sessionId), ownerLabels(owner), { labels });
     if ((await this.#containerOf(sessionId)) !== id)
       throw containerUnavailable(name, "it is not the container of that name that the session worked in");
   }

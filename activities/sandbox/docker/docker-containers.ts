@@ -86,22 +86,27 @@ export async function volumeLabels(
   return volume && { ...volume.Labels };
 }
 
+interface VolumeSettings {
+  /** Beside those that are proof. */
+  readonly labels?: Record<string, string>;
+  /** Of the engine's local driver. */
+  readonly options?: Record<string, string>;
+}
+
 /**
  * Makes a volume, or takes the existing one of that name if it proves to be the same. Idempotent.
  * @param proof labels that an existing one must have, with just these values
- * @param options of the engine's local driver
  * @throws SandboxRefused (fatal) if it is another's, which is left as it is
  */
 export async function ownVolume(
   docker: Dockerode,
   name: string,
   proof: Readonly<Record<string, string>>,
-  more: Readonly<Record<string, string>> = {},
-  options: Record<string, string> = {},
+  more: VolumeSettings = {},
 ): Promise<void> {
   // Returns the existing one if there is one.
   await unless([], () =>
-    docker.createVolume({ Name: name, Labels: { ...more, ...proof }, DriverOpts: options }),
+    docker.createVolume({ Name: name, Labels: { ...more.labels, ...proof }, DriverOpts: more.options }),
   );
   const labels = await volumeLabels(docker, name);
   if (labels === undefined || Object.entries(proof).every(([label, value]) => labels[label] === value))

@@ -59,7 +59,10 @@ export async function prepareLayers(
   const proof = { ...ownerLabels(spec), [BASE_LABEL]: base };
   if ((await volumeLabels(docker, name)) === undefined)
     await putEntries(docker, spec, sandboxName(sessionId), FOLDERS);
-  await ownVolume(docker, name, proof, sandboxLabels(spec, now), layerOptions(layers));
+  await ownVolume(docker, name, proof, {
+    labels: sandboxLabels(spec, now),
+    options: layerOptions(layers),
+  });
   return layers;
 }
 

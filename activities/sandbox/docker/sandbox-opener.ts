@@ -236,7 +236,7 @@ async function create(
   await images.refuseUnfit(spec);
   const now = new Date();
   const name = sandboxName(spec.sessionId);
-  await ownVolume(docker, name, ownerLabels(spec), sandboxLabels(spec, now));
+  await ownVolume(docker, name, ownerLabels(spec), { labels: sandboxLabels(spec, now) });
   if (spec.cache !== undefined) await ownVolume(docker, cacheName(spec.cache), { [CACHE_LABEL]: spec.cache });
   // The proxy may be started after it.
   if (spec.network === "listed") await ownVolume(docker, egressVolume, EGRESS_LABELS);
