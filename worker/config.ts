@@ -11,6 +11,12 @@ import { issueTexts } from "../activities/config/issue-text.ts";
 import { isKeyVariable } from "../activities/config/model-target.ts";
 import { providerVariables } from "../activities/config/providers.ts";
 import { DEFAULT_IMAGE, imageNamed, imageSchema } from "../activities/config/sandbox-settings.ts";
+import {
+  keysSchema,
+  keyVariable,
+  type KeyDefinitions,
+  type KeyRing,
+} from "../activities/config/key-settings.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
 import { WrongSettings, checkSurroundings, ServiceMissing } from "../temporal/service-missing.ts";
@@ -60,6 +66,7 @@ const schema = z.object({
   LONGHAUL_NOTIFY_URL: address("https://hooks.example.com/longhaul"),
   LONGHAUL_NOTIFY_CONTENT: text,
   LONGHAUL_POLICY: text,
+  LONGHAUL_KEYS: text,
   LONGHAUL_TOOLS: text,
   LONGHAUL_HISTORY: optional(z.enum(["full", "ids"]).default("full")),
   LONGHAUL_CODEC_KEYS: text,
@@ -127,6 +134,11 @@ export interface WorkerConfig {
   readonly notify: { readonly url: string; readonly withContent: boolean } | undefined;
   /** What sessions may ask for: LONGHAUL_POLICY. */
   readonly policy: OperatorPolicy | undefined;
+  /**
+   * What sandboxes can use and not read: `keys` of the policy; without a policy LONGHAUL_KEYS, from the person's own file. Values
+   * are LONGHAUL_KEY_<NAME>.
+   */
+  readonly keys: KeyRing;
   /** Who this worker is at the policy's providers. */
   readonly identities: Identities;
   /** The file with the operator's own tools. */
@@ -195,6 +207,10 @@ export function readWorkerConfig(environment: Environment = process.env): Worker
         : { url: e.LONGHAUL_NOTIFY_URL, withContent: e.LONGHAUL_NOTIFY_CONTENT === "1" },
     toolsFile: e.LONGHAUL_TOOLS,
     policy,
+    keys: {
+      definitions: policy === undefined ? keysIn(e.LONGHAUL_KEYS) : (policy.keys ?? {}),
+      valueOf: (name) => environment[keyVariable(name)],
+    },
     identities: new Identities({ providers: policy?.providers ?? {}, environment }),
     telemetry: telemetryOf(e),
     idsOnly: e.LONGHAUL_HISTORY === "ids",
@@ -220,6 +236,21 @@ function parsed(environment: Environment): z.infer<typeof schema> {
     throw new WrongSettings(`The worker's environment is wrong; nothing was started.\n${wrong.join("\n")}`);
   }
   return result.data;
+}
+
+/** @throws WrongSettings that names what is wrong */
+function keysIn(json: string | undefined): KeyDefinitions {
+  const wrong = (why: string) =>
+    new WrongSettings(`The worker's environment is wrong; nothing was started.\nLONGHAUL_KEYS: ${why}`);
+  let content: unknown;
+  try {
+    content = JSON.parse(json ?? "{}");
+  } catch (error) {
+    throw wrong((error as Error).message);
+  }
+  const result = keysSchema.safeParse(content);
+  if (result.success) return result.data;
+  throw wrong(issueTexts(result.error, keysSchema).join("; "));
 }
 
 function checkGitHubApp(environment: Environment): void {

@@ -85,6 +85,7 @@ export async function bindDeps(config: WorkerConfig, tools: WorkerTools): Promis
     mcp,
     git: config.git,
     policy: config.policy,
+    keys: config.keys,
     notices: config.notify && {
       send: noticeSender(config.notify.url),
       withContent: config.notify.withContent,
@@ -133,7 +134,14 @@ function openSandboxHost(config: WorkerConfig, { db }: Store, logger: Logger) {
   const say = (line: string) => logger.info(line);
   const installation = cachedFor(Infinity, () => readInstallation(db));
   return withAttached(
-    createDockerHost({ docker, name: config.host, guardImage: config.guardImage, installation, say }),
+    createDockerHost({
+      docker,
+      name: config.host,
+      guardImage: config.guardImage,
+      installation,
+      keys: config.keys,
+      say,
+    }),
     { docker, isAllowed: config.allowContainers, installation, say },
   );
 }

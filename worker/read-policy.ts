@@ -7,6 +7,7 @@ import {
   type OperatorPolicy,
   type OperatorProvider,
 } from "../activities/config/operator-policy.ts";
+import type { KeyDefinitions } from "../activities/config/key-settings.ts";
 import type { ProviderConfig } from "../activities/config/model-target.ts";
 import { WrongSettings } from "../temporal/service-missing.ts";
 
@@ -30,6 +31,16 @@ export function placedProviders(path: string): Record<string, ProviderConfig> {
   try {
     const placed = Object.entries(readPolicy(path).providers ?? {});
     return Object.fromEntries(placed.map(([name, provider]) => [name, withoutAuth(provider)]));
+  } catch (error) {
+    if (error instanceof WrongSettings) return {};
+    throw error;
+  }
+}
+
+/** The keys that a policy file defines; none if the file is wrong, which its worker says. */
+export function policyKeys(path: string): KeyDefinitions {
+  try {
+    return readPolicy(path).keys ?? {};
   } catch (error) {
     if (error instanceof WrongSettings) return {};
     throw error;

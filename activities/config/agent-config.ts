@@ -9,6 +9,7 @@ import { MAX_WAIT_MS, timerMs, waitMs, sizeSchema } from "./setting-values.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { outputSchemaSchema } from "./output-schema.ts";
 import { prioritySchema, tenantSchema } from "./precedence.ts";
+import { keysSchema } from "./key-settings.ts";
 import { mcpServersSchema } from "./mcp-settings.ts";
 import { sessionSkillsSchema, skillsSchema } from "./skills.ts";
 import { MAX_HEAD_MESSAGES, strategyNames } from "./strategies.ts";
@@ -231,6 +232,8 @@ export const agentConfigSchema = z.strictObject({
   permissions: permissionsSchema.default([]),
   delegate: delegateConfigSchema.prefault({}),
   mcpServers: mcpServersSchema.default({}),
+  /** On one machine: what an operator defines in the policy. Not a part of a session. */
+  keys: keysSchema.default({}),
 });
 export type AgentConfig = z.infer<typeof agentConfigSchema>;
 

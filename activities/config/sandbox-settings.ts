@@ -1,6 +1,7 @@
 /** The sandbox's settings: its image or container, its set-up, its resources and its network. */
 import { z } from "zod";
 import { domainProblem } from "./egress-domains.ts";
+import { keyNameSchema } from "./key-settings.ts";
 import { isPrefix } from "./addresses.ts";
 import { megabytes, sizeSchema, timerMs } from "./setting-values.ts";
 
@@ -145,6 +146,9 @@ const MIN_CPUS = 0.01;
 /** Source: the kernel, PID_MAX_LIMIT. */
 const MAX_PIDS = 4_194_304;
 
+/** Chosen: more than a project's registries and services. */
+const MAX_KEYS = 32;
+
 export const sandboxConfigSchema = z.strictObject({
   image: imageSchema.default(DEFAULT_IMAGE),
   /** Source: requirement D4 (bridge). `none` closes the network; `listed` allows only `domains`. */
@@ -178,6 +182,8 @@ export const sandboxConfigSchema = z.strictObject({
   cache: z.boolean().default(false),
   /** A Dockerfile of the workspace: it is built in a sandbox from `image`, and the session's sandbox uses the result. */
   build: buildSettingsSchema.optional(),
+  /** Keys of the worker's that its programs can use and not read, by their names. */
+  keys: z.array(keyNameSchema).max(MAX_KEYS).optional(),
   /** Commands that prepare a project in a new sandbox. */
   setup: setupSettingsSchema.prefault([]),
 });

@@ -26,6 +26,8 @@ export type FailureType =
   /** Another person's container in which the session is to work is missing or unusable. */
   | "ContainerUnavailable"
   | "ImageMissing"
+  /** A key that the session names has no value here, or its certificates cannot be made. */
+  | "KeyMissing"
   /** The session's repository cannot be read: no access, no such repository or reference, or no answer. */
   | "RepositoryUnavailable"
   /** An MCP server that the session requires does not answer. */

@@ -30,7 +30,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
     if (name.startsWith("LONGHAUL_GIT_TOKEN")) secrets.add(value).add(value.slice(value.indexOf(":") + 1));
     if (name === "LONGHAUL_CODEC_KEYS")
       for (const entry of value.split(",")) secrets.add(entry.slice(entry.indexOf(":") + 1).trim());
-    if (name.startsWith("LONGHAUL_MCP_")) secrets.add(value);
+    if (name.startsWith("LONGHAUL_MCP_") || name.startsWith("LONGHAUL_KEY_")) secrets.add(value);
     if (name === "LONGHAUL_SERVE_TOKENS")
       for (const pair of value.split(",")) secrets.add(pair.slice(pair.indexOf("=") + 1).trim());
     if (/^OTEL_EXPORTER_OTLP_([A-Z]+_)?HEADERS$/.test(name))

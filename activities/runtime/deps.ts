@@ -1,5 +1,6 @@
 /** The dependencies that activities are given once, when the worker starts. Tests pass fakes for the ports. */
 import type { RunConfig } from "../config/agent-config.ts";
+import type { KeyRing } from "../config/key-settings.ts";
 import type { OperatorPolicy } from "../config/operator-policy.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import type { Mcp } from "../mcp/mcp.ts";
@@ -38,6 +39,8 @@ export interface AgentDeps {
   readonly git?: GitAccess;
   /** What the operator lets sessions ask for; absent means everything. */
   readonly policy?: OperatorPolicy | undefined;
+  /** What sandboxes can use and not read; absent means nothing. */
+  readonly keys?: KeyRing | undefined;
   /** The configuration of a session that was started from Temporal's own tools with nothing but a task. */
   readonly defaultConfig: RunConfig | undefined;
   /** Where notices go; absent if no one wants any. */

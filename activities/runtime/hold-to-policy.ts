@@ -3,6 +3,7 @@ import type { Precedence } from "../contract/run-policy.ts";
 import { fatal } from "../contract/failures.ts";
 import { modelRefusal, policyRefusal, type PolicyRefusal } from "../config/operator-policy.ts";
 import { sandboxSpec } from "../sandbox/sandbox-host.ts";
+import { findSandbox } from "../store/sandboxes.ts";
 import { othersOfOwner, type Session } from "../store/sessions.ts";
 import type { AgentDeps } from "./deps.ts";
 
@@ -17,7 +18,25 @@ export async function holdToStart(
   precedence: Precedence | undefined,
 ): Promise<void> {
   await holdToPolicy(deps, session, precedence);
+  await holdToKeys(deps, session);
   await deps.sandboxHost.refuseUnfit?.(sandboxSpec(session));
+}
+
+/**
+ * A session names keys that the worker has, and could use: later ones that are removed are told when a sandbox is opened without them.
+ * @throws PolicyRefused (fatal)
+ */
+async function holdToKeys({ keys, store }: AgentDeps, { id, config }: Session): Promise<void> {
+  const { keys: named = [], network, container } = config.sandbox;
+  if (named.length === 0) return;
+  const where =
+    container === undefined ? `sandbox.network is ${network}` : "the sandbox is another person's container";
+  if (container !== undefined || network === "none")
+    throw refused(id, { rule: "keys", why: `sandbox.keys has ${named.join(", ")}, and ${where}` });
+  const unknown = named.find((name) => !Object.hasOwn(keys?.definitions ?? {}, name));
+  if (unknown === undefined || (await findSandbox(store.db, id)) !== undefined) return;
+  const known = Object.keys(keys?.definitions ?? {}).join(", ") || "none";
+  throw refused(id, { rule: "keys", why: `sandbox.keys has ${unknown}, and this worker has: ${known}` });
 }
 
 /** A delegate is not checked: it has what its parent was allowed. */

@@ -138,6 +138,8 @@ export interface SandboxSpec extends OwnSession {
   readonly keptImage?: string;
   /** Settings taken from the user's machine for its commands. */
   readonly settings?: SandboxSettings;
+  /** Keys that the session names; the host knows what they are. */
+  readonly keys?: readonly string[];
   /** A running container that someone else owns, used as it is: of the fields above, only variables apply. */
   readonly container?: AttachedContainer;
 }
@@ -148,13 +150,19 @@ export const CACHE_FOLDER = "/home/agent/.cache";
 export interface SandboxSettings {
   /** Variables, on top of the sandbox's fixed environment. */
   readonly env: Readonly<Record<string, string>>;
-  /** Files by absolute path in the sandbox, readable by everyone. */
+  /** Those of `env` that the session itself sets: they go before those of its keys. */
+  readonly own?: Readonly<Record<string, string>>;
+  /** Files by absolute path in the sandbox, readable by everyone; below `~/` the tools' own, unless they have another one. */
   readonly files: Readonly<Record<string, string>>;
   /** Certificate authorities to trust besides the image's own, in PEM. */
   readonly certificates?: string;
   /** `host:port` that may be reached on the bridge even at a private address, but never a metadata service. */
   readonly registries: readonly string[];
 }
+
+/** Whether a sandbox has the egress proxy: as its only way out, or besides the bridge, for its keys. */
+export const hasEgress = ({ network, keys }: Pick<SandboxSpec, "network" | "keys">): boolean =>
+  network === "listed" || (network === "bridge" && (keys ?? []).length > 0);
 
 export interface DiskBound {
   /** Total of everything that tools can write, workspace and home included; no single file can be larger. */
@@ -199,8 +207,10 @@ export function sandboxSpec(
     container: sandbox.container,
     cache,
     ownerKey: owner === undefined ? undefined : ofOwner("kept set-ups", owner),
+    keys: (sandbox.keys ?? []).length === 0 ? undefined : sandbox.keys,
     settings: {
       env: { ...(cache === undefined ? {} : cacheVariables(CACHE_FOLDER)), ...env, ...sandbox.env },
+      own: sandbox.env,
       files: { ...files, ...sharedSkillFiles(skills) },
       certificates,
       registries: hosts,

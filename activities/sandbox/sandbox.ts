@@ -69,16 +69,37 @@ export interface Sandbox {
   /** Deletes the kept output of an ended command; its id stays taken. For our own helpers. Never rejects. */
   discard(id: string): Promise<void>;
   readonly files: SandboxFiles;
-  /** Only with `network: listed`. */
+  /** Only with `network: listed`, or with keys. */
   readonly egress?: SandboxEgress;
+  /** Keys that the session names and this worker does not have. */
+  readonly lackingKeys?: readonly string[];
 }
 
-/** The proxy of a sandbox without its own network. Both methods restart a proxy that is gone. */
+/** The proxy of a sandbox. Its methods restart a proxy that is gone. */
 export interface SandboxEgress {
   /** Replaces the allowed names: host names, and `*.name` for subdomains. Until the first call everything is refused. */
   allow(domains: readonly string[]): Promise<void>;
   /** Requests refused since the last call: each host and reason at most once a minute, with its count. */
   refused(): Promise<readonly RefusedRequests[]>;
+  /** What became of keys since the last call: each key, host and end at most once a minute, with its count. */
+  keyUses(): Promise<readonly KeyUse[]>;
+}
+
+export interface KeyUse {
+  readonly what: "used" | "refused";
+  readonly key: string;
+  readonly host: string;
+  /** Of the first request that is counted; empty if there was none. */
+  readonly method: string;
+  /** Without its query. */
+  readonly path: string;
+  /** Of a use. */
+  readonly status?: number;
+  /** How the answer was compressed, so that nothing could be masked in it. */
+  readonly unread?: string;
+  /** Why a key was not used. */
+  readonly reason?: "method" | "path" | "host" | "http2" | "certificate";
+  readonly count: number;
 }
 
 export interface RefusedRequests {

@@ -179,6 +179,32 @@ export const eventData = {
   }),
   /** `allow`: the command that allows the host, if a person can. At most one event a minute for each host and reason. */
   "egress:denied": of({ host: text, port: number, reason: text, count: number, allow: text.optional() }),
+  /**
+   * Requests that got a key of the operator's, of which the first is named. `unread`: the answers were compressed, so that nothing
+   * could be masked in them. At most one event a minute for each key and host.
+   */
+  "egress:key-used": of({
+    key: text,
+    host: text,
+    method: text,
+    /** Without its query. */
+    path: text,
+    status: number,
+    unread: text.optional(),
+    count: number,
+  }),
+  /**
+   * Requests that did not get the key of their host. `removed`: this worker does not have the key any more; then there is no host.
+   * `certificate`: one side did not accept the other's. At most one event a minute for each key, host and reason.
+   */
+  "egress:key-refused": of({
+    key: text,
+    host: text,
+    method: text,
+    path: text,
+    reason: z.enum(["method", "path", "host", "http2", "certificate", "removed"]),
+    count: number,
+  }),
   "egress:allowed": of({ domain: text, by: text }),
   /** A checkout is made, on which this session and later ones of the same person stand. */
   "base:making": of({ commit: text, why: text }),

@@ -6,7 +6,7 @@ import { log } from "@temporalio/activity";
 import { closedAddress, expandDomains } from "../config/egress-domains.ts";
 import { listedRegistries } from "../config/registry-settings.ts";
 import { andMore, takeFirst } from "../text/lists.ts";
-import type { RefusedRequests, Sandbox } from "../sandbox/sandbox.ts";
+import type { KeyUse, RefusedRequests, Sandbox } from "../sandbox/sandbox.ts";
 import { allowedDomains } from "../store/egress.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
@@ -19,10 +19,14 @@ const POLL_MS = 1_000;
 /** Hosts that one result names to the model. */
 const MAX_NAMED = 5;
 
-/** Sends the proxy the session's current names; starts the proxy if it is gone. */
+/**
+ * Sends the proxy the session's current names; starts the proxy if it is gone. A sandbox on the bridge reaches every public name
+ * without it too.
+ */
 export async function allowListed(db: Queryable, session: Session, sandbox: Sandbox): Promise<void> {
   if (sandbox.egress === undefined) return;
-  const { domains } = session.config.sandbox;
+  const { domains, network } = session.config.sandbox;
+  if (network === "bridge") return sandbox.egress.allow(["*"]);
   const registries = listedRegistries(session.config.sandbox);
   const names = [...domains, ...registries, ...(await allowedDomains(db, session.id))];
   await sandbox.egress.allow(expandDomains(names));
@@ -32,6 +36,7 @@ export async function allowListed(db: Queryable, session: Session, sandbox: Sand
 export function watchEgress(deps: Pick<WorkspaceDeps, "store">, session: Session, step: number) {
   const { db } = deps.store;
   const seen: RefusedRequests[] = [];
+  const keysRefused: KeyUse[] = [];
   // A name that resolves to a private address is refused by that address, and only once it is listed.
   const canBeAllowed = ({ host, reason }: RefusedRequests) =>
     reason === BY_LIST && closedAddress(host, session.config.sandbox.allow) === undefined;
@@ -42,15 +47,16 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store">, session: Session
   async function pollProxy(sandbox: Sandbox): Promise<void> {
     try {
       await allowListed(db, session, sandbox);
-      const refused = await sandbox.egress?.refused();
-      if (refused === undefined || refused.length === 0) return;
+      const refused = (await sandbox.egress?.refused()) ?? [];
+      const hasKeys = (session.config.sandbox.keys ?? []).length > 0;
+      const uses = (hasKeys ? await sandbox.egress?.keyUses() : undefined) ?? [];
+      if (refused.length === 0 && uses.length === 0) return;
       seen.push(...refused);
-      await appendEvents(
-        db,
-        session.id,
-        session.epoch,
-        refused.map((requests) => denied(session.id, step, requests, canBeAllowed(requests))),
-      );
+      keysRefused.push(...uses.filter(({ what }) => what === "refused"));
+      await appendEvents(db, session.id, session.epoch, [
+        ...refused.map((requests) => denied(session.id, step, requests, canBeAllowed(requests))),
+        ...uses.map((use) => keyEvent(step, use)),
+      ]);
     } catch (error) {
       log.warn("the egress proxy did not answer; it is asked again", { reason: String(error) });
     }
@@ -75,7 +81,11 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store">, session: Session
       clearInterval(timer);
       await polling;
       await pollProxy(watched);
-      return seen.length === 0 ? undefined : noteFor(session.id, seen, seen.some(canBeAllowed));
+      const notes = [
+        ...(seen.length === 0 ? [] : [noteFor(session.id, seen, seen.some(canBeAllowed))]),
+        ...(keysRefused.length === 0 ? [] : [keyNote(keysRefused)]),
+      ];
+      return notes.length === 0 ? undefined : notes.join("\n");
     },
     /** Whether a person could have allowed what was refused. */
     get asks(): boolean {
@@ -95,6 +105,42 @@ function denied(
 ): NewEvent {
   const allow = canBeAllowed ? { allow: `longhaul allow ${sessionId} ${host}` } : {};
   return { type: "egress:denied", step, data: { host, port, reason, count, ...allow } };
+}
+
+function keyEvent(
+  step: number,
+  { what, key, host, method, path, status, unread, reason, count }: KeyUse,
+): NewEvent {
+  const request = { key, host, method, path };
+  if (what === "refused")
+    return { type: "egress:key-refused", step, data: { ...request, reason: reason ?? "path", count } };
+  const hidden = unread === undefined ? {} : { unread };
+  return { type: "egress:key-used", step, data: { ...request, status: status ?? 0, ...hidden, count } };
+}
+
+/** What the events name as a key that a session had and this worker does not have any more. */
+export const keyGone = (step: number, key: string): NewEvent => ({
+  type: "egress:key-refused",
+  step,
+  data: { key, host: "", method: "", path: "", reason: "removed", count: 1 },
+});
+
+const WHY_NO_KEY: Readonly<Record<string, string>> = {
+  method: "its method is not among the key's, so it went on without the key",
+  path: "its path is not among the key's, so it went on without the key",
+  host: "it named another host than its connection",
+  http2: "only HTTP/1.1 is spoken there",
+  certificate: "one side did not accept the other's certificate",
+};
+
+function keyNote(refused: readonly KeyUse[]): string {
+  const kinds = new Map(refused.map((use) => [`${use.key} ${use.reason}`, use]));
+  const { shown, more } = takeFirst([...kinds.values()], MAX_NAMED);
+  const lines = shown.map(({ key, host, method, path, reason = "path" }) => {
+    const request = method === "" ? `a connection to ${host}` : `${method} ${host}${path}`;
+    return `${request} did not use the key ${key}: ${WHY_NO_KEY[reason] ?? reason}`;
+  });
+  return `[${lines.join("; ")}${andMore(more)}. Only the operator can change what a key is for.]`;
 }
 
 const BY_LIST = "blocked-by-allowlist";

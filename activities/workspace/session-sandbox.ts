@@ -6,7 +6,7 @@ import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { fatal, rowsGone } from "../contract/failures.ts";
 import { type Sandbox, SandboxLost } from "../sandbox/sandbox.ts";
 import { openBase } from "./base.ts";
-import { allowListed } from "./egress.ts";
+import { allowListed, keyGone } from "./egress.ts";
 import { sandboxSpec, type SandboxHost } from "../sandbox/sandbox-host.ts";
 import { reportNotRestored, restoreWorkspace, endingWith } from "./workspace.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
@@ -224,6 +224,7 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
       return { type: "sandbox:lost", step, data };
     }),
     openedEvent(sandbox, { step, config: session.config }, isSame ? undefined : workspace),
+    ...(sandbox.lackingKeys ?? []).map((key) => keyGone(step, key)),
     ...notRestored,
   ]);
   return { sandbox, workspace };

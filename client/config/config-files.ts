@@ -13,6 +13,7 @@ import {
   type SettingPath,
 } from "./config-file.ts";
 import type { Environment } from "../../activities/config/providers.ts";
+import type { KeyDefinitions } from "../../activities/config/key-settings.ts";
 import { megabytes } from "../../activities/config/setting-values.ts";
 
 export const CONFIG_NAME = "longhaul.yaml";
@@ -46,6 +47,16 @@ export function readConfigFiles(flags: FileFlags, environment: Environment, cwd:
   if (!named && !(isOwn && ownPath !== undefined))
     refuseWidening(shortPath(path, cwd), text, file, ownSettings);
   return { path, file, ownFile: { path: separatePath, settings: ownSettings }, notes };
+}
+
+/** Definitions of keys for a worker that is started from here. @throws ClientError (usage) */
+export function ownDefinitions(environment: Environment, cwd: string): KeyDefinitions {
+  const named = setting(environment, "LONGHAUL_CONFIG");
+  const files = [ownConfigFile(environment), named === undefined ? undefined : resolve(cwd, named)];
+  return files.reduce<KeyDefinitions>((found, path) => {
+    if (path === undefined || !existsSync(path)) return found;
+    return { ...found, ...agentConfigSchema.parse(parseConfigFile(path, readConfig(path, true))).keys };
+  }, {});
 }
 
 /** The person's own file, if there is one. Source: the XDG Base Directory Specification. */

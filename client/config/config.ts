@@ -25,6 +25,7 @@ import { keyNotes, missingVariables, type Environment } from "../../activities/c
 import { layered, type ConfigFile } from "./config-file.ts";
 import { CONFIG_NAME, readConfigFiles, setting } from "./config-files.ts";
 import { checkedName, namesByToken } from "./people.ts";
+import { checkKeyNames, checkKeyValues, workerKeys } from "./session-keys.ts";
 import { type SandboxFlags, withSandboxFlags } from "./devcontainer.ts";
 import { ClientError, missing, usageError, unreadable } from "../console/errors.ts";
 import { placedProviders } from "../../worker/read-policy.ts";
@@ -82,7 +83,10 @@ export function resolveConfig(
   // Wrong usage is reported before missing credentials.
   const { run, ...resolved } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment, flags.served);
   // If the workers are elsewhere, so are the keys.
-  if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run, environment);
+  const isWorkerHere = flags.setup !== false && !isSetupOff(environment);
+  checkKeyNames(run.sandbox, isWorkerHere ? workerKeys(environment, cwd) : undefined, settings.keys);
+  if (isWorkerHere) requireCredentials(run, environment);
+  if (isWorkerHere) checkKeyValues(run.sandbox, environment);
   const machine = withMachine(run.sandbox, environment, cwd);
   return {
     run: { ...run, sandbox: machine.sandbox, skills: withSharedSkills(run.skills, cwd) },

@@ -208,6 +208,8 @@ export interface SandboxFlags {
   readonly network?: (typeof NETWORKS)[number] | undefined;
   /** Domains that the sandbox may reach, in addition to those in the files. */
   readonly allowDomain?: readonly string[] | undefined;
+  /** Keys of the worker's, in addition to those in the files. */
+  readonly key?: readonly string[] | undefined;
   /** The workspace's devcontainer.json, on request. */
   readonly fromDevcontainer?: Devcontainer | undefined;
 }
@@ -231,13 +233,17 @@ function withContainer(
 /** @throws ClientError (usage) for a domain that cannot be allowed, or would have no effect */
 export function withSandboxFlags(
   file: ConfigFile["sandbox"],
-  { network, allowDomain = [], fromDevcontainer }: SandboxFlags,
+  { network, allowDomain = [], key = [], fromDevcontainer }: SandboxFlags,
 ): ConfigFile["sandbox"] {
   for (const domain of allowDomain) {
     const problem = domainProblem(domain) ?? closedAddress(domain, file?.allow ?? []);
     if (problem !== undefined) throw usageError(`--allow-domain ${domain}: ${problem}.`);
   }
-  const sandbox = { ...withContainer(file, fromDevcontainer), ...(network === undefined ? {} : { network }) };
+  const sandbox = {
+    ...withContainer(file, fromDevcontainer),
+    ...(network === undefined ? {} : { network }),
+    ...(key.length === 0 ? {} : { keys: [...new Set([...(file?.keys ?? []), ...key])] }),
+  };
   if (allowDomain.length === 0) return sandbox;
   if (sandbox.network !== "listed") {
     throw usageError(

@@ -99,7 +99,12 @@ export function missing(message: string, fix: string, cause?: unknown): ClientEr
 }
 
 /** Failure types for a missing service that the session needs: no work was done. */
-const SERVICES_MISSING: readonly string[] = ["ImageMissing", "ContainerUnavailable", "McpUnavailable"];
+const SERVICES_MISSING: readonly string[] = [
+  "ImageMissing",
+  "ContainerUnavailable",
+  "KeyMissing",
+  "McpUnavailable",
+];
 
 /**
  * The exit code for a session's outcome. `active` and `waiting` mean that the run has not ended.

@@ -7,7 +7,8 @@ import type { ConnectOptions, Longhaul } from "./types.ts";
 import { definedFields } from "../console/format.ts";
 
 export { ClientError, NoSuchSession, type ExitCode } from "../console/errors.ts";
-export { describeEvent, type KnownPeople, type Sentence, type Tone } from "../view/describe-event.ts";
+export { describeEvent } from "../view/describe-event.ts";
+export type { KnownPeople, Sentence, Tone } from "../view/sentence.ts";
 export { ServiceMissing } from "../../temporal/service-missing.ts";
 export type { Answered } from "../sessions/send-answer.ts";
 export type { CancelledRun } from "../sessions/stop-session.ts";

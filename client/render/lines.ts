@@ -4,7 +4,8 @@ import type { EventData } from "../../activities/store/event.ts";
 import { harmlessLine, lastLines, present, shellWord } from "../console/format.ts";
 import { duration } from "../../activities/text/format.ts";
 import type { Style, TextStyle } from "../console/output.ts";
-import { questionTitle, type Sentence, type Tone } from "../view/describe-event.ts";
+import { questionTitle } from "../view/describe-event.ts";
+import type { Sentence, Tone } from "../view/sentence.ts";
 
 const TONE_STYLES: Readonly<Record<Tone, TextStyle>> = {
   quiet: "dim",

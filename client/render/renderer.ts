@@ -7,7 +7,8 @@ import type { EventData, EventType, SessionEvent } from "../../activities/store/
 import type { Style } from "../console/output.ts";
 import { present } from "../console/format.ts";
 import { dollars, plural } from "../../activities/text/format.ts";
-import { describeEvent, type Sentence } from "../view/describe-event.ts";
+import { describeEvent } from "../view/describe-event.ts";
+import type { Sentence } from "../view/sentence.ts";
 import { askedLines, resultLines, sentenceLines, waitingLine } from "./lines.ts";
 import { PlainAnswer, type AnswerOutput, Words } from "./answers.ts";
 import { Progress } from "./progress.ts";

@@ -107,6 +107,11 @@ export function withSettingFlags(command: Command): Command {
       "with --network listed: a host name, *.name, or a group; may be repeated",
       collect,
     )
+    .option(
+      "--key <name>",
+      "a key of the worker's that the sandbox can use and not read; may be repeated",
+      collect,
+    )
     .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)");
 }
 
@@ -199,7 +204,7 @@ export interface ContainerFlags {
 }
 
 /** Flags that would change a container, or copy files into it. */
-const EXCLUDED = ["workspace", "repo", "plan", "devcontainer", "network", "allowDomain"] as const;
+const EXCLUDED = ["workspace", "repo", "plan", "devcontainer", "network", "allowDomain", "key"] as const;
 
 /** @throws ClientError (usage, missing) */
 export async function containerFor(
@@ -226,6 +231,10 @@ export async function containerFor(
 export function inContainer(config: RunConfig, container: AttachedContainer | undefined): RunConfig {
   if (container === undefined) return config;
   const { sandbox, delegate } = config;
+  if ((sandbox.keys ?? []).length > 0)
+    throw usageError(
+      "sandbox.keys cannot be combined with --container: the container is used as it is, without a proxy that adds keys.",
+    );
   return {
     ...config,
     sandbox: { ...sandbox, setup: setupSettingsSchema.parse([]), container },

@@ -18,6 +18,7 @@ import {
 import { findServices, type LocalServices, projectHome, settingOf, projectFolder } from "./services.ts";
 import { startService, toLogPath } from "./start-service.ts";
 import { createHash } from "node:crypto";
+import { workerKeys } from "../config/session-keys.ts";
 import { imageNamed } from "../../activities/config/sandbox-settings.ts";
 import { inWords } from "../../activities/text/format.ts";
 import type { Environment } from "../../activities/config/providers.ts";
@@ -84,8 +85,16 @@ export const toWorkerEnvironment = (services: LocalServices): NodeJS.ProcessEnv 
   LONGHAUL_ALLOW_CONTAINERS: "1",
   LONGHAUL_OLD_RUNC: "warn",
   ...childEnvironment("worker"),
+  ...definedKeys(),
   ...services.environment,
 });
+
+/** What the person's own file defines for the worker. */
+function definedKeys(): NodeJS.ProcessEnv {
+  const keys = workerKeys(process.env, process.cwd());
+  const isElsewhere = settingOf("LONGHAUL_POLICY") !== undefined || Object.keys(keys).length === 0;
+  return isElsewhere ? {} : { LONGHAUL_KEYS: JSON.stringify(keys) };
+}
 
 /** Ends a worker whose set-up was interrupted: no one waits for it any more. */
 async function endBrokenOff(home: string): Promise<void> {

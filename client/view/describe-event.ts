@@ -9,30 +9,19 @@ import type { EventData, EventType, SessionEvent } from "../../activities/store/
 import { cutChars } from "../../activities/text/cut.ts";
 import { dollars, duration, plural, tokens, usageText } from "../../activities/text/format.ts";
 import { doubtText, REFUSED_SUMMARY, refusedText } from "../console/doubt-text.ts";
-import { contextText, harmlessLine, listNames, present, stamp } from "../console/format.ts";
-
-/** What a sentence is to its reader. `quiet` is routine; `notice` changes the session; `people`: what a person said or did. */
-export type Tone = "quiet" | "notice" | "people" | "good" | "warn" | "bad";
-
-export interface Sentence {
-  readonly tone: Tone;
-  /** A sign before the text. */
-  readonly mark?: string;
-  /** One line. */
-  readonly text: string;
-  /** Figures that belong to it, which a view may show fainter. */
-  readonly facts?: string;
-  /** Lines below it, such as a command's output: a view shows as many as it has room for. */
-  readonly detail?: string;
-}
-
-/** What earlier events of the session say. A view that keeps nothing leaves it out. */
-export interface KnownPeople {
-  /** Who started the session: only others are named. */
-  readonly owner?: string;
-  /** Who sent each message, by its id. */
-  readonly senders?: ReadonlyMap<string, string | undefined>;
-}
+import { SANDBOX_SENTENCES } from "./describe-sandbox.ts";
+import {
+  type Describe,
+  type KnownPeople,
+  type Sentence,
+  type Tone,
+  notice,
+  people,
+  person,
+  quiet,
+  warn,
+} from "./sentence.ts";
+import { contextText, harmlessLine, present, stamp } from "../console/format.ts";
 
 /** @returns nothing for an event of a newer version too */
 export function describeEvent(event: SessionEvent, known: KnownPeople = {}): readonly Sentence[] {
@@ -46,28 +35,15 @@ export function describeEvent(event: SessionEvent, known: KnownPeople = {}): rea
   return clean.filter(({ text, facts = "" }) => text + facts !== "");
 }
 
-type Describe<Type extends EventType> = (
-  data: EventData[Type],
-  event: SessionEvent,
-  known: KnownPeople,
-) => readonly Sentence[];
-
 /** Of a sentence, whatever its parts are. */
 const MAX_CHARS = 2_000;
 const NAMES_CHARS = 200;
 const REASON_CHARS = 500;
 const LONG_CHARS = 1_000;
-const PERSON_CHARS = 80;
 const COMMAND_CHARS = 120;
 const LEFT_OUT_CHARS = 400;
 const COMMIT_CHARS = 12;
 
-const quiet = (text: string): Sentence => ({ tone: "quiet", text });
-const notice = (text: string, mark?: string): Sentence => ({ tone: "notice", mark, text });
-const people = (text: string, mark: string): Sentence => ({ tone: "people", mark, text });
-const warn = (text: string, mark = "!"): Sentence => ({ tone: "warn", mark, text });
-
-const person = (name: string) => harmlessLine(name, PERSON_CHARS);
 const byOther = (by: string | null | undefined, owner: string | undefined): string =>
   by === undefined || by === null || by === owner ? "" : ` (${person(by)})`;
 
@@ -137,68 +113,7 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
     by === owner ? [] : [people(`${person(by)}: ${harmlessLine(action, 40)}`, "▸")],
   "instructions:loaded": ({ path }) => [quiet(`instructions ${harmlessLine(path, NAMES_CHARS)}`)],
   "skill:opened": ({ name }) => [quiet(`skill ${harmlessLine(name, 80)}`)],
-  "sandbox:created": (data) => created(data),
-  "sandbox:adopted": () => [],
-  "sandbox:lost": ({ message }) => [warn(`sandbox lost: ${harmlessLine(message, 200)}`)],
-  "sandbox:saved": () => [],
-  "sandbox:left-out": ({ files }) => {
-    const names = files.map(({ path }) => harmlessLine(path, 80)).join(", ");
-    return [warn(`not saved in their present state (too large, too many or not readable): ${names}`)];
-  },
-  "sandbox:saves-full": ({ maxBytes }) => [
-    warn(
-      `saved files take ${Math.round(maxBytes / 2 ** 20)} MiB, all that the session may store: from now on only the newest are kept`,
-    ),
-  ],
-  "sandbox:parked": () => [quiet("the sandbox is saved and removed until the answer comes")],
-  "sandbox:removed": () => [],
-  "sandbox:left": () => [],
-  "sandbox:not-closed": ({ message }) => [warn(harmlessLine(message, 300))],
-  "setup:started": ({ commands }) => [
-    quiet(`setting up: ${commands.map((command) => harmlessLine(command, COMMAND_CHARS)).join(" · ")}`),
-  ],
-  "setup:built": ({ kept, durationMs }) => [
-    quiet(
-      kept === "taken"
-        ? "the Dockerfile's image already exists"
-        : `built the Dockerfile's image in ${duration(durationMs)}`,
-    ),
-  ],
-  "setup:ended": ({ status, durationMs, output, command = "", how = "", kept, notKept }) => {
-    if (status === "failed") {
-      const where = `${harmlessLine(command, COMMAND_CHARS)} (${harmlessLine(how, 200)})`;
-      return [{ ...warn(`set-up failed at ${where}`), detail: output }];
-    }
-    const from = kept === "taken" ? ", from the kept set-up" : "";
-    const notKeptText = notKept === undefined ? "" : ` (not kept: ${harmlessLine(notKept, 200)})`;
-    return [quiet(`set up in ${duration(durationMs)}${from}${notKeptText}`)];
-  },
-  "egress:denied": ({ host, port, reason, count, allow }) => {
-    const times = count > 1 ? `, ${count} times` : "";
-    const byAddress =
-      reason === "blocked-private-address" ? "; sandbox.allow opens such an address, in a new session" : "";
-    const fix = allow === undefined ? byAddress : `; to allow it: ${harmlessLine(allow, 400)}`;
-    return [
-      warn(
-        `network: ${harmlessLine(host, 253)}:${port} was refused (${harmlessLine(reason, 60)}${times})${fix}`,
-      ),
-    ];
-  },
-  "egress:allowed": ({ domain, by }) => [
-    notice(`network: ${harmlessLine(domain, 253)} is allowed (${person(by)})`),
-  ],
-  "base:making": () => [quiet("checking the repository out, for this session and later ones")],
-  "base:made": ({ files, bytes, ms }) => [
-    quiet(
-      `checked out ${plural(files, "file")}, ${Math.ceil(bytes / 2 ** 20)} MiB, in ${Math.ceil(ms / 1_000)} s`,
-    ),
-  ],
-  "base:used": () => [],
-  "base:none": ({ why, ms }) => [
-    warn(
-      `The workspace is a copy, not a layer: this engine cannot mount an overlay (${harmlessLine(why, 200)}). Opening took ${Math.ceil(ms / 1_000)} s and saves look at every file.`,
-    ),
-  ],
+  ...SANDBOX_SENTENCES,
   "git:fetched": ({ url, ref, commit, branch }) => [
     quiet(
       `cloned ${harmlessLine(url, 200)} at ${harmlessLine(ref, 100)} (${shortened(commit)}), on ${branch}`,
@@ -316,19 +231,6 @@ function compressed(data: EventData["context:compressed"]): Sentence {
     );
   const why = reason === null ? "" : `: ${harmlessLine(reason, 160)}`;
   return warn(`context not compacted${why}; history is unchanged`);
-}
-
-function created({ workspace, network, allow, gaps }: EventData["sandbox:created"]): Sentence[] {
-  const filesText = workspace === "restored" ? ", files restored" : `, ${workspace}`;
-  const open = network?.reach === "allowed" ? undefined : network?.why;
-  return present(
-    quiet(`sandbox created${workspace === "empty" ? "" : filesText}`),
-    allow && quiet(`sandbox.allow opens ${listNames(allow)}`),
-    gaps && warn(`the sandbox is not isolated as configured: ${harmlessLine(gaps.join("; "), 200)}`),
-    gaps === undefined &&
-      open !== undefined &&
-      warn(`the sandbox can reach private addresses: ${harmlessLine(open, 200)}`),
-  );
 }
 
 /**

@@ -10,6 +10,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "activities/git/own-repositories.ts": "times of files",
   "activities/model/ai-sdk.ts": "a retry-after given as a date",
   "activities/sandbox/docker/bases.ts": "how old a volume is, by the time that the engine says",
+  "activities/sandbox/docker/session-keys.ts": "how old certificates are, by the time that they say",
   "activities/sandbox/docker/set-up-images.ts": "how old an image is, by the time that its label says",
   "activities/store/workspace-pack.ts": "times of files",
   "activities/runtime/telemetry/report.ts": "when a span ended, which other machines' spans are laid beside",

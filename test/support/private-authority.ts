@@ -4,16 +4,19 @@ import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { createServer } from "node:https";
 import { join } from "node:path";
-import { emptyFolder } from "./empty-folder.ts";
+import { type AtEnd, emptyFolder } from "./empty-folder.ts";
 import { listen } from "./listen.ts";
 
-/** A certificate authority, and its certificate for localhost. @returns paths */
-export function issueCertificate(): {
+/** A certificate authority, and its certificate for these names. @returns paths */
+export function issueCertificate(
+  names: readonly string[] = ["localhost"],
+  end?: AtEnd,
+): {
   readonly authority: string;
   readonly key: string;
   readonly certificate: string;
 } {
-  const folder = emptyFolder();
+  const folder = emptyFolder(end);
   const openssl = (...args: string[]) => execFileSync("openssl", args, { cwd: folder, stdio: "pipe" });
   const fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
   // Without it, Python 3.13 does not take it for an authority.
@@ -21,7 +24,9 @@ export function issueCertificate(): {
   const root = ["-subj", "/CN=Private authority", ...signs];
   openssl("req", "-x509", ...fresh, ...root, "-keyout", "ca.key", "-out", "ca.pem");
   const leaf = ["authorityKeyIdentifier=keyid", "basicConstraints=critical,CA:FALSE"];
-  const extensions = ["subjectAltName=DNS:localhost", ...leaf].flatMap((text) => ["-addext", text]);
+  const extensions = [`subjectAltName=${names.map((host) => `DNS:${host}`).join(",")}`, ...leaf].flatMap(
+    (text) => ["-addext", text],
+  );
   const name = ["-subj", "/CN=localhost", ...extensions];
   const signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "key.pem", "-out", "cert.pem"];
   openssl("req", "-x509", ...fresh, ...name, ...signed);

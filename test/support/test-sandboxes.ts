@@ -22,14 +22,17 @@ export interface TestSandboxes {
   dispose(): Promise<void>;
 }
 
-/** @param egress the proxy of this file, if it needs one with its own names */
-export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestSandboxes {
+/** @param egress the proxy of this file, if it needs one with its own names @param keys what its sandboxes may use */
+export function createTestSandboxes(
+  egress?: DockerHostOptions["egress"],
+  keys?: DockerHostOptions["keys"],
+): TestSandboxes {
   const docker = new Dockerode();
   const run = randomBytes(4).toString("hex");
   const hosts: SandboxHost[] = [];
   const sessions: string[] = [];
   const newHost = (): SandboxHost => {
-    const host = createDockerHost({ docker, name: "test", egress });
+    const host = createDockerHost({ docker, name: "test", egress, keys });
     hosts.push(host);
     return host;
   };

@@ -21,7 +21,7 @@ class Anything:
 def session(name):
     made = Session.__new__(Session)
     made.denials, made.connections, made.id, made.token, made.rules = {}, 0, name, "t", Anything()
-    made.lookups, made.path = asyncio.Semaphore(OWN_LOOKUPS), None
+    made.lookups, made.path, made.key_hosts = asyncio.Semaphore(OWN_LOOKUPS), None, {}
     return made
 
 async def stand(*names):
@@ -142,6 +142,14 @@ it.each([
   ["a request line", String.raw`GET http://x/ HTTP/1.1\nX: y\r\nHost: x\r\n\r\n`],
   ["a field", String.raw`GET http://x/ HTTP/1.1\r\nA: b\nHost: y\r\n\r\n`],
   ["a folded field", String.raw`GET http://x/ HTTP/1.1\r\nA: b\r\n c\r\n\r\n`],
+  [
+    "two equal lengths",
+    String.raw`POST http://x/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na`,
+  ],
+  [
+    "a length of chunks",
+    String.raw`POST http://x/ HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n`,
+  ],
   ["a zero byte", String.raw`GET http://x/\0 HTTP/1.1\r\n\r\n`],
 ])("%s that only some parsers read alike is refused", (_what, request) => {
   expect(
@@ -157,6 +165,7 @@ return (await reader.read(65536)).decode().splitlines()[:2]
 it.each([
   ["a chunk's size", String.raw`3\n\r\nabc\r\n0\r\n\r\n`],
   ["what follows a chunk", String.raw`3\r\nabcXX0\r\n\r\n`],
+  ["a chunk's extension", String.raw`3;a=b\r\nabc\r\n0\r\n\r\n`],
   ["a trailer", String.raw`0\r\nA: b\nGET /2 HTTP/1.1\r\n\r\n`],
 ])("%s of another form ends the request before its end", (_what, body) => {
   expect(

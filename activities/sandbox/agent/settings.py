@@ -8,9 +8,11 @@ import hashlib
 import os
 import pwd
 import re
+import stat
 import struct
 
 from .place import TOOL_UID, WORKSPACE
+from .process import as_tool
 from .usage import status_of
 
 TYPE_CHECKING = False
@@ -22,6 +24,8 @@ PUBLIC_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-b
 BUNDLE = "/etc/longhaul/certificates.pem"
 # Java does not read PEM.
 JAVA_STORE = "/etc/longhaul/certificates.jks"
+# The first line of our files in the tools' home folder. Equal to OWN_LINE in key-clients.ts.
+OWN_LINE = b"# By longhaul: keys"
 JAVA_PASSWORD = "changeit"
 TRUST = (
     "NODE_EXTRA_CA_CERTS",
@@ -39,7 +43,10 @@ def apply_settings(settings: dict[str, Any]):
     """Idempotent. @returns variables for commands. @raises OSError if a file cannot be written"""
     variables: dict[str, str] = {}
     for path, text in settings.get("files", {}).items():
-        write_system_file(path, text)
+        if path.startswith("~/"):
+            write_home_file(os.path.join(tool_user()[0], path[2:]), text)
+        else:
+            write_system_file(path, text)
     certificates = settings.get("certificates")
     if certificates:
         public = next((found for found in map(read_bytes, PUBLIC_BUNDLES) if found), b"")
@@ -100,20 +107,55 @@ def write_system_file(path: str, content: str | bytes):
     os.replace(draft, path)
 
 
+def write_home_file(path: str, text: str):
+    """Writes a file of the tools' user, with that user's rights, unless a file that is not ours is there: its folder is the tools'."""
+    draft = f"{path}.longhaul"
+    with as_tool():
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                is_file = stat.S_ISREG(os.fstat(file).st_mode)
+                found = os.read(file, len(text) + 1) if is_file else b""
+            finally:
+                os.close(file)
+            if not found.startswith(OWN_LINE) or found == text.encode():
+                return
+        except FileNotFoundError:
+            pass
+        except OSError:
+            # A link, or a folder that nobody can read.
+            return
+        try:
+            if os.path.lexists(draft):
+                os.unlink(draft)
+            file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+            with os.fdopen(file, "wb") as out:
+                out.write(text.encode())
+            os.replace(draft, path)
+        except OSError:
+            # Without a home folder, or on a full disk, programs lack the setting and say so themselves.
+            pass
+
+
 def own_isolation():
     """The supervisor's confinement as the kernel reports it; the tools' is at least as strict."""
     status = status_of("/proc/self")
     return {name: status[name] for name in ("Seccomp", "NoNewPrivs", "CapBnd") if name in status}
 
 
+def tool_user():
+    """Home folder and name of the tools' user."""
+    try:
+        user = pwd.getpwuid(TOOL_UID)
+        return user.pw_dir, user.pw_name
+    except KeyError:
+        return WORKSPACE, "agent"
+
+
 def tool_environment():
     """The image's own environment and the tools' user, with nothing from the worker's environment."""
     env = {key: value for key, value in os.environ.items() if key not in ("HOSTNAME", "HOME")}
-    try:
-        user = pwd.getpwuid(TOOL_UID)
-        home, name = user.pw_dir, user.pw_name
-    except KeyError:
-        home, name = WORKSPACE, "agent"
+    home, name = tool_user()
     env.setdefault("LANG", "C.UTF-8")
     env.update(HOME=home, USER=name, LOGNAME=name, SHELL="/bin/bash", TERM="dumb", PAGER="cat", GIT_PAGER="cat")
     # On the tools' path only: the supervisor itself, which is root, runs nothing from a folder that they can write to.

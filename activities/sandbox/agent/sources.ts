@@ -111,6 +111,9 @@ export const forwardSource = programOf("agent.forward");
 /** The proxy of `network: listed`. */
 export const egressProxySource = whenNeeded(() => programOf("egress.control"));
 
+/** Makes what proves key hosts to a sandbox; runs once, in a container of the operator's image. */
+export const certificatesSource = programOf("egress.certificates");
+
 /** The rules, with a placeholder for each set of addresses. */
 export const networkTemplate = text("agent/network.nft");
 

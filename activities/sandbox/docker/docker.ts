@@ -1,6 +1,7 @@
 /** The Docker adapter of the sandbox port: one container and one volume for each session. */
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
+import type { KeyRing } from "../../config/key-settings.ts";
 import { DEFAULT_IMAGE } from "../../config/sandbox-settings.ts";
 import type { KeptSetUps, SandboxHost, OwnSession } from "../sandbox-host.ts";
 import { cachedFor } from "../shared-work.ts";
@@ -13,6 +14,7 @@ import { Firewall } from "./firewall.ts";
 import type { Surroundings } from "./profile-differences.ts";
 import { DEFAULT_EGRESS_NAME, sandboxName, imageVolumes, isOwnedBy } from "./profile.ts";
 import { SandboxLinks } from "./sandbox-links.ts";
+import { SessionKeys } from "./session-keys.ts";
 import { SandboxOpener } from "./sandbox-opener.ts";
 import {
   findKept,
@@ -34,12 +36,16 @@ export interface DockerHostOptions {
   readonly installation?: (() => Promise<string>) | undefined;
   /** The proxy of `network: listed`: its container, and further `name:address` for its look-ups. */
   readonly egress?: { readonly name: string; readonly hosts: readonly string[] };
+  /** What sandboxes can use and not read. Default: nothing, as in trials. */
+  readonly keys?: KeyRing | undefined;
   /** Called with one line for each action. */
   readonly say?: (line: string) => void;
 }
 
 /** One proxy per host, shared by the workers of all installations. */
 const EGRESS = { name: DEFAULT_EGRESS_NAME, hosts: [] };
+
+const NO_KEYS: KeyRing = { definitions: {}, valueOf: () => undefined };
 
 /** @returns a plain object, so that a caller can replace parts of it in a copy */
 export function createDockerHost({
@@ -48,10 +54,13 @@ export function createDockerHost({
   guardImage = DEFAULT_IMAGE,
   installation = async () => "",
   egress = EGRESS,
+  keys: ring = NO_KEYS,
   say = () => undefined,
 }: DockerHostOptions): SandboxHost {
   const firewall = new Firewall(docker, guardImage);
   const proxy = new EgressProxy({ docker, firewall, image: guardImage, say, ...egress });
+  const certificatesOf = (sessionId: string) => proxy.certificate(sessionId);
+  const keys = new SessionKeys({ docker, image: guardImage, certificatesOf, ring });
   const links = new SandboxLinks(docker, firewall, proxy);
   const surroundingsOf = createSurroundings(docker, egress.name);
   const images = new ImageCheck(docker, guardImage);
@@ -62,15 +71,13 @@ export function createDockerHost({
     guardImage,
     firewall,
     proxy,
+    keys,
     links,
     surroundingsOf,
     egressVolume: egress.name,
     say,
   });
-  const own = async <T extends OwnSession>(owner: T): Promise<T & OwnSession> => ({
-    ...owner,
-    installation: await installation(),
-  });
+  const own = addingInstallation(installation);
   return {
     name,
     open: async (spec, signal) => opener.open(await own(spec), signal),
@@ -79,7 +86,7 @@ export function createDockerHost({
       await opener.settled(sessionId);
       const { id, isOthers } = await removeSandbox(docker, await own({ sessionId }));
       if (id !== undefined) links.drop(id, "the sandbox was removed");
-      if (!isOthers) proxy.forget(sessionId);
+      if (!isOthers) for (const part of [proxy, keys]) part.forget(sessionId);
     },
     sessions: async () => labelledSessions(docker, await installation()),
     removeUnused: async () => [
@@ -90,8 +97,8 @@ export function createDockerHost({
     bases: createBases({
       docker,
       installation,
-      open: (spec, signal) => opener.open(spec, signal),
-      drop: (containerId, why) => links.drop(containerId, why),
+      open: opener.open.bind(opener),
+      drop: links.drop.bind(links),
     }),
     setUps: keptSetUps({ docker, links, opener, own, installation }),
     volume: async (sessionId) => volumeIdentity(docker, await own({ sessionId })),
@@ -101,6 +108,13 @@ export function createDockerHost({
     },
   };
 }
+
+const addingInstallation =
+  (installation: () => Promise<string>) =>
+  async <T extends OwnSession>(owner: T): Promise<T & OwnSession> => ({
+    ...owner,
+    installation: await installation(),
+  });
 
 interface KeptOptions {
   readonly docker: Dockerode;

@@ -8,11 +8,12 @@ import type { ContainerInspectInfo, ContainerCreateOptions } from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
 import { egressProxySource, PROTOCOL, pythonArguments } from "../agent/sources.ts";
 import type { SandboxSpec } from "../sandbox-host.ts";
-import { type RefusedRequests, type SandboxEgress, SandboxLost } from "../sandbox.ts";
+import { type KeyUse, type RefusedRequests, type SandboxEgress, SandboxLost } from "../sandbox.ts";
 import { ownVolume } from "./docker-containers.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import type { Firewall } from "./firewall.ts";
 import { sandboxName, SESSION_LABEL, EGRESS_FOLDER } from "./profile.ts";
+import type { Certificates, PreparedKeys } from "./session-keys.ts";
 import { SupervisorLink } from "./supervisor-link.ts";
 import type { SupervisorAnswer } from "./supervisor-stream.ts";
 
@@ -45,19 +46,30 @@ export class EgressProxy {
   }
 
   /** The proxy as seen by one session's sandbox. @param token identifies that sandbox to the proxy */
-  of(spec: SandboxSpec, token: string): SandboxEgress {
+  of({ spec, told, hosts }: PreparedKeys, token: string): SandboxEgress {
     const session = sandboxName(spec.sessionId);
     return {
       allow: async (domains) => {
         // Sent each time: a restarted proxy has no rules.
         const { sets, registries } = await this.addresses(spec);
-        await this.#request("set", { session, id: spec.sessionId, token, domains, ...sets, registries });
+        const rules = { id: spec.sessionId, token, domains: [...domains, ...hosts], ...sets, registries };
+        await this.#request("set", { session, ...rules, ...told() });
       },
       refused: async () => {
         const { denials } = await this.#request("denials", { session, everything: false });
         return denials as RefusedRequests[];
       },
+      keyUses: async () => {
+        const { uses } = await this.#request("keys", { session });
+        return uses as KeyUse[];
+      },
     };
+  }
+
+  /** What proves the key hosts to the session's sandbox, if the proxy has it. */
+  async certificate(sessionId: string): Promise<Certificates | undefined> {
+    const { certificate } = await this.#request("certificate", { session: sandboxName(sessionId) });
+    return (certificate as Certificates | null) ?? undefined;
   }
 
   /** Drops the session's rules in the background, if this worker has used the proxy: a removed sandbox sends nothing. */
@@ -215,7 +227,7 @@ const proxyOptions = ({ name, image, hosts }: EgressContainer) =>
       ExtraHosts: [...hosts],
       PidsLimit: 64,
       Memory: 512 * 2 ** 20,
-      Ulimits: [{ Name: "nofile", Soft: 4_096, Hard: 4_096 }],
+      Ulimits: [{ Name: "nofile", Soft: 8_192, Hard: 8_192 }],
       RestartPolicy: { Name: "no" },
       LogConfig: { Type: "none", Config: {} },
     },

@@ -2,7 +2,7 @@
 import type { ContainerInspectInfo, Ulimit } from "dockerode";
 import { cutChars } from "../../text/cut.ts";
 import { PROTOCOL } from "../agent/sources.ts";
-import { CACHE_FOLDER, type SandboxSpec } from "../sandbox-host.ts";
+import { CACHE_FOLDER, hasEgress, type SandboxSpec } from "../sandbox-host.ts";
 import {
   EGRESS_FOLDER,
   EGRESS_TOKEN_LABEL,
@@ -79,7 +79,7 @@ function wantedProgram(
   spec: SandboxSpec,
   { imageEnvironment, madeFrom }: Surroundings,
 ): Wanted {
-  const added = spec.network === "listed" ? egressEnvironment(info.Config.Labels[EGRESS_TOKEN_LABEL]) : [];
+  const added = hasEgress(spec) ? egressEnvironment(info.Config.Labels[EGRESS_TOKEN_LABEL]) : [];
   return {
     session: [info.Config.Labels[SESSION_LABEL], spec.sessionId],
     installation: [info.Config.Labels[INSTALLATION_LABEL] ?? "", spec.installation ?? ""],
@@ -153,7 +153,7 @@ function wantedMounts(
       moreMounts.map((mount) => `${mount.Destination} ${mount.Type} ${mount.Name} ${mount.RW}`).sort(),
       [
         ...layerMounts(spec),
-        ...(spec.network === "listed" ? [`${EGRESS_FOLDER} volume ${egressVolume} false`] : []),
+        ...(hasEgress(spec) ? [`${EGRESS_FOLDER} volume ${egressVolume} false`] : []),
         ...(spec.cache === undefined ? [] : [`${CACHE_FOLDER} volume ${cacheName(spec.cache)} true`]),
       ].sort(),
     ],

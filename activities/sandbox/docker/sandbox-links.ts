@@ -10,6 +10,8 @@ import { type Handshake, SupervisorLink } from "./supervisor-link.ts";
 
 /** A link, and what the sandbox can reach once its network rules are in force. */
 interface SandboxLink {
+  /** The settings that the sandbox got over it. */
+  readonly settings: string;
   readonly link: SupervisorLink;
   readonly network: Promise<(reachableFromInside: readonly string[]) => Sandbox["network"]>;
 }
@@ -40,7 +42,10 @@ export class SandboxLinks {
    */
   async connect(info: ContainerInspectInfo, spec: SandboxSpec, wasStarted: boolean): Promise<ConnectedLink> {
     const existing = wasStarted ? undefined : this.#links.get(info.Id);
-    if (existing !== undefined) {
+    // Of keys, the certificates may have been made again.
+    if (existing !== undefined && existing.settings !== settingsText(spec))
+      this.drop(info.Id, "the sandbox gets other settings");
+    else if (existing !== undefined) {
       try {
         return await this.#connectOver(existing, info.Id);
       } catch (error) {
@@ -81,9 +86,10 @@ export class SandboxLinks {
         probe,
         ready,
       });
+    const settings = settingsText(spec);
     if (spec.network === "none") {
       const none = Promise.resolve(() => ({ reach: "none" }) as const);
-      return { link: link([], none), network: none };
+      return { link: link([], none), network: none, settings };
     }
     if (spec.network === "listed") {
       const probe = closedProbe();
@@ -92,7 +98,7 @@ export class SandboxLinks {
           (fromInside: readonly string[]) =>
             measuredListed(probe, fromInside, troubles),
       );
-      return { link: link(probe, Promise.resolve()), network };
+      return { link: link(probe, Promise.resolve()), network, settings };
     }
     const rules = await this.#firewall.rules(info, spec);
     const applied = this.#firewall.apply(info, spec, rules);
@@ -108,6 +114,11 @@ export class SandboxLinks {
         applied.catch(() => undefined),
       ),
       network,
+      settings,
     };
   }
 }
+
+/** Nothing without keys: other settings stay while a session runs. */
+const settingsText = ({ keys, settings }: SandboxSpec): string =>
+  keys === undefined ? "" : JSON.stringify(settings ?? null);

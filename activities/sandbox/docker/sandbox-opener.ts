@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ContainerInspectInfo } from "dockerode";
 import type Dockerode from "dockerode";
 import { retryable } from "../../contract/failures.ts";
-import type { SandboxSpec } from "../sandbox-host.ts";
+import { hasEgress, type SandboxSpec } from "../sandbox-host.ts";
 import { type Sandbox, SandboxLost } from "../sandbox.ts";
 import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
 import { volumeIdentity, ownVolume } from "./docker-containers.ts";
@@ -22,6 +22,7 @@ import { createDockerSandbox } from "./docker-sandbox.ts";
 import { type EgressProxy, EGRESS_LABELS } from "./egress-proxy.ts";
 import type { Firewall } from "./firewall.ts";
 import { prepareLayers } from "./layers.ts";
+import type { PreparedKeys, SessionKeys } from "./session-keys.ts";
 import { isolationGaps, differences, type Surroundings } from "./profile-differences.ts";
 import {
   EGRESS_TOKEN_LABEL,
@@ -47,6 +48,7 @@ interface OpenerOptions extends Omit<ContainerHost, "onRemoved"> {
   readonly guardImage: string;
   readonly firewall: Firewall;
   readonly proxy: EgressProxy;
+  readonly keys: SessionKeys;
   readonly links: SandboxLinks;
 }
 
@@ -91,8 +93,10 @@ export class SandboxOpener {
     return work;
   }
 
-  async #openNow(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> {
+  async #openNow(named: SandboxSpec, signal: AbortSignal): Promise<Sandbox> {
     const { docker, name, firewall, surroundingsOf, say } = this.#options;
+    const keys = await abortable(this.#options.keys.prepare(named), signal);
+    const { spec } = keys;
     if (spec.network !== "none") firewall.prefetch(spec);
     const running = await bringUp(this.#host, spec, signal);
     const { found } = running;
@@ -109,7 +113,7 @@ export class SandboxOpener {
     ];
     for (const gap of gaps) say(`sandbox: ${container} is not isolated as required: ${gap}`);
     if (gaps.length > 0 && spec.guard !== "best-effort") await this.#refuse(running, gaps);
-    const facts = { container, identity, empty, network, gaps, ...this.#waysOut(found, spec) };
+    const facts = { container, identity, empty, network, gaps, ...this.#waysOut(found, keys) };
     return createDockerSandbox(facts, link);
   }
 
@@ -142,12 +146,18 @@ export class SandboxOpener {
   }
 
   /** What the port offers for a sandbox that can reach something. */
-  #waysOut(info: ContainerInspectInfo, spec: SandboxSpec): Pick<Sandbox, "egress" | "refused"> {
+  #waysOut(
+    info: ContainerInspectInfo,
+    keys: PreparedKeys,
+  ): Pick<Sandbox, "egress" | "refused" | "lackingKeys"> {
     const { firewall, proxy } = this.#options;
-    if (spec.network === "none") return {};
-    if (spec.network === "listed")
-      return { egress: proxy.of(spec, info.Config.Labels[EGRESS_TOKEN_LABEL] ?? "") };
-    return { refused: (withinMs) => firewall.refused(info, spec, withinMs) };
+    const { spec, lacking } = keys;
+    const lackingKeys = lacking.length === 0 ? {} : { lackingKeys: lacking };
+    if (spec.network === "none") return lackingKeys;
+    const token = info.Config.Labels[EGRESS_TOKEN_LABEL] ?? "";
+    const egress = hasEgress(spec) ? { egress: proxy.of(keys, token) } : {};
+    if (spec.network === "listed") return { ...egress, ...lackingKeys };
+    return { ...egress, ...lackingKeys, refused: (withinMs) => firewall.refused(info, spec, withinMs) };
   }
 }
 
@@ -239,10 +249,10 @@ async function create(
   await ownVolume(docker, name, ownerLabels(spec), { labels: sandboxLabels(spec, now) });
   if (spec.cache !== undefined) await ownVolume(docker, cacheName(spec.cache), { [CACHE_LABEL]: spec.cache });
   // The proxy may be started after it.
-  if (spec.network === "listed") await ownVolume(docker, egressVolume, EGRESS_LABELS);
+  if (hasEgress(spec)) await ownVolume(docker, egressVolume, EGRESS_LABELS);
   const egress = { volume: egressVolume, token: randomBytes(16).toString("hex") };
   const options = createOptions(spec, now, {
-    egress: spec.network === "listed" ? egress : undefined,
+    egress: hasEgress(spec) ? egress : undefined,
     layers: await prepareLayers(docker, spec, now),
   });
   const container = await unless([409], () => createContainer(docker, spec, options));

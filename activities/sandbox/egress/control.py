@@ -63,6 +63,16 @@ class Control:
             self.do_forget({"session": next(iter(sessions))})
         return {}
 
+    def do_certificate(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What proves the key hosts to a session's sandbox, so that all workers use the same."""
+        session = self.proxy.sessions.get(request["session"])
+        return {"certificate": session.certificate if session else None}
+
+    def do_keys(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Uses and refusals of keys since the last time."""
+        session = self.proxy.sessions.get(request["session"])
+        return {"uses": session.key_use.report() if session else []}
+
     def do_forget(self, request: dict[str, Any]) -> dict[str, Any]:
         """Closes a session's connections. Idempotent."""
         session = self.proxy.sessions.pop(request["session"], None)

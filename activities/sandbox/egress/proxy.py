@@ -8,11 +8,14 @@ import asyncio
 import concurrent.futures
 import os
 import socket
+import ssl
 import time
 
 from .client_hello import asks_again, hello_and_end
 from .decision import Refused, Rules, literal
-from .request import MAX_HEAD_BYTES, Malformed, authority, copy_body, read_head
+from .key_host import EXPIRED, KeyHost, Server
+from .key_use import KeyUse
+from .request import MAX_HEAD_BYTES, Malformed, authority, body_length, copy_body, read_head
 from .splice import CHUNK_BYTES, IDLE_SECONDS, splice
 from .tunnel import again, literal_or_normal, opening, until_known
 
@@ -43,9 +46,14 @@ ALERT = bytes([21, 3, 3, 0, 2, 2, 49])
 
 
 class Session:
-    """One sandbox: its rules, its socket, and what it was refused."""
+    """One sandbox: its rules, its socket, its keys, and what it was refused."""
+
+    # What proves the key hosts to the sandbox, as the worker sent it last.
+    certificate: dict[str, Any] | None = None
 
     def __init__(self, order: dict[str, Any]):
+        self.key_hosts = dict[tuple[str, int], KeyHost]()
+        self.key_use = KeyUse()
         # By host, port and reason: how many, and when they were reported last (monotonic, in seconds).
         self.denials: dict[tuple[str, int, str], tuple[int, float | None]] = {}
         self.connections = 0
@@ -58,6 +66,18 @@ class Session:
         self.id = order["id"]
         self.token = order["token"]
         self.rules = Rules(order)
+        sent = order.get("certificate")
+        # Another worker may have made a newer one.
+        if sent is None or self.certificate is None or sent["made"] >= self.certificate["made"]:
+            self.certificate = sent
+        self.key_hosts = {(host["host"], host["port"]): self.key_host(host) for host in order.get("keys", [])}
+
+    def key_host(self, order: dict[str, Any]):
+        """The same as before if nothing changed, since its certificates are read only once."""
+        certificate = self.certificate or {"hosts": {}, "until": 0}
+        whole = {**order, "certificate": certificate["hosts"][order["host"]], "until": certificate["until"]}
+        known = self.key_hosts.get((order["host"], order["port"]))
+        return known if known and known.order == whole else KeyHost(whole)
 
     def open(self, proxy: Proxy, path: str):
         """Listens at this path, if not yet; no longer at another one."""
@@ -143,6 +163,7 @@ class Proxy:
                 if session.connections > MAX_CONNECTIONS or is_many:
                     return await answer(writer, 503, "too-many-connections", "Too many connections are open; try again.")
                 head = await read_head(reader)
+            body_length(head)
             await self.exchange(session, head, reader, writer)
         except (Malformed, asyncio.LimitOverrunError, UnicodeDecodeError, ValueError):
             await answer(writer, 400, "malformed-request", "The proxy does not understand this request.")
@@ -171,26 +192,38 @@ class Proxy:
         name = host
         try:
             name = session.rules.check_name(host)
-            upstream = await self.connect(session, name, port)
+            key_host = session.key_hosts.get((name, port)) if is_tunnel else None
+            upstream = await self.connect(session, name, port, key_host)
         except Refused as refused:
             shown = "(invalid name)" if refused.reason == "invalid-name" else literal_or_normal(name)
             session.deny(shown, port, refused.reason)
+            if refused.reason == EXPIRED:
+                key_refused(session, name, port)
             return await answer(writer, 403, refused.reason, help_text(session, shown, port, refused))
+        except ssl.SSLError as error:
+            key_refused(session, name, port)
+            return await answer(writer, 502, "certificate", f"{name}:{port} does not prove that it is {name}: {error}")
         except (OSError, TimeoutError) as error:
             return await answer(writer, 502, "unreachable", f"{name}:{port} cannot be reached: {error}")
         try:
-            if is_tunnel:
+            if key_host:
+                server = Server(upstream, lambda: self.connect(session, name, port, key_host))
+                await self.tunnel_to_keys(session, key_host, (reader, writer), server)
+            elif is_tunnel:
                 await self.tunnel(session, name, port, (reader, writer), upstream)
             else:
                 await forward(head, origin, name, port, (reader, writer), upstream)
-        except (Malformed, asyncio.LimitOverrunError, ValueError):
+        except (Malformed, Refused, asyncio.LimitOverrunError, ValueError):
             # The answer may have begun, so an error cannot be sent: only close the connection.
             pass
         finally:
             upstream[1].close()
 
-    async def connect(self, session: Session, name: str, port: int):
-        """Looks the name up once and connects to the checked addresses: a second look-up could give others."""
+    async def connect(self, session: Session, name: str, port: int, key_host: KeyHost | None = None):
+        """Looks the name up once and connects to the checked addresses: a second look-up could give others. A host with keys must
+        prove its name. @raises Refused, OSError, TimeoutError"""
+        if key_host:
+            key_host.check_age()
         async with asyncio.timeout(CONNECT_SECONDS):
             found = await self.look_up(session, name, port)
         addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
@@ -199,6 +232,9 @@ class Proxy:
         for address in addresses:
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
+                    if key_host:
+                        tls = key_host.outer
+                        return await asyncio.open_connection(address, port, limit=MAX_HEAD_BYTES, ssl=tls, server_hostname=name)
                     return await asyncio.open_connection(address, port, limit=MAX_HEAD_BYTES)
             except (OSError, TimeoutError) as error:
                 trouble = error
@@ -211,6 +247,20 @@ class Proxy:
         looking = self.resolver.submit(socket.getaddrinfo, name, port, type=socket.SOCK_STREAM)
         looking.add_done_callback(lambda _: free(session.lookups.release))
         return await asyncio.wrap_future(looking)
+
+    async def tunnel_to_keys(self, session: Session, host: KeyHost, sandbox: Streams, server: Server):
+        """Ends the TLS of a tunnel to a host with keys; nothing else passes. @raises OSError, EOFError, TimeoutError, Refused"""
+        sandbox[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        try:
+            async with asyncio.timeout(HEAD_SECONDS):
+                head, data = await opening(sandbox[0], host.name)
+            if head:
+                raise Refused("not-tls", "a host with keys is asked over TLS only")
+        except Refused as refused:
+            session.deny(host.name, host.port, refused.reason)
+            sandbox[1].write(ALERT)
+            return
+        await host.serve(sandbox, data, server, session.key_use)
 
     async def tunnel(self, session: Session, name: str, port: int, sandbox: Streams, upstream: Streams):
         """Joins both sides once the first bytes name the server that was asked for. @raises Malformed, ValueError, OSError,
@@ -275,6 +325,13 @@ async def forward(head: Head, path: str, name: str, port: int, sandbox: Streams,
     finally:
         body.cancel()
         back.cancel()
+
+
+def key_refused(session: Session, name: str, port: int):
+    """Counts that no key of the host could be used, since its certificate proves nothing."""
+    host = session.key_hosts.get((name, port))
+    for key in host.keys if host else []:
+        session.key_use.refuse(key.name, name, "", "", "certificate")
 
 
 def help_text(session: Session, host: str, port: int, refused: Refused):

@@ -46,6 +46,11 @@ class Head:
         """Of all fields of that name, in lower case."""
         return [value for field, value in self.fields if field.lower() == name]
 
+    def kept(self, dropped: set[str]):
+        """The fields as lines, without `dropped`, those of one connection, and those that it declares as such."""
+        own = {name.strip().lower() for text in self.values("connection") for name in text.split(",")}
+        return [f"{name}: {value}" for name, value in self.fields if name.lower() not in HOP_BY_HOP | dropped | own]
+
     def forwarded(self, first: str, host: str | None = None):
         """The head to forward, without fields for one connection only. In a request, `Host` is always `host`."""
         drop = HOP_BY_HOP | {"host"} if host else HOP_BY_HOP
@@ -70,12 +75,23 @@ def authority(text: str, default_port: int):
         raise Malformed from None
 
 
-async def copy_body(head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
-    """Copies a request's body, and no byte after its end. @raises Malformed"""
+def body_length(head: Head):
+    """The bytes of a request's body; None if it comes in chunks. Two lengths are refused also if they are equal: parsers differ.
+    @raises Malformed"""
     lengths, codings = head.values("content-length"), head.values("transfer-encoding")
     if codings:
         if lengths or [coding.lower() for coding in codings] != ["chunked"]:
             raise Malformed
+        return None
+    if lengths and (len(lengths) != 1 or not re.fullmatch(r"[0-9]{1,18}", lengths[0])):
+        raise Malformed
+    return int(lengths[0]) if lengths else 0
+
+
+async def copy_body(head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+    """Copies a request's body, and no byte after its end. @raises Malformed"""
+    length = body_length(head)
+    if length is None:
         while size := await copy_chunk(reader, writer):
             await copy_bytes(size, reader, writer)
             if await reader.readexactly(2) != b"\r\n":
@@ -85,21 +101,25 @@ async def copy_body(head: Head, reader: asyncio.StreamReader, writer: asyncio.St
         while (line := await reader.readuntil(b"\r\n")) != b"\r\n":
             field(line[:-2].decode("latin-1"))
         writer.write(b"\r\n")
-    elif lengths:
-        if len(set(lengths)) != 1 or not re.fullmatch(r"\d{1,18}", lengths[0]):
-            raise Malformed
-        await copy_bytes(int(lengths[0]), reader, writer)
+    elif length:
+        await copy_bytes(length, reader, writer)
     await writer.drain()
 
 
 async def copy_chunk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
     """Copies one chunk. @returns its size, 0 at the end"""
-    line = await reader.readuntil(b"\r\n")
-    size = line[:-2].partition(b";")[0].strip(b" \t")
-    if BARE.search(line[:-2].decode("latin-1")) or not re.fullmatch(rb"[0-9a-fA-F]{1,12}", size):
+    size = await chunk_size(reader)
+    writer.write(f"{size:x}\r\n".encode())
+    return size
+
+
+async def chunk_size(reader: asyncio.StreamReader, has_extensions: bool = False):
+    """The size of the next chunk, 0 at the end. A request's chunks have no extensions: nothing uses them but attacks, since
+    parsers differ in where they end. @raises Malformed"""
+    line = (await reader.readuntil(b"\r\n"))[:-2]
+    size = line.partition(b";")[0].strip(b" \t") if has_extensions else line
+    if BARE.search(line.decode("latin-1")) or not re.fullmatch(rb"[0-9a-fA-F]{1,12}", size):
         raise Malformed
-    # The chunk's extensions are dropped: nothing uses them.
-    writer.write(size + b"\r\n")
     return int(size, 16)
 
 

@@ -1,0 +1,227 @@
+/** What a sandbox gets from a host with keys: answers in which no value is, and connections that prove whose they are. */
+import { describe, expect, it } from "vitest";
+import { noCertificates } from "../support/certificates.ts";
+import { withKeyStand } from "../support/key-stand.ts";
+
+describe.skipIf(noCertificates() !== undefined)("answers of a host with keys", () => {
+  it("what a server echoes is masked, in each form and over the borders of pieces", () => {
+    const forms = [
+      "VALUE",
+      "json.dumps({'authorization': 'Bearer ' + VALUE})",
+      "'<b>' + html.escape(VALUE) + '</b>'",
+      "urllib.parse.quote(VALUE, safe='')",
+      ...["", "a", "ab"].map(
+        (before) => `base64.b64encode(('${before}' + VALUE + ' and more').encode()).decode()`,
+      ),
+      "base64.urlsafe_b64encode(('Bearer ' + VALUE).encode()).decode()",
+    ];
+    expect(
+      withKeyStand(`
+import html, urllib.parse
+leaks = []
+for number, text in enumerate([${forms.join(", ")}]):
+    for size in (1, 7, 100000):
+        async def answer(head, reader, writer):
+            writer.write(b"HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n")
+            data = ("before " + text + " after").encode()
+            for at in range(0, len(data), size):
+                piece = data[at:at + size]
+                writer.write(f"{len(piece):x}\\r\\n".encode() + piece + b"\\r\\n")
+                await writer.drain()
+            writer.write(b"0\\r\\n\\r\\n")
+        stand = await Stand().start(answer)
+        body = body_of(await stand.ask(get()))
+        if not ("[key staging]" in body and body.startswith("before ") and body.endswith(" after")):
+            leaks.append([number, size, body])
+        if VALUE[4:16] in body or base64.b64encode(VALUE.encode()).decode()[8:24] in body:
+            leaks.append([number, size, body])
+return leaks
+`),
+    ).toEqual([]);
+  });
+
+  it("an echo in the answer's head is masked, also up to the connection's end", () => {
+    expect(
+      withKeyStand(`
+async def answer(head, reader, writer):
+    writer.write(f"HTTP/1.1 401 No {VALUE}\\r\\nWWW-Authenticate: Bearer realm={VALUE}\\r\\nAlt-Svc: h3=':443'\\r\\n\\r\\nof {VALUE}".encode())
+    return "end"
+stand = await Stand().start(answer)
+said = await stand.ask(get())
+return [VALUE in said, said.count("[key staging]"), "Alt-Svc" in said, body_of(said), stand.uses()]
+`),
+    ).toEqual([false, 3, false, "of [key staging]", [["used", 401, "/v1/x"]]]);
+  });
+
+  it("an answer that is compressed all the same passes unread, and the event says so", () => {
+    expect(
+      withKeyStand(`
+import gzip
+packed = gzip.compress(b"hello")
+stand = await Stand().start(answering(packed, "Content-Encoding: gzip"))
+said = await stand.ask(get())
+return [body_of(said) == packed.decode("latin-1"), stand.session.key_use.report()[0]["unread"]]
+`),
+    ).toEqual([true, "gzip"]);
+  });
+
+  it.each([
+    [
+      "of another name",
+      `context(theirs, "other.test")`,
+      "None",
+      /does not prove that it is good\.test.*Hostname mismatch/,
+    ],
+    [
+      "of an unknown authority",
+      "None",
+      `""`,
+      /does not prove that it is good\.test.*certificate verify failed/,
+    ],
+  ])(
+    "a server with a certificate %s gets nothing: 502 with the reason",
+    (_what, tls, authorities, reason) => {
+      const [said, heads, uses] = withKeyStand(`
+stand = await Stand().start(answering(b"hello"), tls=${tls}, authorities=${authorities})
+try:
+    await stand.tunnel()
+except ConnectionError as error:
+    return [str(error), len(stand.heads), stand.uses()]
+`) as unknown[];
+      expect(said).toMatch(reason);
+      expect(said).toMatch(/^HTTP\/1\.1 502 /);
+      expect([heads, uses]).toEqual([0, [["refused", "certificate", ""]]]);
+    },
+  );
+
+  it.each([
+    ["names another server", `shake="other.test"`],
+    ["is of a client that does not trust the session's authority", `authority=theirs["authority"]`],
+  ])("a TLS connection that %s is closed, and no request reaches a server", (_what, how) => {
+    expect(
+      withKeyStand(`
+stand = await Stand().start(answering(b"hello"))
+try:
+    reader, writer = await stand.tunnel(${how})
+    writer.write(get())
+    return await reader.read()
+except OSError as error:
+    while stand.session.connections:
+        await asyncio.sleep(0.01)
+    return [len(stand.heads), stand.uses() + [key[2] for key in stand.session.denials]]
+`),
+    ).toEqual([0, [how.startsWith("shake") ? "server-name-mismatch" : ["refused", "certificate", ""]]]);
+  });
+
+  it("another listed host is not decrypted, and its connection cannot name the key's host", () => {
+    expect(
+      withKeyStand(`
+async def answer(head, reader, writer):
+    writer.write(b"HTTP/1.1 200 OK\\r\\n\\r\\nhello")
+    return "end"
+stand = await Stand().start(answer, tls=context(theirs, "other.test"))
+reader, writer = await stand.tunnel("other.test", "other.test", theirs["authority"])
+writer.write(get("/v1/x", host="good.test"))
+said = (await reader.read()).decode()
+closed = None
+try:
+    await stand.tunnel("other.test", "good.test", theirs["authority"])
+except OSError as error:
+    closed = type(error).__name__
+return [VALUE in stand.heads[0], said.split("\\r\\n")[0], closed is not None, [key[2] for key in stand.session.denials], stand.uses()]
+`),
+    ).toEqual([false, "HTTP/1.1 200 OK", true, ["server-name-mismatch"], []]);
+  });
+
+  it("a client that insists on HTTP/2 is refused, and the event says why", () => {
+    expect(
+      withKeyStand(`
+stand = await Stand().start(answering(b"hello"))
+reader, writer = await stand.tunnel(alpn=["h2"])
+writer.write(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n")
+said = await reader.read()
+return [len(said), len(stand.heads), stand.uses()]
+`),
+    ).toEqual([0, 0, [["refused", "http2", ""]]]);
+  });
+
+  it("a certificate that is too old is refused with the reason, and no connection is made", () => {
+    expect(
+      withKeyStand(`
+stand = await Stand().start(answering(b"hello"))
+stand.session.update({**stand.order, "certificate": {**ours, "until": time.time() - 1}})
+try:
+    await stand.tunnel()
+except ConnectionError as error:
+    return ["403" in str(error), "too old" in str(error), stand.uses(), len(stand.heads)]
+`),
+    ).toEqual([true, true, [["refused", "certificate", ""]], 0]);
+  });
+
+  it("a new value is used with the next request, also when the server has closed in between", () => {
+    expect(
+      withKeyStand(`
+async def answer(head, reader, writer):
+    writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nhi")
+    await writer.drain()
+    return "end"
+stand = await Stand().start(answer)
+first = await stand.tunnel()
+async def ask(reader, writer):
+    writer.write(b"GET /v1/x HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n")
+    async with asyncio.timeout(10):
+        return (await reader.readuntil(b"0\\r\\n\\r\\n")).decode().split("\\r\\n")[0]
+said = [await ask(*first), await ask(*first)]
+key = {**stand.order["keys"][0]["keys"][0], "value": "another-value", "text": "Bearer another-value"}
+stand.session.update({**stand.order, "keys": [{**stand.order["keys"][0], "keys": [key]}]})
+stand.session.rules.is_open = lambda *_: True
+said.append(await ask(*await stand.tunnel()))
+return [said, ["another-value" in head for head in stand.heads]]
+`),
+    ).toEqual([Array(3).fill("HTTP/1.1 200 OK"), [false, false, true]]);
+  });
+
+  it("npm's way to write a package's name passes, and git's key is for fetching only", () => {
+    expect(
+      withKeyStand(`
+uses = [{"methods": ["GET"], "path": "/acme/*/info/refs", "query": "service=git-upload-pack"}, {"methods": ["POST"], "path": "/acme/*/git-upload-pack"}]
+git = await Stand().start(answering(b"hello"), uses=uses)
+for path in ["/acme/a.git/info/refs?service=git-upload-pack", "/acme/a.git/info/refs?service=git-receive-pack", "/other/a.git/info/refs?service=git-upload-pack"]:
+    await git.ask(get(path))
+for path in ["/acme/a.git/git-upload-pack", "/acme/a.git/git-receive-pack"]:
+    await git.ask(get(path, "Content-Length: 0", method="POST"))
+npm = await Stand().start(answering(b"hello"), uses=[{"methods": ["GET"], "path": "/**"}])
+await npm.ask(get("/@acme%2flib"))
+return [VALUE in head for head in git.heads + npm.heads]
+`),
+    ).toEqual([true, false, false, true, false, true]);
+  });
+
+  it("a long upload and download pass whole, and hold little memory", () => {
+    expect(
+      withKeyStand(`
+import hashlib, resource
+SIZE, piece = 100 * 2**20, os.urandom(2**20)
+async def answer(head, reader, writer):
+    left = SIZE
+    while left:
+        left -= len(await reader.read(min(left, 65536)))
+    writer.write(f"HTTP/1.1 200 OK\\r\\nContent-Length: {SIZE}\\r\\n\\r\\n".encode())
+    for _ in range(100):
+        writer.write(piece)
+        await writer.drain()
+stand = await Stand().start(answer)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+reader, writer = await stand.tunnel()
+writer.write(get("/v1/x", f"Content-Length: {SIZE}", method="POST"))
+for _ in range(100):
+    writer.write(piece)
+    await writer.drain()
+got = 0
+while data := await reader.read(2**16):
+    got += len(data)
+return [got > SIZE, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 40_000]
+`),
+    ).toEqual([true, true]);
+  }, 120_000);
+});
