@@ -23,6 +23,7 @@ import { toApplicationName } from "../activities/store/worker-lease.ts";
 import { readInstallation } from "../activities/store/installation.ts";
 import { cachedFor } from "../activities/sandbox/shared-work.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
+import { machineNetwork } from "../activities/web/fetch-page.ts";
 import type { WorkerConfig } from "./config.ts";
 import type { TelemetrySettings } from "../activities/runtime/telemetry/telemetry.ts";
 import type { Logger } from "./logger.ts";
@@ -83,6 +84,7 @@ export async function bindDeps(config: WorkerConfig, tools: WorkerTools): Promis
     tools: toolRegistry,
     ownTools,
     mcp,
+    web: machineNetwork(),
     git: config.git,
     policy: config.policy,
     keys: config.keys,

@@ -50,6 +50,19 @@ export function nat64(prefix: AddressPrefix): AddressPrefix[] {
   return prefix.version === 4 ? [toPrefix(`64:ff9b::${prefix.address}/${96 + prefix.length}`)] : [];
 }
 
+/**
+ * The IPv4 address that an IPv6 address leads to: an IPv4-mapped one (RFC 4291), or one of NAT64's well-known prefix.
+ * @returns undefined for any other
+ */
+export function embedded4(address: string): string | undefined {
+  if (isIP(address) !== 6 || address.includes("%")) return undefined;
+  const groups = expand(canonical6(address));
+  const [high = 0, low = 0] = groups.slice(6);
+  const head = groups.slice(0, 6).map((group) => group.toString(16));
+  if (!["0:0:0:0:0:ffff", "64:ff9b:0:0:0:0"].includes(head.join(":"))) return undefined;
+  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
+}
+
 const masked4 = (address: string, length: number): string =>
   masked(address.split(".").map(Number), 8, length).join(".");
 

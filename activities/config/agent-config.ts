@@ -118,6 +118,7 @@ export const toolsConfigSchema = z.strictObject({
   read_output: charsOnly,
   search_history: charsOnly,
   view_image: charsOnly,
+  web_fetch: timed({ maxChars: true }),
   todo: charsOnly,
   ask_user: charsOnly,
   delegate: charsOnly,

@@ -102,6 +102,22 @@ export function isDirect(url: string, { none }: Pick<Proxies, "none">): boolean 
   return isLoopbackHost(hostname) || none.split(/[,\s]+/).some((entry) => isInNetwork(hostname, entry));
 }
 
+/**
+ * The proxy for a request whose connection we make ourselves; undefined: directly. NO_PROXY as curl reads it: the end of a name,
+ * with or without a dot before it, a network, or `*`.
+ */
+export function proxyFor(url: URL, proxies: Proxies): string | undefined {
+  const proxy = url.protocol === "https:" ? proxies.https : proxies.http;
+  if (proxy === "" || isDirect(url.href, proxies)) return undefined;
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const isNamed = proxies.none
+    .toLowerCase()
+    .split(/[,\s]+/)
+    .map((entry) => entry.replace(/^\*?\./, "").replace(/:\d+$/, ""))
+    .some((entry) => entry === "*" || (entry !== "" && (host === entry || host.endsWith(`.${entry}`))));
+  return isNamed ? undefined : proxy;
+}
+
 interface Found {
   readonly name: string;
   readonly value: string;

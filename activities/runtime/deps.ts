@@ -3,6 +3,7 @@ import type { RunConfig } from "../config/agent-config.ts";
 import type { KeyRing } from "../config/key-settings.ts";
 import type { OperatorPolicy } from "../config/operator-policy.ts";
 import type { GitAccess } from "../git/git-access.ts";
+import type { WebNetwork } from "../web/fetch-page.ts";
 import type { Mcp } from "../mcp/mcp.ts";
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { Model } from "../model/model.ts";
@@ -35,6 +36,8 @@ export interface AgentDeps {
   readonly ownTools?: OwnTools | undefined;
   /** MCP servers; absent if this worker reaches none. */
   readonly mcp?: Mcp;
+  /** What pages of the web are fetched over; absent if this worker fetches none. */
+  readonly web?: WebNetwork | undefined;
   /** What git may use on this worker; absent if no repository is cloned. */
   readonly git?: GitAccess;
   /** What the operator lets sessions ask for; absent means everything. */

@@ -6,7 +6,7 @@ import type { ToolFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { createSessionMemory } from "../store/transcript-search.ts";
 import { abortable } from "../sandbox/shared-work.ts";
-import { watchEgress } from "../workspace/egress.ts";
+import { listedNames, watchEgress } from "../workspace/egress.ts";
 import type { SessionSandboxes } from "../workspace/session-sandbox.ts";
 import type { Session } from "../store/sessions.ts";
 import { callKey, type LedgerRow } from "../store/tool-calls.ts";
@@ -14,7 +14,7 @@ import { toolLimitsOf } from "../config/run-policy.ts";
 import { findTool } from "../tools/index.ts";
 import { sessionTools } from "../tools/session-tools.ts";
 import { invokeTool, type InvokedTool } from "../tools/invoke.ts";
-import { LeaveRunning, type McpCalls, type OwnCalls } from "../tools/tool.ts";
+import { LeaveRunning, type McpCalls, type OwnCalls, type WebCalls } from "../tools/tool.ts";
 import { randomUUID } from "node:crypto";
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpCatalogue } from "../contract/tools.ts";
@@ -26,6 +26,7 @@ import { keepFound, noteMcpState } from "../store/mcp.ts";
 import { serverAnswers } from "../store/questions.ts";
 import { callSpanId, traceOf, toTraceparent } from "../store/traces.ts";
 import { noteListed, connectedFacts } from "./catalogues.ts";
+import { fetchPage } from "../web/fetch-page.ts";
 import { callOwnTool } from "../tools/own/own-tools.ts";
 
 export interface CallInHand {
@@ -70,6 +71,7 @@ export async function performCall(
     maskWindow: (text: string, from: number, to: number) => deps.sanitizer.maskWindow(text, from, to),
     mcp: mcpCalls(deps, session, { row, fence, runId: scope.runId }),
     own: ownCalls(deps, row),
+    web: webCalls(deps, session, row.step, egress),
     onProgress: (bytes: number, line: string | undefined) =>
       scope.note(progressNote(callKey(row), bytes, line)),
   };
@@ -238,5 +240,27 @@ function ownCalls({ ownTools }: Pick<AgentDeps, "ownTools">, row: LedgerRow): Ow
   return (name, input, context) => {
     const tool = ownTools.byName.get(name);
     return tool === undefined ? undefined : callOwnTool(tool, caller, input, context);
+  };
+}
+
+/** The web, by the rules of the session's own network, with a record of each page. */
+function webCalls(
+  { web, store: { db } }: Pick<AgentDeps, "web" | "store">,
+  session: Session,
+  step: number,
+  egress: Pick<ReturnType<typeof watchEgress>, "unlisted">,
+): WebCalls | undefined {
+  if (web === undefined) return undefined;
+  const { network, allow } = session.config.sandbox;
+  return {
+    async readPage(url, { limits: { timeoutMs }, signal }) {
+      const names = network === "listed" ? await listedNames(db, session) : [];
+      const page = await fetchPage(web, { url, rules: { network, names, allow }, timeoutMs }, signal);
+      if (page.ok) {
+        const data = { host: page.url.host, bytes: page.bytes.length, status: page.status };
+        await appendEvents(db, session.id, session.epoch, [{ type: "web:fetched", step, data }]);
+      } else if (page.unlisted !== undefined) await egress.unlisted(page.unlisted);
+      return page;
+    },
   };
 }

@@ -205,6 +205,8 @@ export const eventData = {
     reason: z.enum(["method", "path", "host", "http2", "certificate", "removed"]),
     count: number,
   }),
+  /** A page that `web_fetch` read: the host after redirects, the size without compression, the HTTP status. */
+  "web:fetched": of({ host: text, bytes: number, status: number }),
   "egress:allowed": of({ domain: text, by: text }),
   /** A checkout is made, on which this session and later ones of the same person stand. */
   "base:making": of({ commit: text, why: text }),

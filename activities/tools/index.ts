@@ -17,6 +17,7 @@ import { readOutput } from "./read-output.ts";
 import { searchHistory } from "./search-history.ts";
 import { todo } from "./todo.ts";
 import type { Tool } from "./tool.ts";
+import { webFetch } from "./web-fetch.ts";
 import { viewImage } from "./view-image.ts";
 import { writeFile } from "./write-file.ts";
 import { writeStdin } from "./write-stdin.ts";
@@ -43,6 +44,7 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
   readOutput,
   searchHistory,
   viewImage,
+  webFetch,
   todo,
   askUser,
   delegate,

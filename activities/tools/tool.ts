@@ -2,6 +2,8 @@
 import type { z } from "zod";
 import type { McpToolEntry, ToolLimits, SessionMemory } from "../contract/tools.ts";
 import type { FilePart } from "../contract/message.ts";
+import type { FetchedPage } from "../web/fetch-page.ts";
+import type { WebRefusal } from "../web/web-rules.ts";
 import type { TextRun } from "../text/streams.ts";
 import type { Sandbox, FileAnswer } from "../sandbox/sandbox.ts";
 
@@ -51,8 +53,15 @@ export interface ToolContext {
   readonly mcp?: McpCalls | undefined;
   /** Calls one of the worker's own tools by name; undefined if it has no tool of that name. */
   readonly own?: OwnCalls | undefined;
+  /** Requests to the web by the session's network rules; absent if this worker makes none. */
+  readonly web?: WebCalls | undefined;
   /** Live note for watchers and the Web UI: at most 200 characters. */
   readonly onProgress: (bytes: number, lastLine: string | undefined) => void;
+}
+
+export interface WebCalls {
+  /** One page. Expected failures are refusals with words for the model; throws as `Tool.run` does. */
+  readPage(url: string, context: Pick<ToolContext, "limits" | "signal">): Promise<FetchedPage | WebRefusal>;
 }
 
 export type OwnCalls = (

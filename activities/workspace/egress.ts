@@ -19,17 +19,21 @@ const POLL_MS = 1_000;
 /** Hosts that one result names to the model. */
 const MAX_NAMED = 5;
 
+/** The patterns of names that a session with a list may ask for now: configured, of its registries, and allowed since. */
+export async function listedNames(db: Queryable, session: Session): Promise<string[]> {
+  const { domains } = session.config.sandbox;
+  const registries = listedRegistries(session.config.sandbox);
+  return expandDomains([...domains, ...registries, ...(await allowedDomains(db, session.id))]);
+}
+
 /**
  * Sends the proxy the session's current names; starts the proxy if it is gone. A sandbox on the bridge reaches every public name
  * without it too.
  */
 export async function allowListed(db: Queryable, session: Session, sandbox: Sandbox): Promise<void> {
   if (sandbox.egress === undefined) return;
-  const { domains, network } = session.config.sandbox;
-  if (network === "bridge") return sandbox.egress.allow(["*"]);
-  const registries = listedRegistries(session.config.sandbox);
-  const names = [...domains, ...registries, ...(await allowedDomains(db, session.id))];
-  await sandbox.egress.allow(expandDomains(names));
+  const isOpen = session.config.sandbox.network === "bridge";
+  await sandbox.egress.allow(isOpen ? ["*"] : await listedNames(db, session));
 }
 
 /** Watches one call. A proxy that fails meanwhile is started again at the next check, and does not fail the call. */
@@ -50,19 +54,25 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store">, session: Session
       const refused = (await sandbox.egress?.refused()) ?? [];
       const hasKeys = (session.config.sandbox.keys ?? []).length > 0;
       const uses = (hasKeys ? await sandbox.egress?.keyUses() : undefined) ?? [];
-      if (refused.length === 0 && uses.length === 0) return;
-      seen.push(...refused);
-      keysRefused.push(...uses.filter(({ what }) => what === "refused"));
-      await appendEvents(db, session.id, session.epoch, [
-        ...refused.map((requests) => denied(session.id, step, requests, canBeAllowed(requests))),
-        ...uses.map((use) => keyEvent(step, use)),
-      ]);
+      if (refused.length > 0 || uses.length > 0) await note(refused, uses);
     } catch (error) {
       log.warn("the egress proxy did not answer; it is asked again", { reason: String(error) });
     }
   }
 
+  async function note(refused: readonly RefusedRequests[], uses: readonly KeyUse[] = []): Promise<void> {
+    seen.push(...refused);
+    keysRefused.push(...uses.filter(({ what }) => what === "refused"));
+    await appendEvents(db, session.id, session.epoch, [
+      ...refused.map((requests) => denied(session.id, step, requests, canBeAllowed(requests))),
+      ...uses.map((use) => keyEvent(step, use)),
+    ]);
+  }
+
   return {
+    /** Records a request of the worker's own for the session that its list refused. */
+    unlisted: ({ host, port }: Pick<RefusedRequests, "host" | "port">): Promise<void> =>
+      note([{ host, port, reason: BY_LIST, count: 1 }]),
     /** Begins to watch the first sandbox that it is given, if that has a list. */
     async begin(sandbox: Sandbox): Promise<void> {
       if (watched !== undefined || sandbox.egress === undefined) return;
@@ -77,10 +87,9 @@ export function watchEgress(deps: Pick<WorkspaceDeps, "store">, session: Session
     },
     /** Checks once more. @returns what was refused, for the model; undefined if nothing was */
     async end(): Promise<string | undefined> {
-      if (watched === undefined) return undefined;
       clearInterval(timer);
       await polling;
-      await pollProxy(watched);
+      if (watched !== undefined) await pollProxy(watched);
       const notes = [
         ...(seen.length === 0 ? [] : [noteFor(session.id, seen, seen.some(canBeAllowed))]),
         ...(keysRefused.length === 0 ? [] : [keyNote(keysRefused)]),

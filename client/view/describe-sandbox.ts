@@ -1,12 +1,12 @@
 /** Events of a session's sandbox in words: its life, its set-up, and what it may reach. */
 import type { EventData, EventType } from "../../activities/store/event.ts";
-import { duration, plural } from "../../activities/text/format.ts";
+import { bytes as sizeText, duration, plural } from "../../activities/text/format.ts";
 import { harmlessLine, listNames, present } from "../console/format.ts";
 import { notice, person, quiet, warn, type Describe, type Sentence } from "./sentence.ts";
 
 const COMMAND_CHARS = 120;
 
-type SandboxEvent = Extract<EventType, `${"base" | "egress" | "sandbox" | "setup"}:${string}`>;
+type SandboxEvent = Extract<EventType, `${"base" | "egress" | "sandbox" | "setup" | "web"}:${string}`>;
 
 export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type> } = {
   "sandbox:created": (data) => created(data),
@@ -68,6 +68,9 @@ export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type
       warn(`key ${key}: not used for ${method} ${host}${path} (${reason}, ${plural(count, "request")})`),
     ];
   },
+  "web:fetched": ({ host, bytes, status }) => [
+    quiet(`read a page of ${harmlessLine(host, 253)} (status ${status}, ${sizeText(bytes)})`),
+  ],
   "egress:allowed": ({ domain, by }) => [
     notice(`network: ${harmlessLine(domain, 253)} is allowed (${person(by)})`),
   ],

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { isDirect, readProxies, temporalProxy } from "../../activities/process/proxies.ts";
+import { isDirect, readProxies, temporalProxy, proxyFor } from "../../activities/process/proxies.ts";
 import { readWorkerConfig } from "../../worker/config.ts";
 import { patiently } from "../../temporal/patience.ts";
 import { hostAndPort, temporalConnection } from "../../temporal/connection.ts";
@@ -165,5 +165,30 @@ describe("waiting for a service", () => {
       await patiently("Postgres", place, { answerMs: 10_000, connectMs: 60_000, say }, () => opened.promise),
     ).toBe("open");
     expect(said).toEqual(["Postgres is slow to answer; waiting for up to 60 s …"]);
+  });
+});
+
+describe("the proxy of a connection that we make ourselves", () => {
+  const proxies = {
+    http: "http://plain:1",
+    https: "http://secure:2",
+    none: "corp.example, .int.example 10.0.0.0/8",
+  };
+  const askedOver = (url: string, none = proxies.none) => proxyFor(new URL(url), { ...proxies, none });
+
+  it.each([
+    ["http://site.example/", "http://plain:1"],
+    ["https://site.example/", "http://secure:2"],
+    ["https://notcorp.example/", "http://secure:2"],
+    ["https://corp.example/", undefined],
+    ["https://a.corp.example/", undefined],
+    ["https://a.int.example/", undefined],
+    ["https://10.1.2.3/", undefined],
+    ["https://localhost/", undefined],
+  ])("of %s is %s", (url, proxy) => expect(askedOver(url)).toBe(proxy));
+
+  it("is none for anything if NO_PROXY says so, and if none is set", () => {
+    expect(askedOver("https://site.example/", "*")).toBeUndefined();
+    expect(proxyFor(new URL("https://site.example/"), { http: "", https: "", none: "" })).toBeUndefined();
   });
 });

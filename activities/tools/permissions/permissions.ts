@@ -28,6 +28,8 @@ interface Call {
 
 const SHELL_NAMES = new Set(["bash", "execute_command"]);
 const TYPING = "write_stdin";
+/** Its subject is the address in the form in which it is asked for. */
+const WEB = "web_fetch";
 const SEVERITY = { allow: 0, ask: 1, deny: 2 } as const;
 
 /** @param grants rules that ask, but that a person has answered permanently */
@@ -82,6 +84,8 @@ function subjectsOf({ toolName, input }: Call): Subject[] {
     ];
   }
   if (toolName === TYPING) return typedSubjects(input);
+  const url = toolName === WEB ? textField(input, "url") : undefined;
+  if (url !== undefined) return [{ text: URL.canParse(url) ? new URL(url).href : url, otherNames: [url] }];
   const files = touchedFiles({ toolName, input });
   if (files.length > 0) return files.map((file) => ({ text: file }));
   const path = textField(input, "path") || undefined;

@@ -10,6 +10,26 @@ const rules: readonly PermissionRule[] = [
   { tool: "mcp__*", action: "ask" },
 ];
 
+describe("a page of the web", () => {
+  const forPages: readonly PermissionRule[] = [
+    { tool: "web_fetch", action: "ask" },
+    { tool: "web_fetch", match: "https://docs.example/*", action: "allow" },
+    { tool: "web_fetch", match: "https://docs.example/private/*", action: "deny" },
+  ];
+
+  it.each<[url: string, action: string]>([
+    ["https://docs.example/guide", "allow"],
+    ["HTTPS://DOCS.example:443/a/../guide", "allow"],
+    ["https://docs.example/x/../private/key", "deny"],
+    ["https://docs.example@evil.example/", "ask"],
+    ["https://docs.example.evil.example/", "ask"],
+    ["http://docs.example/guide", "ask"],
+    ["no address", "ask"],
+  ])("at %s is judged by its address: %s", (url, action) => {
+    expect(judgeCall(forPages, { toolName: "web_fetch", input: { url } }).action).toBe(action);
+  });
+});
+
 describe("the rule in force", () => {
   it.each<[command: string, action: string]>([
     ["npm test", "allow"],
