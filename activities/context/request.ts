@@ -84,28 +84,28 @@ export async function buildMessages(
   const fresh = new Set(newFiles(rows, model).map((file) => file.data));
   // Newest first, so that the limit removes the oldest.
   let room = MAX_MEDIA_BYTES;
-  const shown = new Map<FilePart, FilePart | string>();
+  const sentParts = new Map<FilePart, FilePart | string>();
   for (const file of files.toReversed()) {
     const bytes = blobs.get(blobId(file) ?? "");
-    if (file.mediaType.startsWith("text/") && bytes) shown.set(file, new TextDecoder().decode(bytes));
+    if (file.mediaType.startsWith("text/") && bytes) sentParts.set(file, new TextDecoder().decode(bytes));
     else if (!accepts(input, file.mediaType)) {
       if (fresh.has(file.data)) unsupported.add(file.mediaType);
-      shown.set(
+      sentParts.set(
         file,
         `[${file.filename ?? "A file"} (${file.mediaType}) is not shown: this model does not accept such files.]`,
       );
-    } else if (!bytes) shown.set(file, `[${file.filename ?? "A file"} is not stored any more.]`);
-    else if (bytes.byteLength > room) shown.set(file, leftOut(file));
+    } else if (!bytes) sentParts.set(file, `[${file.filename ?? "A file"} is not stored any more.]`);
+    else if (bytes.byteLength > room) sentParts.set(file, leftOut(file));
     else {
       room -= bytes.byteLength;
-      shown.set(file, {
+      sentParts.set(file, {
         ...file,
         data: `data:${file.mediaType};base64,${Buffer.from(bytes).toString("base64")}`,
       });
     }
   }
   const messages =
-    files.length === 0 ? view.messages : view.messages.map((message) => withFiles(message, shown));
+    files.length === 0 ? view.messages : view.messages.map((message) => withFiles(message, sentParts));
   return { messages, unsupported: [...unsupported], repairs: view.repairs.length };
 }
 

@@ -38,9 +38,9 @@ export async function changedFiles(
         paths: readonly string[],
       ) => {
         const has = new Set(entries.flatMap(({ kind, path }) => (kind === "file" ? [path] : [])));
-        const wanted = new Set(paths.filter((path) => has.has(path)));
-        if (id === undefined || wanted.size === 0) return new Map<string, Uint8Array>();
-        return readFiles((await checkpointChain(tx, id)).packs, wanted);
+        const wantedPaths = new Set(paths.filter((path) => has.has(path)));
+        if (id === undefined || wantedPaths.size === 0) return new Map<string, Uint8Array>();
+        return readFiles((await checkpointChain(tx, id)).packs, wantedPaths);
       };
       const before = base === undefined ? [] : unpackManifest((await checkpointChain(tx, base)).manifest);
       const { manifest } = await checkpointChain(tx, latest.id);
@@ -48,8 +48,8 @@ export async function changedFiles(
       const { files: differing, left } = changedPaths(before, after);
       // What the last save could not hold was not removed.
       const missing = unpackMissing(manifest);
-      const held = new Set(after.map(({ path }) => path));
-      const files = differing.filter((path) => held.has(path) || missing.reasonOf(path) === undefined);
+      const heldPaths = new Set(after.map(({ path }) => path));
+      const files = differing.filter((path) => heldPaths.has(path) || missing.reasonOf(path) === undefined);
       const [old, now] = [await read(base, before, files), await read(latest.id, after, files)];
       const changed = files.map((path): ChangedFile => {
         const bytes = now.get(path);
@@ -175,10 +175,10 @@ async function applyFile(
   files: SandboxFiles,
   { path, base, child, bytes }: ChangedFile,
 ): Promise<string | undefined> {
-  const found = await files.read(path, { maxBytes: 1 });
+  const answer = await files.read(path, { maxBytes: 1 });
   // A folder above it may be missing, or be a file by now: the write reports that.
-  if (!found.ok && found.reason !== "not-found") return found.message;
-  const parent: FileVersion = found.ok ? { hash: found.hash, mode: found.mode } : undefined;
+  if (!answer.ok && answer.reason !== "not-found") return answer.message;
+  const parent: FileVersion = answer.ok ? { hash: answer.hash, mode: answer.mode } : undefined;
   const verdict = mergeFile(base, child, parent);
   if (verdict.kind === "same") return undefined;
   if (verdict.kind === "leave") return verdict.reason;

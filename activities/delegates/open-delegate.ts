@@ -192,10 +192,12 @@ function modelsOf(parent: RunConfig, { target }: DelegateSettings): ModelTarget[
 function targetOf(
   parent: RunConfig,
   settings: DelegateSettings,
-  asked: string | undefined,
+  askedModel: string | undefined,
 ): ModelTarget | undefined {
-  if (asked === undefined) return settings.target ?? modelOf(parent);
-  return modelsOf(parent, settings).find(({ model, modelName }) => model === asked || modelName === asked);
+  if (askedModel === undefined) return settings.target ?? modelOf(parent);
+  return modelsOf(parent, settings).find(
+    ({ model, modelName }) => model === askedModel || modelName === askedModel,
+  );
 }
 
 /** Follows the task in the delegate's first message. */

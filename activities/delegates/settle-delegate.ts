@@ -107,8 +107,8 @@ async function settleDelegate(
     await storeFullOutput(deps, { sessionId: session.id, handle }, piecesOf(result.whole));
   const { applied, notApplied } = files;
   const outcome = outcomeOfDelegate(end);
-  const taken = notApplied.length === 0 ? "applied" : "partly";
-  const status = outcome === "completed" ? taken : "failed";
+  const mergedStatus = notApplied.length === 0 ? "applied" : "partly";
+  const status = outcome === "completed" ? mergedStatus : "failed";
   await endDelegation(db, row, { status, files: { applied, notApplied } });
   const ended = endedEvent({ step, callId: call.toolCallId }, end, files);
   const text = deps.sanitizer.clean(result.text);

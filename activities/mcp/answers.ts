@@ -40,10 +40,10 @@ export function admitAnswers<T extends Transport>(transport: T): T {
   }
   function admitted<M extends JSONRPCMessage>(message: M): M {
     if (!("result" in message) || message.id === undefined) return message;
-    const asked = open.get(message.id);
+    const request = open.get(message.id);
     open.delete(message.id);
-    const result = readAnswer(asked, message.result as JsonObject);
-    if (asked?.method === "tools/list") pages.get(transport)?.push(...(result["tools"] as unknown[]));
+    const result = readAnswer(request, message.result as JsonObject);
+    if (request?.method === "tools/list") pages.get(transport)?.push(...(result["tools"] as unknown[]));
     return { ...message, result };
   }
   Object.defineProperty(transport, "onmessage", {
@@ -56,12 +56,13 @@ export function admitAnswers<T extends Transport>(transport: T): T {
   return transport;
 }
 
-function readAnswer(asked: AskedRequest | undefined, answer: JsonObject): JsonObject {
+function readAnswer(request: AskedRequest | undefined, answer: JsonObject): JsonObject {
   if (answer["resultType"] === "task") return wholeTask(answer);
-  if (answer["resultType"] === "input_required" || asked === undefined) return answer;
-  const whole = asked.isModern && typeof answer["resultType"] !== "string" ? { resultType: "complete" } : {};
-  if (asked.method === "tools/list") return readToolList({ ...answer, ...whole });
-  if (asked.method === "tools/call") return { ...readCallResult(answer), ...whole };
+  if (answer["resultType"] === "input_required" || request === undefined) return answer;
+  const whole =
+    request.isModern && typeof answer["resultType"] !== "string" ? { resultType: "complete" } : {};
+  if (request.method === "tools/list") return readToolList({ ...answer, ...whole });
+  if (request.method === "tools/call") return { ...readCallResult(answer), ...whole };
   return answer;
 }
 

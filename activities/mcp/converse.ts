@@ -69,11 +69,11 @@ function asking({ server, answers }: McpCall, questions: AskedQuestions["questio
   return { text: "", asks: { server: server.name, questions: open } };
 }
 
-async function askAgain(call: McpCall, asked: AskedQuestions): Promise<ToolResult> {
+async function askAgain(call: McpCall, serverAsks: AskedQuestions): Promise<ToolResult> {
   const { state } = call;
-  const again = asked.questions.filter(({ id }) => !call.answers.has(id));
-  await call.keepState({ ...state, asked, questions: state.questions + again.length });
-  return asking(call, asked.questions);
+  const again = serverAsks.questions.filter(({ id }) => !call.answers.has(id));
+  await call.keepState({ ...state, asked: serverAsks, questions: state.questions + again.length });
+  return asking(call, serverAsks.questions);
 }
 
 /** Stores the server's questions; the activity that gets the answers sends them back. */
@@ -137,8 +137,8 @@ async function send(
   const task = taskOf(result);
   if (task === undefined) return toolResult(result, context);
   await call.keepState({ round: state.round, questions: state.questions }, task.taskId);
-  const kept = { round: state.round, questions: state.questions };
-  return follow({ ...call, state: kept }, context, line, { task: task.taskId, responses: undefined });
+  const nextState = { round: state.round, questions: state.questions };
+  return follow({ ...call, state: nextState }, context, line, { task: task.taskId, responses: undefined });
 }
 
 const requestStateOf = ({ asked }: CallState) =>

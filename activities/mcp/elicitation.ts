@@ -35,12 +35,12 @@ export function questionsFor(
     const { method, params } = value as { method?: string; params?: Params };
     if (method !== ELICIT || params === undefined)
       return `it asks its client for something that is not supported (${oneLine(String(method), 80)})`;
-    const asked =
+    const drafts =
       params.mode === "url"
         ? urlQuestion(server, params)
         : formQuestions(server, params as ElicitRequestFormParams);
-    if (typeof asked === "string") return asked;
-    questions.push(...asked.map((question) => ({ ...question, request })));
+    if (typeof drafts === "string") return drafts;
+    questions.push(...drafts.map((question) => ({ ...question, request })));
   }
   if (questions.length > MAX_QUESTIONS)
     return `it asks a person ${questions.length} things at once; at most ${MAX_QUESTIONS} are asked`;

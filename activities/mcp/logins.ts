@@ -73,16 +73,16 @@ export function createLogins(store: Pick<Store, "db">, secret: string | undefine
   return {
     providerFor(server, url) {
       const id = idOf(server, url);
-      let given = "";
+      let sentToken = "";
       return {
         async token() {
           const { access, isStale } = await read(store.db, id);
           const current = isStale ? await storedRefresh(id, access.tokens.access_token) : access;
-          given = current.tokens.access_token;
-          return given;
+          sentToken = current.tokens.access_token;
+          return sentToken;
         },
         async onUnauthorized() {
-          await storedRefresh(id, given);
+          await storedRefresh(id, sentToken);
         },
       };
     },
@@ -200,7 +200,7 @@ export async function logIn(
     codeVerifier: () => verifier,
     // The code goes back to the server that was asked for it.
     discoveryState: () => info,
-    saveDiscoveryState: (found) => void (info = found),
+    saveDiscoveryState: (discovered) => void (info = discovered),
   };
   const scope = server.scopes?.join(" ");
   const { fetch, close } = await createOutgoing();

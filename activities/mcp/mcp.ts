@@ -118,7 +118,7 @@ export function writeCallState(state: CallState): string {
   });
 }
 
-export function readCallState(kept: string | null): CallState {
-  if (kept === null) return FRESH;
-  return kept.startsWith("{") ? (JSON.parse(kept) as CallState) : { ...FRESH, sent: kept };
+export function readCallState(stored: string | null): CallState {
+  if (stored === null) return FRESH;
+  return stored.startsWith("{") ? (JSON.parse(stored) as CallState) : { ...FRESH, sent: stored };
 }

@@ -189,13 +189,13 @@ export async function toolResult(
   { content, structuredContent, isError }: CallToolResult,
   context: Keeper,
 ): Promise<ToolResult> {
-  const shown: Shown[] = [];
-  for (const block of content) shown.push(await show(block, context));
-  const texts = shown.map((part) => (typeof part === "string" ? part : part.text));
+  const parts: Shown[] = [];
+  for (const block of content) parts.push(await show(block, context));
+  const texts = parts.map((part) => (typeof part === "string" ? part : part.text));
   const json = structuredContent === undefined ? undefined : JSON.stringify(structuredContent);
   // Servers should say the same as text, for clients that know no other.
   if (json !== undefined && !texts.some((text) => isSameJson(text, json))) texts.push(json);
-  const files = shown.flatMap((part) => (typeof part === "string" ? [] : [part.file]));
+  const files = parts.flatMap((part) => (typeof part === "string" ? [] : [part.file]));
   return {
     text: texts.join("\n") || "[an empty result]",
     files: files.length === 0 ? undefined : files,

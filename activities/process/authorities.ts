@@ -65,10 +65,10 @@ function trust(named: readonly Variable[], added: readonly string[]): void {
 
 function certificatesOf(environment: Environment, name: Variable): string[] {
   const text = readNamed(environment, name);
-  const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  if (found.length === 0)
+  const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  if (certificates.length === 0)
     throw new AuthoritiesUnusable(name, `${environment[name]}, which holds no certificate in PEM`);
-  for (const certificate of found)
+  for (const certificate of certificates)
     try {
       void new X509Certificate(certificate);
     } catch (cause) {
@@ -78,7 +78,7 @@ function certificatesOf(environment: Environment, name: Variable): string[] {
         cause,
       );
     }
-  return found;
+  return certificates;
 }
 
 /**

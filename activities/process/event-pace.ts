@@ -23,9 +23,9 @@ export class EventPace {
   after(events: number): Promise<void> | undefined {
     const nowMs = performance.now();
     const since = ((nowMs - this.#atMs) / 1_000) * this.#perSecond;
-    const owed = (LONGEST_WAIT_MS / 1_000) * this.#perSecond;
+    const maxDebt = (LONGEST_WAIT_MS / 1_000) * this.#perSecond;
     this.#atMs = nowMs;
-    this.#left = Math.max(-owed, Math.min(AT_ONCE, this.#left + since) - events);
+    this.#left = Math.max(-maxDebt, Math.min(AT_ONCE, this.#left + since) - events);
     return this.#left < 0 ? sleep((-this.#left / this.#perSecond) * 1_000) : undefined;
   }
 }

@@ -83,10 +83,12 @@ export async function createOutgoing(): Promise<Outgoing> {
         within(new URL(url).origin),
         redirected,
       );
-      const asked = { accept: "*/*", "accept-encoding": "identity", ...Object.fromEntries(headers) };
-      const answered = await request(url, { ...sent, headers: asked, dispatcher }).catch((cause: unknown) => {
-        throw sent.signal?.aborted === true ? cause : new TypeError("fetch failed", { cause });
-      });
+      const sentHeaders = { accept: "*/*", "accept-encoding": "identity", ...Object.fromEntries(headers) };
+      const answered = await request(url, { ...sent, headers: sentHeaders, dispatcher }).catch(
+        (cause: unknown) => {
+          throw sent.signal?.aborted === true ? cause : new TypeError("fetch failed", { cause });
+        },
+      );
       const received = headersOf(answered.headers);
       const { statusCode: status, statusText } = answered;
       const head = { status, statusText, headers: received };

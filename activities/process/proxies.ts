@@ -34,8 +34,8 @@ export interface Proxies {
 export function readProxies(environment: Environment = process.env): Proxies {
   const all = variable(environment, "all_proxy");
   const address = (name: string) => {
-    const found = variable(environment, name) ?? all;
-    return found === undefined ? "" : proxyUrl(found);
+    const setting = variable(environment, name) ?? all;
+    return setting === undefined ? "" : proxyUrl(setting);
   };
   return {
     http: address("http_proxy"),
@@ -62,18 +62,18 @@ export function temporalProxy(
   environment: Environment = process.env,
 ): TemporalProxy | undefined {
   if (isLoopbackHost(host)) return undefined;
-  const found = ["grpc_proxy", "https_proxy", "http_proxy"]
+  const proxySetting = ["grpc_proxy", "https_proxy", "http_proxy"]
     .map((name) => ({ name, value: environment[name]?.trim() ?? "" }))
     .find(({ value }) => value !== "");
-  if (found === undefined || isExcepted(host, environment)) return undefined;
-  const url = new URL(proxyUrl(found));
+  if (proxySetting === undefined || isExcepted(host, environment)) return undefined;
+  const url = new URL(proxyUrl(proxySetting));
   if (url.protocol !== "http:")
-    throw new ProxyUnusable(found.name, {
-      is: `${shown(url)}, and Temporal can be reached only through a proxy of the form http://HOST:PORT`,
+    throw new ProxyUnusable(proxySetting.name, {
+      is: `${withoutCredentials(url)}, and Temporal can be reached only through a proxy of the form http://HOST:PORT`,
       fix: "Name Temporal's host in no_grpc_proxy to reach it directly.",
     });
   // The client's library reads the variable itself, and takes whole URLs only.
-  if (environment === process.env) process.env[found.name] = url.href;
+  if (environment === process.env) process.env[proxySetting.name] = url.href;
   const { username, password } = url;
   return {
     targetHost: `${url.hostname}:${url.port || "80"}`,
@@ -145,7 +145,7 @@ function proxyUrl({ name, value }: Found): string {
     });
   if (url.protocol !== "http:" && url.protocol !== "https:")
     throw new ProxyUnusable(name, {
-      is: `${shown(url)}, and only HTTP proxies can be used`,
+      is: `${withoutCredentials(url)}, and only HTTP proxies can be used`,
       fix: `Set ${name} to http://HOST:PORT, or unset it for this process.`,
     });
   return full;
@@ -160,7 +160,7 @@ function isEncoded(text: string): boolean {
 }
 
 /** Without the credentials that it may have. */
-const shown = (url: URL): string => `${url.protocol}//${url.host}`;
+const withoutCredentials = (url: URL): string => `${url.protocol}//${url.host}`;
 
 /** Source: gRPC's proxy mapper. A leading `*` is added to its rules, as in other programs' lists. */
 function isExcepted(host: string, environment: Environment): boolean {

@@ -61,7 +61,7 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   if (asks === undefined) return { kind: "passed" };
 
   const settings = session.config.questions;
-  const asked = await db.transaction(async (tx) => {
+  const opened = await db.transaction(async (tx) => {
     if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the question was not asked");
     const open = await openQuestions(tx, session.id);
     const { question, isNew } = await openAbout(tx, scope, session, { input, call, asks });
@@ -71,12 +71,12 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
     return { question, isTooMuch: isTooMuch >= settings.maxOpen, expiresInMs };
   });
   // After a reset, a run finds what people answered before it.
-  if (asks.kind === "mcp" && asked.question.status !== "open") return { kind: "passed" };
-  const settled = unattended(asked.question, settings, asked.isTooMuch);
+  if (asks.kind === "mcp" && opened.question.status !== "open") return { kind: "passed" };
+  const settled = unattended(opened.question, settings, opened.isTooMuch);
   return {
     kind: "asked",
     question: {
-      ...factsOf(asked.question, asked.expiresInMs),
+      ...factsOf(opened.question, opened.expiresInMs),
       ...(deps.idsOnly === true ? { text: "" } : {}),
     },
     settled,
@@ -136,10 +136,10 @@ async function asksNow(
 
 /** What the call's server asks, in its own words. */
 function serverQuestion({ mcpState }: LedgerRow, id: string | undefined): Asks | undefined {
-  const asked = readCallState(mcpState).asked?.questions.find((question) => question.id === id);
-  if (asked === undefined) return undefined;
-  const options = asked.options?.map((label) => ({ label })) ?? null;
-  return { ...PLAIN, kind: "mcp", text: asked.text, options };
+  const serverAsk = readCallState(mcpState).asked?.questions.find((question) => question.id === id);
+  if (serverAsk === undefined) return undefined;
+  const options = serverAsk.options?.map((label) => ({ label })) ?? null;
+  return { ...PLAIN, kind: "mcp", text: serverAsk.text, options };
 }
 
 /** Without anything to choose, and without a default. */
@@ -167,14 +167,14 @@ async function questionOf(db: Queryable, session: Session, call: ToolCallPart): 
 }
 
 function asksUser(call: ToolCallPart): Asks {
-  const given = askUser.input.parse(call.input) as AskUserInput;
-  const options = given.options ?? [];
+  const input = askUser.input.parse(call.input) as AskUserInput;
+  const options = input.options ?? [];
   return {
     kind: "ask",
-    text: given.question,
+    text: input.question,
     options: options.length > 0 ? options : null,
-    defaultText: given.default ?? null,
-    timeoutMs: given.timeout_seconds === undefined ? undefined : given.timeout_seconds * 1_000,
+    defaultText: input.default ?? null,
+    timeoutMs: input.timeout_seconds === undefined ? undefined : input.timeout_seconds * 1_000,
   };
 }
 
@@ -259,8 +259,8 @@ function inputText({ input }: ToolCallPart): string {
 
 /** What surrounds the longest words of the pattern; where none is found, the beginning. */
 function matchedPart(text: string, pattern: string): string {
-  const words = pattern.split("*").toSorted((a, b) => b.length - a.length);
-  const [longest = ""] = words;
+  const pieces = pattern.split("*").toSorted((a, b) => b.length - a.length);
+  const [longest = ""] = pieces;
   const at = Math.max(0, longest === "" ? 0 : text.indexOf(longest));
   const from = Math.max(0, at - AROUND_CHARS);
   const before = cutTail(text.slice(0, at), at - from);

@@ -36,7 +36,7 @@ async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudget
   if (used < of && of > input.of) return { kind: "raised", of };
   const reached = { ...input, used, of };
   const most = mayBeAdded(deps.policy, reached);
-  const asked = await db.transaction(async (tx) => {
+  const opened = await db.transaction(async (tx) => {
     if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the question was not asked");
     // An earlier run may have asked here, and ended without an answer: that question stays as it ended.
     const before = await questionsBefore(tx, {
@@ -51,8 +51,8 @@ async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudget
       await appendEvents(tx, session.id, session.epoch, [budgetAsked(opened.row, scope.attempt)]);
     return opened;
   });
-  if (asked === undefined) return { kind: "passed" };
-  const { row, options } = asked;
+  if (opened === undefined) return { kind: "passed" };
+  const { row, options } = opened;
   const bound = most === Infinity ? {} : { most };
   return {
     kind: "asked",
@@ -82,9 +82,10 @@ async function settleBudget(
   const { step, round, limit, id } = input;
   const session = await enterSession(deps, scope, { step, phase: "model", round });
   const settlement = cleanDeep(input.settlement, deps.sanitizer.clean) as Settlement;
-  const asked = settlement.how === "answered" ? parseGrantedAmount(limit, settlement.text) : undefined;
+  const askedAmount = settlement.how === "answered" ? parseGrantedAmount(limit, settlement.text) : undefined;
   // The operator's policy may have become stricter while the question was open.
-  const amount = asked === undefined ? undefined : Math.min(asked, mayBeAdded(deps.policy, input));
+  const amount =
+    askedAmount === undefined ? undefined : Math.min(askedAmount, mayBeAdded(deps.policy, input));
   const of = amount === undefined || amount <= 0 ? undefined : raisedLimit(input, amount);
   await deps.store.db.transaction(async (tx) => {
     if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the answer was dropped");

@@ -136,13 +136,13 @@ async function settleEgress(tx: Queryable, answered: Answered): Promise<void> {
   if (settlement.how === "allowed")
     for (const domain of names)
       await addRule(tx, { sessionId: session.id, domain, by: settlement.by ?? "person" });
-  const words = settlement.text === undefined ? "" : ` They wrote: ${settlement.text}`;
+  const comment = settlement.text === undefined ? "" : ` They wrote: ${settlement.text}`;
   const what =
     settlement.how === "allowed" ? "may be reached from now on: repeat what failed" : "stay closed";
   await addNotice(
     tx,
     session.id,
-    `[A person was asked about the network: ${names.join(", ")} ${what}.${words}]`,
+    `[A person was asked about the network: ${names.join(", ")} ${what}.${comment}]`,
   );
 }
 

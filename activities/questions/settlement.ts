@@ -43,16 +43,16 @@ export function resultFor(
 
 /** Every outcome of a plan is a result: there is no call to run afterwards. */
 function planResult(end: Settlement): { readonly outcome: ToolOutcome; readonly text: string } {
-  const words = "text" in end && end.text !== undefined ? end.text : undefined;
+  const comment = "text" in end && end.text !== undefined ? end.text : undefined;
   if (end.how === "allowed")
     return {
       outcome: "completed",
-      text: `The person approved the plan${words === undefined ? "" : `, and wrote: ${words}`}\nThe workspace can be written to now, and all tools are available. The sandbox was recreated: processes that were started are gone. Carry out the plan.`,
+      text: `The person approved the plan${comment === undefined ? "" : `, and wrote: ${comment}`}\nThe workspace can be written to now, and all tools are available. The sandbox was recreated: processes that were started are gone. Carry out the plan.`,
     };
-  if (end.how === "denied" && words !== undefined)
+  if (end.how === "denied" && comment !== undefined)
     return {
       outcome: "completed",
-      text: `The person wants the plan changed: ${words}\nNothing can be written yet. Show the new plan with exit_plan.`,
+      text: `The person wants the plan changed: ${comment}\nNothing can be written yet. Show the new plan with exit_plan.`,
     };
   if (end.how === "withdrawn")
     return {
@@ -115,9 +115,9 @@ export function settledEvent(
     return { type: "question:expired", data: { id, default: question.defaultText ?? "" } };
   const { answer, by } = toClosing(question, end);
   const how = end.how === "allowed" && end.always ? "allowed-always" : end.how;
-  const words = end.how === "allowed" ? (end.text ?? "") : (answer ?? "");
+  const excerpt = end.how === "allowed" ? (end.text ?? "") : (answer ?? "");
   return {
     type: "question:answered",
-    data: { id, how, by: by ?? null, excerpt: shorten(words, EXCERPT_CHARS) },
+    data: { id, how, by: by ?? null, excerpt: shorten(excerpt, EXCERPT_CHARS) },
   };
 }

@@ -142,15 +142,15 @@ function byCode(failure: unknown): unknown {
   const known = failure instanceof ApplicationFailure ? failure : undefined;
   const type = known?.type ?? "Unexpected";
   log.warn("failed", { type, reason: failure.message });
-  const kept = ApplicationFailure.create({
+  const idsOnlyFailure = ApplicationFailure.create({
     type,
     message: `${type}: see the worker's log.`,
     nonRetryable: known?.nonRetryable ?? false,
     nextRetryDelay: known?.nextRetryDelay ?? undefined,
   });
   // The stack would begin with the original failure's message.
-  kept.stack = "";
-  return kept;
+  idsOnlyFailure.stack = "";
+  return idsOnlyFailure;
 }
 
 /** A failure as it may be stored in the history: its message, its stack and its causes are cleaned. */
@@ -198,12 +198,12 @@ async function outward(
       ? fatal("DatabaseRejected", `${message}, and trying again would not help.`)
       : retryable("DatabaseUnavailable", `${message}; it is tried again.`);
   }
-  const words = deps.sanitizer.clean(namedReason(error));
+  const reason = deps.sanitizer.clean(namedReason(error));
   return passesUnnamed(error)
-    ? retryable("Unexpected", `${words}. It is tried again.`)
+    ? retryable("Unexpected", `${reason}. It is tried again.`)
     : fatal(
         "Unexpected",
-        `${words}. It was not tried again, because the next attempt would do the same. What was done before is kept: send a message to continue.`,
+        `${reason}. It was not tried again, because the next attempt would do the same. What was done before is kept: send a message to continue.`,
       );
 }
 

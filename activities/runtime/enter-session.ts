@@ -111,8 +111,8 @@ async function tryEnter(
   const session = await findSession(deps.store.db, scope.sessionId);
   if (!session) return "missing";
   if (session.runId === scope.runId) return { session, isNew: false };
-  const taken = await takeOver(deps, scope, at);
-  if (taken === "superseded") return taken;
+  const takeover = await takeOver(deps, scope, at);
+  if (takeover === "superseded") return takeover;
   // Activities of a run that was reset or terminated learn of it now, instead of at their next heartbeat.
   deps.announcements.announceStop(scope.sessionId);
   // Its epoch, its files and its waiting messages may have changed.

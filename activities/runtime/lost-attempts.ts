@@ -134,14 +134,14 @@ export function markedAttempt(context: Context, suspects: Suspects) {
   let endTurn: (() => void) | undefined;
   const mark = (): AttemptMark => {
     const lifeMs = Math.round(performance.now() - runsSince);
-    return { attempt: info.attempt, lifeMs, losses, state, waits: waits || undefined, ...said() };
+    return { attempt: info.attempt, lifeMs, losses, state, waits: waits || undefined, ...details() };
   };
-  const said = () => ({
+  const details = () => ({
     note,
     claimed: hasClaim ? (true as const) : undefined,
   });
   const beat = () => {
-    if (info.attempt === 1 && waits === 0) heartbeat(hasClaim ? said() : note);
+    if (info.attempt === 1 && waits === 0) heartbeat(hasClaim ? details() : note);
     // This attempt has begun nothing, so the last attempt's mark still holds.
     else heartbeat(awaitsTurn ? info.heartbeatDetails : mark());
   };
@@ -158,7 +158,7 @@ export function markedAttempt(context: Context, suspects: Suspects) {
     hadClaim,
     async claimed(isOutside: boolean) {
       hasClaim = true;
-      if (isOutside) await leave(context, info.attempt === 1 && waits === 0 ? said() : mark());
+      if (isOutside) await leave(context, info.attempt === 1 && waits === 0 ? details() : mark());
     },
     /** @throws PoisonedSession (fatal), or the cancellation while it waits */
     async begin() {

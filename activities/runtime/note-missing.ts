@@ -27,14 +27,14 @@ export async function unlessRecorded(
 ): Promise<boolean> {
   if ((await knownStep(store.db, id)) >= finished) return false;
   // Done before the row is locked: histories may be long, and Temporal unreachable.
-  const said = await sessionRuns.said(id, runId);
+  const messages = await sessionRuns.said(id, runId);
   await store.db.transaction(async (tx) => {
     const claim = await lockSession(tx, id);
     if ((claim?.runId ?? undefined) !== runId) throw superseded("this attempt wrote nothing");
     const known = await knownStep(tx, id);
     if (known >= finished) return;
     await interruptOpenCalls(tx, id, epoch, missingEnd);
-    await recordMissing(tx, { id, epoch }, { from: known + 1, to: finished }, said);
+    await recordMissing(tx, { id, epoch }, { from: known + 1, to: finished }, messages);
   });
   return true;
 }

@@ -58,17 +58,17 @@ export interface TextStream {
 
 /** Cleans text that arrives in chunks: the outputs joined equal `cleanText` of the whole. */
 export function cleanStream(): TextStream {
-  let held = "";
+  let pending = "";
   return {
     push: (piece) => {
-      const text = held + piece;
+      const text = pending + piece;
       const cut = unfinishedFrom(text);
-      held = text.slice(cut);
+      pending = text.slice(cut);
       return cleanText(text.slice(0, cut));
     },
     end: () => {
-      const rest = cleanText(held);
-      held = "";
+      const rest = cleanText(pending);
+      pending = "";
       return rest;
     },
   };

@@ -166,15 +166,15 @@ function pairs(common: (lead: number, trail: number) => boolean, alone = (_byte:
 }
 
 /** @param common whether a byte is a frequent character, in a run of so many bytes beyond ASCII, at that place in it */
-function runs(common: (byte: number, length: number, place: number) => boolean) {
+function runs(common: (byte: number, length: number, index: number) => boolean) {
   return (bytes: Uint8Array): number => {
     let all = 0;
     let fit = 0;
     for (let at = 0; at < bytes.length; at += 1) {
       let length = 0;
       while ((bytes[at + length] ?? 0) >= 0x80) length += 1;
-      for (let place = 0; place < length; place += 1)
-        if (common(bytes[at + place] ?? 0, length, place)) fit += 1;
+      for (let index = 0; index < length; index += 1)
+        if (common(bytes[at + index] ?? 0, length, index)) fit += 1;
       all += length;
       at += length;
     }
@@ -231,13 +231,13 @@ const CANDIDATES: readonly Candidate[] = [
   {
     name: "windows-1251",
     label: "windows-1251",
-    score: runs((byte, length, place) => length > 0 && (byte >= 0xe0 || (place === 0 && byte >= 0xc0))),
+    score: runs((byte, length, index) => length > 0 && (byte >= 0xe0 || (index === 0 && byte >= 0xc0))),
   },
   {
     name: "KOI8-R",
     label: "koi8-r",
     score: runs(
-      (byte, length, place) => length > 0 && (within(byte, 0xc0, 0xdf) || (place === 0 && byte >= 0xe0)),
+      (byte, length, index) => length > 0 && (within(byte, 0xc0, 0xdf) || (index === 0 && byte >= 0xe0)),
     ),
   },
 ];

@@ -9,8 +9,8 @@ export function takeFirst<T>(
   all: readonly T[],
   most: number,
 ): { readonly shown: T[]; readonly more: number } {
-  const shown = all.slice(0, all.length === most + 1 ? all.length : most);
-  return { shown, more: all.length - shown.length };
+  const beginning = all.slice(0, all.length === most + 1 ? all.length : most);
+  return { shown: beginning, more: all.length - beginning.length };
 }
 
 /** Such as ` and 3 more`; empty for none. */
@@ -64,10 +64,10 @@ export function fitsPattern(pattern: string, name: string, anything?: string): b
     next.fill(0);
     if (char === anything) next.fill(1, first);
     else
-      for (let place = first; place < end; place += 1) {
-        if (reached[place] === 0) continue;
-        if (pattern[place] === "*") next[place] = 1;
-        else if (pattern[place] === char) next[place + 1] = 1;
+      for (let at = first; at < end; at += 1) {
+        if (reached[at] === 0) continue;
+        if (pattern[at] === "*") next[at] = 1;
+        else if (pattern[at] === char) next[at + 1] = 1;
       }
     passStars(pattern, next);
     [reached, next] = [next, reached];
@@ -77,6 +77,6 @@ export function fitsPattern(pattern: string, name: string, anything?: string): b
 
 /** A `*` may match nothing, so the place after it is reached as well. */
 function passStars(pattern: string, reached: Uint8Array): void {
-  for (let place = reached.indexOf(1); place !== -1 && place < pattern.length; place += 1)
-    if (reached[place] === 1 && pattern[place] === "*") reached[place + 1] = 1;
+  for (let at = reached.indexOf(1); at !== -1 && at < pattern.length; at += 1)
+    if (reached[at] === 1 && pattern[at] === "*") reached[at + 1] = 1;
 }

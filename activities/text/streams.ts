@@ -40,9 +40,9 @@ export function shownRuns(runs: readonly TextRun[], length: number): TextRun[] {
     .toReversed();
   let room = length;
   return parts.map(({ by, text }) => {
-    const kept = text.slice(0, room);
-    room -= kept.length;
-    return { by, text: kept };
+    const cutText = text.slice(0, room);
+    room -= cutText.length;
+    return { by, text: cutText };
   });
 }
 
@@ -70,13 +70,13 @@ export function changeRuns(
 }
 
 function placesOf(parts: readonly TextRun[]): Streams {
-  const found: Record<Stream, Span[]> = { stdout: [], stderr: [] };
+  const spans: Record<Stream, Span[]> = { stdout: [], stderr: [] };
   let at = 0;
   for (const { by, text } of parts) {
-    if ((by === "stdout" || by === "stderr") && text !== "") found[by].push([at, at + text.length]);
+    if ((by === "stdout" || by === "stderr") && text !== "") spans[by].push([at, at + text.length]);
     at += text.length;
   }
-  return found;
+  return spans;
 }
 
 /** A part of a text that stays, and where it is afterwards. */
@@ -87,9 +87,9 @@ export interface KeptPart {
 }
 
 /** The places in what is left of a text. */
-export function cutStreams({ stdout, stderr }: Streams, kept: readonly KeptPart[]): Streams {
+export function cutStreams({ stdout, stderr }: Streams, keptParts: readonly KeptPart[]): Streams {
   const cut = (spans: readonly Span[]) =>
-    kept.flatMap(({ from, to, at }) =>
+    keptParts.flatMap(({ from, to, at }) =>
       spans
         .map(([first, last]): Span => [Math.max(first, from) - from + at, Math.min(last, to) - from + at])
         .filter(([first, last]) => first < last),

@@ -113,7 +113,7 @@ function keptUserRows(
   rows: readonly StoredMessage[],
   { userTokens, newestUserTokens = userTokens }: CutOptions,
 ): StoredMessage[] {
-  const kept = older.filter((row) => row.kind === "task");
+  const keptRows = older.filter((row) => row.kind === "task");
   const newest = rows.findLast((row) => row.kind === "guidance");
   let room = userTokens;
   for (const row of older.filter(({ kind }) => kind === "guidance").toReversed()) {
@@ -121,9 +121,9 @@ function keptUserRows(
     room -= tokens;
     // The last message is the agent's current task: a tight budget must not remove it.
     if (room < 0 && !(row === newest && tokens <= newestUserTokens)) break;
-    kept.push(row);
+    keptRows.push(row);
   }
-  return kept;
+  return keptRows;
 }
 
 /** Tokens of rows as the model sees them. */

@@ -63,10 +63,10 @@ function messageOf(row: Exclude<StoredMessage, { role: "tool" }>): Message {
 }
 
 function cutMessage(row: Extract<StoredMessage, { role: "user" }>): Message {
-  const words = row.content.map((part) =>
+  const texts = row.content.map((part) =>
     part.type === "text" ? part.text : `[${part.filename ?? "a file"} (${part.mediaType}) is left out]`,
   );
-  const cut = truncateText(words.join("\n"), {
+  const cut = truncateText(texts.join("\n"), {
     maxChars: SHOWN_CHARS,
     handle: messageHandle(row.sequence),
   });
@@ -104,9 +104,9 @@ function hiddenTokens(row: StoredMessage): number {
 const placeholders = new Map<number, number>();
 
 function figures(count: number): number {
-  let found = 0;
-  for (let rest = count; rest >= 1; rest /= 10) found += 1;
-  return found;
+  let digits = 0;
+  for (let rest = count; rest >= 1; rest /= 10) digits += 1;
+  return digits;
 }
 
 /** Tokens that hiding a row saves. */
@@ -185,14 +185,14 @@ export function repair(messages: readonly Message[]): Repaired {
     const answers: ToolMessage[] = [];
     const content = (whole as readonly AssistantPart[]).map((part) => {
       if (part.type !== "tool-call") return part;
-      const found = results.get(part);
+      const storedResult = results.get(part);
       const id = ids.take(part.toolCallId);
       if (id !== part.toolCallId) repairs.push({ kind: "duplicate-call", toolCallId: part.toolCallId });
-      if (found === undefined) repairs.push({ kind: "missing-result", toolCallId: part.toolCallId });
-      else if (found.index !== index + answers.length + 1) {
+      if (storedResult === undefined) repairs.push({ kind: "missing-result", toolCallId: part.toolCallId });
+      else if (storedResult.index !== index + answers.length + 1) {
         repairs.push({ kind: "moved-result", toolCallId: part.toolCallId });
       }
-      answers.push({ role: "tool", content: [answerTo(part, id, found?.result)] });
+      answers.push({ role: "tool", content: [answerTo(part, id, storedResult?.result)] });
       return id === part.toolCallId ? part : { ...part, toolCallId: id };
     });
     out.push({ role: "assistant", content }, ...answers);
