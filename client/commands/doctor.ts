@@ -12,17 +12,23 @@ export function doctorCommand(command: Command, output: Output) {
   return async (flags: { readonly config?: string; readonly json?: boolean }): Promise<ExitCode> => {
     const described = describeSettings(flags);
     const { run, sandbox } = described;
-    const [{ diagnose }, { localServerChecks, modelServerCheck, identityChecks }, { mcpChecks }] =
-      await Promise.all([
-        import("../setup/doctor.ts"),
-        import("../setup/model-check.ts"),
-        import("../setup/mcp-servers.ts"),
-      ]);
-    const [{ checks: found, settings }, server, locals, identities] = await Promise.all([
+    const [
+      { diagnose },
+      { localServerChecks, modelServerCheck, identityChecks },
+      { mcpChecks },
+      { keyChecks },
+    ] = await Promise.all([
+      import("../setup/doctor.ts"),
+      import("../setup/model-check.ts"),
+      import("../setup/mcp-servers.ts"),
+      import("../setup/key-check.ts"),
+    ]);
+    const [{ checks: found, settings }, server, locals, identities, keys] = await Promise.all([
       diagnose({ sandbox, model: described.choice }),
       run && modelServerCheck(run),
       described.choice?.hints === undefined ? [] : localServerChecks(),
       identityChecks(),
+      sandbox === undefined ? [] : keyChecks(sandbox),
     ]);
     const named = (name: string) => found.find((check) => check.name === name)?.ok === true;
     const stores =
@@ -30,7 +36,7 @@ export function doctorCommand(command: Command, output: Output) {
     const locks = named("Postgres") ? { name: "locks", ...(await checkLocks()) } : undefined;
     const mcpServers = run?.mcpServers ?? {};
     const servers = sandbox === undefined ? [] : await mcpChecks({ mcpServers, sandbox });
-    const checks = present(...found, stores, locks, server, ...locals, ...identities, ...servers);
+    const checks = present(...found, stores, locks, server, ...locals, ...identities, ...keys, ...servers);
     const others = settings.filter(({ name }) => !described.settings.some((other) => other.name === name));
     const diagnosis = { checks: [...checks, described.check], settings: [...others, ...described.settings] };
     if (flags.json === true) output.json(diagnosis, 2);
