@@ -224,4 +224,73 @@ return [got > SIZE, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 `),
     ).toEqual([true, true]);
   }, 120_000);
+
+  it("what a websocket echoes is masked, in one frame, in many, and in one that ends it", () => {
+    expect(
+      withKeyStand(`
+from egress.websocket import frame, frame_head
+async def answer(head, reader, writer):
+    writer.write(b"HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n\\r\\n")
+    text = ("before " + VALUE + " after").encode()
+    writer.write(frame(0x81, text))
+    for at, byte in enumerate(text):
+        writer.write(frame((1 if at == 0 else 0) | (0x80 if at == len(text) - 1 else 0), bytes([byte])))
+    writer.write(frame(0x82, bytes(200_000)) + frame(0x88, b"\\x03\\xe8" + VALUE.encode()))
+    await writer.drain()
+    got.append(await reader.readexactly(6))
+    return "end"
+got = []
+stand = await Stand().start(answer)
+reader, writer = await stand.tunnel()
+writer.write(b"GET /v1/ws HTTP/1.1\\r\\nHost: good.test\\r\\nUpgrade: websocket\\r\\nConnection: keep-alive, Upgrade\\r\\nSec-WebSocket-Extensions: permessage-deflate\\r\\n\\r\\n")
+said = await reader.readuntil(b"\\r\\n\\r\\n")
+messages, message = [], b""
+while True:
+    first, length = await frame_head(reader)
+    data = await reader.readexactly(length)
+    message = data if first & 8 else message + data
+    if first & 0x80:
+        messages.append(message)
+        message = b""
+    if first == 0x88:
+        break
+writer.write(b"\\x81\\x80abcd")
+while await reader.read():
+    pass
+return [
+    b" 101 " in said, "permessage-deflate" in stand.heads[0], VALUE in stand.heads[0], got[0].hex(),
+    [text.decode() for text in messages[:2]], len(messages[2]), messages[3][2:].decode(), stand.uses(),
+]
+`),
+    ).toEqual([
+      true,
+      false,
+      true,
+      "818061626364",
+      ["before [key staging] after", "before [key staging] after"],
+      200_000,
+      "[key staging]",
+      [["used", 101, "/v1/ws"]],
+    ]);
+  });
+
+  it("128 connections at once are answered, and a client that reads slowly holds up nobody", () => {
+    expect(
+      withKeyStand(`
+async def answer(head, reader, writer):
+    size = 2**24 if "/v1/slow" in head else 5
+    writer.write(f"HTTP/1.1 200 OK\\r\\nContent-Length: {size}\\r\\n\\r\\n".encode())
+    while size > 0:
+        writer.write(b"hello"[:size] if size < 2**16 else bytes(2**16))
+        size -= 2**16
+        await writer.drain()
+stand = await Stand().start(answer)
+slow = await stand.tunnel()
+slow[1].write(get("/v1/slow"))
+await slow[0].read(1)
+answers = await asyncio.gather(*(stand.ask(get()) for _ in range(127)))
+return [sum(body_of(text) == "hello" for text in answers), stand.uses()[0][:2]]
+`),
+    ).toEqual([127, ["used", 200]]);
+  }, 60_000);
 });

@@ -15,6 +15,7 @@ from .mask import Mask, MaskedStream
 from .request import MAX_HEAD_BYTES, Head, Malformed, body_length, copy_body, read_head
 from .response import body_of, has_body, is_unread
 from .splice import CHUNK_BYTES, IDLE_SECONDS
+from .websocket import exchange_frames, is_websocket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ HEAD_SECONDS = 60
 # For the last bytes of a connection that ends.
 CLOSE_SECONDS = 5
 # An answer in parts would have a value in parts; an answer that is compressed cannot be read.
-NOT_FORWARDED = {"accept-encoding", "range", "if-range"}
+NOT_FORWARDED = {"accept-encoding", "range", "if-range", "sec-websocket-extensions"}
 # What a server sends for later connections: there it would be asked without the proxy.
 NOT_RETURNED = {"content-length", "transfer-encoding", "trailer", "alt-svc"}
 EXPIRED = "key-certificate-expired"
@@ -193,12 +194,13 @@ class KeyHost:
     def request(self, head: Head, key: Key | None):
         """The head to forward."""
         replaced = {key.header.lower()} if key else set[str]()
+        upgrade = ["Connection: Upgrade", "Upgrade: websocket"] if is_websocket(head) else []
         fields = head.kept(NOT_FORWARDED | replaced | {"host"})
         place = self.name if self.port == 443 else f"{self.name}:{self.port}"
         lines = [f"{head.first[0]} {head.first[1]} HTTP/1.1", f"Host: {place}", "Accept-Encoding: identity"]
         if key:
             lines.append(f"{key.header}: {key.text}")
-        return "\r\n".join([*lines, *fields, "", ""]).encode("latin-1")
+        return "\r\n".join([*lines, *fields, *upgrade, "", ""]).encode("latin-1")
 
     async def answer(self, asked: Head, inner: Streams, upstream: Streams):
         """Forwards the answer, in which the value is masked. @returns status, how the body is compressed if it is, and whether
@@ -206,8 +208,10 @@ class KeyHost:
         writer = inner[1]
         while True:
             head = await asyncio.wait_for(read_head(upstream[0]), IDLE_SECONDS)
-            if len(head.first) < 2 or not re.fullmatch(r"[1-5][0-9][0-9]", head.first[1]) or head.first[1] == "101":
+            if len(head.first) < 2 or not re.fullmatch(r"[1-5][0-9][0-9]", head.first[1]):
                 raise Malformed
+            if head.first[1] == "101":
+                return await self.goes_on_as_websocket(asked, head, inner, upstream)
             if head.first[1] != "100":
                 if head.first[1].startswith("1"):
                     continue
@@ -235,6 +239,20 @@ class KeyHost:
                 writer.write(b"0\r\n\r\n")
         await writer.drain()
         return status, unread, goes_on
+
+    async def goes_on_as_websocket(self, asked: Head, head: Head, inner: Streams, upstream: Streams):
+        """Until one side ends; an event counts it as any other answer."""
+        if not is_websocket(asked):
+            raise Malformed
+        fields = [*head.kept(NOT_RETURNED | {"sec-websocket-extensions"}), "Connection: Upgrade", "Upgrade: websocket"]
+        first = f"HTTP/1.1 {' '.join(head.first[1:])}"
+        inner[1].write(self.mask.text("\r\n".join([first, *fields, "", ""])).encode("latin-1"))
+        try:
+            await exchange_frames(self.mask, inner, upstream)
+        except (OSError, EOFError, TimeoutError):
+            # One side has ended.
+            pass
+        return 101, None, False
 
 
 async def send(writer: asyncio.StreamWriter, data: bytes, plainly: bool):

@@ -32,9 +32,13 @@ class Mask:
         longest_first = sorted(self.shown, key=len, reverse=True)
         self.pattern = re.compile(b"|".join(map(re.escape, longest_first)) or b"(?!)")
 
+    def bytes(self, data: bytes):
+        """The same for something that is there as a whole."""
+        return self.pattern.sub(lambda found: self.shown[found.group()], data)
+
     def text(self, text: str):
         """A whole text, of characters that are one byte each."""
-        return self.pattern.sub(lambda found: self.shown[found.group()], text.encode("latin-1")).decode("latin-1")
+        return self.bytes(text.encode("latin-1")).decode("latin-1")
 
     def begun(self, data: bytes):
         """@returns how many of the last bytes may be the beginning of a value"""
