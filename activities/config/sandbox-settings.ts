@@ -9,7 +9,7 @@ import { megabytes, sizeSchema, timerMs } from "./setting-values.ts";
  * The default image of sandboxes, and of the container that sets up their firewall. Its number increases with its
  * contents, so that an image built from an older list is not mistaken for it.
  */
-export const DEFAULT_IMAGE = "longhaul-sandbox:4";
+export const DEFAULT_IMAGE = "longhaul-sandbox:5";
 /** The default image plus Go, Rust and a JDK: built only if it is named. */
 export const FULL_IMAGE = `${DEFAULT_IMAGE}-full`;
 /** The full image's name as a person types it, whatever its number. */

@@ -19,10 +19,7 @@ const input = z.strictObject({
     .describe(
       "For servers and long work: returns at once with an id for bash_output and kill_process; no time limit.",
     ),
-  terminal: z
-    .boolean()
-    .optional()
-    .describe("For programs that ask or draw: in the background; type with write_stdin."),
+  terminal: z.boolean().optional().describe("For programs that ask or draw; type with write_stdin."),
   ...terminalSides,
   cwd: z.string().optional(),
 });

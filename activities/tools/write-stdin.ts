@@ -35,7 +35,7 @@ const input = z.strictObject({
     .optional()
     .describe("After text: ctrl+c, enter, up, f1."),
   wait_ms: z.number().min(0).max(MAX_WAIT_MS).optional().describe("At most 30000."),
-  show: z.enum(["changes", "screen", "output"]).optional().describe("Default changes."),
+  show: z.enum(["changes", "screen", "output"]).optional().describe("Default: changes."),
   ...terminalSides,
 });
 type Request = z.infer<typeof input>;
@@ -43,7 +43,7 @@ type Request = z.infer<typeof input>;
 export const writeStdin = typedTool({
   name: "write_stdin",
   description:
-    "Types into a command that bash started with terminal: true, waits until it asks or is silent, and shows what changed. Without text and keys it only looks.",
+    "Types into a command that bash started with terminal: true, waits until it asks or is silent; shows what changed. Without input it only looks.",
   input,
   readOnly: false,
   about: ({ id, text = "", keys = [] }) => oneLine(`${id} ${[text, ...[keys].flat()].join(" ")}`.trim(), 60),

@@ -130,5 +130,8 @@ export function pythonArguments(variable: string): string[] {
 /** What a program of ours prints, and nothing else, in a Python that is too old for it: agent/loader.py. */
 export const TOO_OLD = /python3 is version \S+ here, and Longhaul needs \S+ or newer/;
 
+/** Opens a picture or a PDF's page: run by the image's own interpreter, whose packages it needs. */
+export const pictureSource = programOf("agent.picture");
+
 /** The protocol's version; a sandbox with another one is refused. Equal to PROTOCOL in supervisor.py. */
 export const PROTOCOL = 1;

@@ -40,7 +40,7 @@ const DOCUMENT: SessionStatusDocument = {
   waitsUntil: null,
   workflowStatus: "RUNNING",
   lastSeq: 9,
-  image: { name: "longhaul-sandbox:4", digest: null },
+  image: { name: "longhaul-sandbox:5", digest: null },
   git: null,
   delivery: "none",
   notSaved: [],
