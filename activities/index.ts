@@ -18,6 +18,7 @@ import { createRunTool } from "./step/run-tool.ts";
 import { createSandboxLifecycle } from "./session/sandbox-lifecycle.ts";
 import { createSettleQuestion } from "./questions/settle-question.ts";
 import { createSessionSandboxes } from "./workspace/session-sandbox.ts";
+import { createSessionServices, withRunningServices } from "./workspace/services.ts";
 import { createSetUps, withSetUp } from "./workspace/set-up.ts";
 import { createSettleDelegate } from "./delegates/settle-delegate.ts";
 import { createSummarize } from "./step/summarize.ts";
@@ -26,15 +27,16 @@ import { createBatchActivities } from "./session/work-batch.ts";
 
 export function createActivities(deps: AgentDeps): AgentActivities & BatchActivities {
   const sandboxes = createSessionSandboxes(deps);
-  const ready = withSetUp(sandboxes, createSetUps(deps));
+  const services = createSessionServices(deps);
+  const ready = withRunningServices(withSetUp(sandboxes, createSetUps(deps, services.ensure)), services);
   const saves = createBackgroundSaves();
   return {
     openSession: createOpenSession(deps),
     fetchRepository: createFetchRepository(deps, sandboxes),
     publish: createPublish(deps, sandboxes),
     storeGuidance: createStoreGuidance(deps),
-    modelStep: createModelStep(deps),
-    runTool: createRunTool(deps, ready, saves),
+    modelStep: createModelStep(deps, services),
+    runTool: createRunTool(deps, ready, saves, services),
     askPerson: createAskPerson(deps),
     settleQuestion: createSettleQuestion(deps),
     askBudget: createAskBudget(deps),

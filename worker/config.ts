@@ -10,7 +10,8 @@ import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { issueTexts } from "../activities/config/issue-text.ts";
 import { isKeyVariable } from "../activities/config/model-target.ts";
 import { providerVariables } from "../activities/config/providers.ts";
-import { DEFAULT_IMAGE, imageNamed, imageSchema } from "../activities/config/sandbox-settings.ts";
+import { DEFAULT_IMAGE, imageNamed } from "../activities/config/sandbox-settings.ts";
+import { imageSchema } from "../activities/config/setting-values.ts";
 import {
   keysSchema,
   keyVariable,

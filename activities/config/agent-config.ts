@@ -107,6 +107,7 @@ export const toolsConfigSchema = z.strictObject({
   write_stdin: charsOnly,
   bash_output: charsOnly,
   kill_process: charsOnly,
+  restart_service: charsOnly,
   // The timeout applies to searching for lines far into a large file.
   read_file: timed({ maxChars: true, maxLines: true, maxLineChars: true }),
   write_file: charsOnly,

@@ -10,6 +10,7 @@ import { LAST_PRIORITY, prioritySchema, USUAL_PRIORITY } from "./precedence.ts";
 import { listedRegistries } from "./registry-settings.ts";
 import { workerProgramSchema } from "./mcp-settings.ts";
 import { NETWORKS } from "./sandbox-settings.ts";
+import { sandboxServices, withServicesSum } from "./service-settings.ts";
 import { sizeSchema, megabytes } from "./setting-values.ts";
 import { fitsPattern } from "../text/lists.ts";
 import { lackingFields } from "./presets.ts";
@@ -169,8 +170,28 @@ function sandboxRefusal(policy: OperatorPolicy, sandbox: RunConfig["sandbox"]): 
     addressRefusal(allow, sandbox) ??
     above({ rule: "max.memory", setting: "sandbox.memory" }, sandbox.memory, max.memory) ??
     above({ rule: "max.cpus", setting: "sandbox.cpus" }, sandbox.cpus, max.cpus) ??
+    servicesRefusal(policy, sandbox) ??
     above({ rule: "max.pids", setting: "sandbox.pids" }, sandbox.pids, max.pids) ??
     above({ rule: "max.disk", setting: "sandbox.disk" }, sandbox.disk, max.disk)
+  );
+}
+
+/** Services run beside the sandbox, and count with it. */
+function servicesRefusal(
+  { images, max }: OperatorPolicy,
+  sandbox: RunConfig["sandbox"],
+): PolicyRefusal | undefined {
+  for (const [name, { image }] of Object.entries(sandboxServices(sandbox))) {
+    const refusal = imageRefusal({ images }, image, `sandbox.services.${name}.image`);
+    if (refusal !== undefined) return refusal;
+  }
+  const { memoryMb, cpus } = withServicesSum(sandbox);
+  return (
+    above(
+      { rule: "max.memory", setting: "sandbox.memory with that of sandbox.services" },
+      `${memoryMb}m`,
+      max.memory,
+    ) ?? above({ rule: "max.cpus", setting: "sandbox.cpus with those of sandbox.services" }, cpus, max.cpus)
   );
 }
 

@@ -4,6 +4,7 @@ import type { RunConfig, ToolConfig } from "./agent-config.ts";
 import type { RunPolicy, RunTimeouts } from "../contract/run-policy.ts";
 import { toPrecedence } from "./precedence.ts";
 import { setupOf, sumSetupTimeouts } from "./sandbox-settings.ts";
+import { sumServiceTimeouts } from "./service-settings.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 
 /** The same number as the failed compactions that trip the breaker. Source: requirement 2.9. */
@@ -80,7 +81,7 @@ export function toRunPolicy(
     timeouts: {
       modelMs: limits.modelTimeout,
       toolMs: longestCallMs(config, ownToolMs) + TOOL_GRACE_MS,
-      setupMs: setup && sumSetupTimeouts(setup, sandbox),
+      setupMs: sumOf(setup && sumSetupTimeouts(setup, sandbox), sumServiceTimeouts(sandbox)),
       ...timeouts,
     },
     tenant: config.tenant,
@@ -91,10 +92,16 @@ export function toRunPolicy(
   };
 }
 
+/** Undefined if both are. */
+const sumOf = (one: number | undefined, other: number | undefined) =>
+  one === undefined && other === undefined ? undefined : (one ?? 0) + (other ?? 0);
+
 /** The longest that any tool call of the run may take, in ms. */
-function longestCallMs({ tools, mcpServers = {} }: RunConfig, ownToolMs: number): number {
+function longestCallMs({ tools, mcpServers = {}, sandbox }: RunConfig, ownToolMs: number): number {
   return Math.max(
     ownToolMs,
+    // A call may have to start a service, or all of them again.
+    sumServiceTimeouts(sandbox) ?? 0,
     ...["bash", ...Object.keys(tools)].map((name) => defaultLimits(name, tools[name]).maxTimeoutMs),
     // A call may first have to reach or start its server.
     ...Object.values(mcpServers).map((server) => server.maxTimeout + server.startTimeout),

@@ -3,7 +3,8 @@ import { z } from "zod";
 import { domainProblem } from "./egress-domains.ts";
 import { keyNameSchema } from "./key-settings.ts";
 import { isPrefix } from "./addresses.ts";
-import { megabytes, sizeSchema, timerMs } from "./setting-values.ts";
+import { servicesSchema } from "./service-settings.ts";
+import { imageSchema, megabytes, sizeSchema, timerMs, variables, pathInWorkspace } from "./setting-values.ts";
 
 /**
  * The default image of sandboxes, and of the container that sets up their firewall. Its number increases with its
@@ -86,16 +87,10 @@ export const sumSetupTimeouts = (
   { build }: { readonly build?: ImageBuild | undefined },
 ): number => (commands.length + (build === undefined ? 0 : 1)) * timeout;
 
-/** A path below the workspace: without `..`, and not absolute. */
-const workspacePath = z
-  .string()
-  .max(500)
-  .regex(/^(?!\/)(?!(.*\/)?\.\.(\/|$)).+$/, "a path of the workspace such as .devcontainer/Dockerfile");
-
 export const buildSettingsSchema = z.strictObject({
-  dockerfile: workspacePath,
+  dockerfile: pathInWorkspace,
   /** The folder that COPY and ADD read from. */
-  context: workspacePath.default("."),
+  context: pathInWorkspace.default("."),
   /** Values of the Dockerfile's ARGs. */
   args: z.record(z.string().regex(/^[A-Za-z_]\w*$/, "the name of an ARG"), z.string()).default({}),
   /** The stage to build; default: the last. */
@@ -127,20 +122,6 @@ const registriesSchema = z.strictObject({
 });
 export type Registries = z.infer<typeof registriesSchema>;
 
-/** Names that the shell accepts; the supervisor's own are reserved. */
-const variables = z.record(
-  z.string().regex(/^(?!LONGHAUL_)[A-Za-z_][A-Za-z0-9_]*$/, "the name of a variable"),
-  z.string(),
-);
-
-/** Host and port, path, tag and digest; or an id. Source: the grammar of the distribution project's `reference` package. */
-const IMAGE_NAME =
-  /^([A-Za-z0-9][A-Za-z0-9.-]*(:\d+)?\/)?[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:\w[\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$/;
-export const imageSchema = z
-  .string()
-  .max(500)
-  .regex(IMAGE_NAME, "the name of an image, such as node:24 or registry.example.com/tools/rust:1.90");
-
 /** Source: the Docker engine, which refuses smaller values. */
 const MIN_CPUS = 0.01;
 /** Source: the kernel, PID_MAX_LIMIT. */
@@ -148,6 +129,9 @@ const MAX_PIDS = 4_194_304;
 
 /** Chosen: more than a project's registries and services. */
 const MAX_KEYS = 32;
+
+const NO_DOCKER =
+  "a sandbox has no Docker socket, so Testcontainers and docker run do not work in it: name the containers that the project needs in sandbox.services";
 
 export const sandboxConfigSchema = z.strictObject({
   image: imageSchema.default(DEFAULT_IMAGE),
@@ -186,6 +170,9 @@ export const sandboxConfigSchema = z.strictObject({
   keys: z.array(keyNameSchema).max(MAX_KEYS).optional(),
   /** Commands that prepare a project in a new sandbox. */
   setup: setupSettingsSchema.prefault([]),
+  /** Containers beside the sandbox, in its network namespace, by their host names. */
+  services: servicesSchema.optional(),
+  docker: z.never({ error: NO_DOCKER }).optional(),
 });
 
 /** What the client determined for a session's sandbox at its start. */

@@ -1,4 +1,4 @@
-/** Values that settings have in common: times in ms, sizes in MiB or GiB, addresses and headers that requests accept. */
+/** Values that settings have in common: times in ms, sizes in MiB or GiB, images, paths, variables, addresses and headers. */
 import { z } from "zod";
 
 /**
@@ -59,3 +59,23 @@ export const headersSchema = z.record(
     .string()
     .regex(/^[\t -~\u0080-\u00ff]*$/, "a header's value: one line, without characters beyond Latin-1"),
 );
+
+/** A path below the workspace: without `..`, and not absolute. */
+export const pathInWorkspace = z
+  .string()
+  .max(500)
+  .regex(/^(?!\/)(?!(.*\/)?\.\.(\/|$)).+$/, "a path of the workspace such as .devcontainer/Dockerfile");
+
+/** Names that the shell accepts; the supervisor's own are reserved. */
+export const variables = z.record(
+  z.string().regex(/^(?!LONGHAUL_)[A-Za-z_][A-Za-z0-9_]*$/, "the name of a variable"),
+  z.string(),
+);
+
+/** Host and port, path, tag and digest; or an id. Source: the grammar of the distribution project's `reference` package. */
+const IMAGE_NAME =
+  /^([A-Za-z0-9][A-Za-z0-9.-]*(:\d+)?\/)?[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:\w[\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$/;
+export const imageSchema = z
+  .string()
+  .max(500)
+  .regex(IMAGE_NAME, "the name of an image, such as node:24 or registry.example.com/tools/rust:1.90");

@@ -1,6 +1,7 @@
 /** The model's instructions, and the project's files that they quote. Constant within a session, so that providers can reuse the prefix. */
 import { windowMeasures, type Windowed } from "./budget.ts";
 import { inFolder, type AttachedContainer, DEFAULT_IMAGE, FULL_IMAGE } from "./sandbox-settings.ts";
+import { type ServicesSettings, servicesPrompt } from "./service-settings.ts";
 import { outputPrompt, type OutputSchema } from "./output-schema.ts";
 import {
   type SessionSkills,
@@ -22,6 +23,7 @@ export interface Prompted {
       readonly image: string;
       readonly build?: object | undefined;
       readonly container?: AttachedContainer | undefined;
+      readonly services?: ServicesSettings | undefined;
     };
     readonly systemPrompt?: string | undefined;
     readonly noTools?: true | undefined;
@@ -83,6 +85,7 @@ export function systemPrompt({ instructions, skills, config }: Prompted): string
   return [
     config.systemPrompt ?? (hasTools ? toolsPrompt(container) : TEXT_PROMPT),
     hasTools ? placePrompt(config.sandbox) : "",
+    hasTools ? servicesPrompt(config.sandbox, config.plan === true) : "",
     hasTools && config.plan === true ? PLAN_MODE : "",
     config.outputSchema === undefined ? "" : outputPrompt(config.outputSchema, hasTools),
     own === undefined ? "" : `The operator's instructions\n${own.trim()}`,

@@ -22,6 +22,8 @@ export type FailureType =
   | "SandboxUnguarded"
   /** A command of `sandbox.setup` failed. */
   | "SetupFailed"
+  /** A service of `sandbox.services` did not become healthy before the first step. */
+  | "ServiceFailed"
   | "WorkspaceLost"
   /** Another person's container in which the session is to work is missing or unusable. */
   | "ContainerUnavailable"

@@ -33,6 +33,7 @@ import { saveSandbox } from "../workspace/save-files.ts";
 import type { SessionSandboxes } from "../workspace/session-sandbox.ts";
 import type { RunConfig, DelegateSettings } from "../config/agent-config.ts";
 import { besidesModel, modelOf } from "../config/asked-model.ts";
+import { withFreshServices } from "../config/service-settings.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 
 export function createOpenDelegate(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
@@ -177,6 +178,7 @@ export function childConfig(
     ...target,
     // Fallback models replace only the session's own model.
     fallback: fallback === undefined || target.model !== parent.model ? undefined : fallback,
+    sandbox: withFreshServices(parent.sandbox),
     // Only the session that people started asks them.
     limits: { ...parent.limits, maxSteps, onLimit: "stop" },
   };

@@ -4,7 +4,9 @@ import type { RunConfig } from "../config/agent-config.ts";
 import type { AttachedContainer } from "../config/sandbox-settings.ts";
 import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
 import { sharedSkillFiles } from "../config/skills.ts";
+import { sandboxServices } from "../config/service-settings.ts";
 import type { Sandbox } from "./sandbox.ts";
+import type { ServiceHost } from "./service-host.ts";
 
 export interface SandboxHost {
   /** Name of the host, for the ledger and the task queue. */
@@ -21,8 +23,11 @@ export interface SandboxHost {
    * @throws SandboxRefused, ImageMissing (fatal)
    */
   refuseUnfit?(spec: SandboxSpec): Promise<void>;
-  /** Removes container and volume. It is not an error when the session has no sandbox. */
-  remove(sessionId: string): Promise<void>;
+  /**
+   * Removes container and volume, and those of its services. It is not an error when the session has no sandbox.
+   * @param keeps what stays: the kept data of its services
+   */
+  remove(sessionId: string, options?: { readonly keeps?: "service-data" }): Promise<void>;
   /** Sessions that have a container or a volume here, in any state, by label. @throws SandboxUnavailable */
   sessions(): Promise<readonly string[]>;
   /** Removes what this host's sandboxes shared and no longer use. @returns a line for each */
@@ -31,6 +36,8 @@ export interface SandboxHost {
   readonly bases?: Bases;
   /** Cached results of set-ups, by a hash of what they depend on. Absent if this host keeps none. */
   readonly setUps?: KeptSetUps;
+  /** Services beside its sandboxes. Absent if this host has none. */
+  readonly services?: ServiceHost;
   /** Identity of the session's volume on this host, as in `Sandbox.identity`; undefined if there is none. */
   volume(sessionId: string): Promise<string | undefined>;
   /** Closes open streams; sandboxes stay. */
@@ -136,6 +143,8 @@ export interface SandboxSpec extends OwnSession {
   readonly ownerKey?: string;
   /** The image that it is made from, with what a set-up added to `image`; absent = `image` itself. */
   readonly keptImage?: string;
+  /** Host names of its services, which all are its own loopback address. */
+  readonly services?: readonly string[];
   /** Settings taken from the user's machine for its commands. */
   readonly settings?: SandboxSettings;
   /** Keys that the session names; the host knows what they are. */
@@ -191,6 +200,7 @@ export function sandboxSpec(
   const { env, files, hosts } = registrySettings(sandbox);
   const { certificates, cache: cacheName } = sandbox.inherited ?? {};
   const cache = cacheName === undefined ? undefined : ofOwner(cacheName, owner);
+  const services = Object.keys(sandboxServices(sandbox));
   return {
     sessionId,
     image,
@@ -206,6 +216,7 @@ export function sandboxSpec(
     runtime,
     container: sandbox.container,
     cache,
+    services: services.length === 0 ? undefined : services,
     ownerKey: owner === undefined ? undefined : ofOwner("kept set-ups", owner),
     keys: (sandbox.keys ?? []).length === 0 ? undefined : sandbox.keys,
     settings: {

@@ -50,16 +50,21 @@ import {
 import { holdToRate } from "./hold-to-rate.ts";
 import { answerFacts, storeAnswer } from "./store-answer.ts";
 import { TRIES } from "../contract/tries.ts";
+import type { SessionServices } from "../workspace/services.ts";
 
-export function createModelStep(deps: AgentDeps) {
+/** @param services of this worker's sandboxes: one that has ended is told at the step's beginning */
+export function createModelStep(deps: AgentDeps, services?: Pick<SessionServices, "look">) {
   const batch = new ChunkBatch((answers) => appendChunks(deps.store, answers));
   return (input: ModelStepInput): Promise<ModelStepFacts> =>
-    inScope(deps, (scope) => modelStep(deps, batch, scope, input), TRIES.step);
+    inScope(deps, (scope) => modelStep(deps, { batch, services }, scope, input), TRIES.step);
 }
 
 async function modelStep(
   deps: AgentDeps,
-  batch: ChunkBatch,
+  {
+    batch,
+    services,
+  }: { readonly batch: ChunkBatch; readonly services: Pick<SessionServices, "look"> | undefined },
   scope: ActivityScope,
   input: ModelStepInput,
 ): Promise<ModelStepFacts> {
@@ -77,6 +82,7 @@ async function modelStep(
   const budget = calculateBudget(session.config, prefix.tokens);
   // One step takes as much of a person's messages as compaction keeps verbatim.
   const { step, note, guidance } = input;
+  await services?.look(session, step);
   const delivery = await deliverGuidance(deps, scope, session, {
     step,
     note,

@@ -7,6 +7,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { createSessionMemory } from "../store/transcript-search.ts";
 import { abortable } from "../sandbox/shared-work.ts";
 import { listedNames, watchEgress } from "../workspace/egress.ts";
+import type { SessionServices } from "../workspace/services.ts";
 import type { SessionSandboxes } from "../workspace/session-sandbox.ts";
 import type { Session } from "../store/sessions.ts";
 import { callKey, type LedgerRow } from "../store/tool-calls.ts";
@@ -44,9 +45,14 @@ interface CallToRun extends CallInHand {
   readonly saved: Promise<void>;
 }
 
+interface Places {
+  readonly sandboxes: SessionSandboxes;
+  readonly services: SessionServices | undefined;
+}
+
 export async function performCall(
   deps: AgentDeps,
-  sandboxes: SessionSandboxes,
+  { sandboxes, services }: Places,
   scope: ActivityScope,
   { session, call, row, fence, resumed, saved }: CallToRun,
 ): Promise<Invoked> {
@@ -54,17 +60,19 @@ export async function performCall(
   const tool = findTool(tools, call.toolName);
   const { signal, stopped } = stopOfCall(scope);
   const egress = watchEgress(deps, session, row.step);
+  // A call does not start while a save is in progress, which would get half of its changes. A stop ends either wait.
+  const sandbox = async () => {
+    await abortable(saved, signal);
+    const opened = await sandboxes.open(session, row.step, signal);
+    await egress.begin(opened.sandbox);
+    return opened.sandbox;
+  };
   const context = {
     callKey: callKey(row),
     resumed,
     claimedIn: row.container ?? undefined,
-    // A call does not start while a save is in progress, which would get half of its changes. A stop ends either wait.
-    sandbox: async () => {
-      await abortable(saved, signal);
-      const { sandbox } = await sandboxes.open(session, row.step, signal);
-      await egress.begin(sandbox);
-      return sandbox;
-    },
+    sandbox,
+    services: services?.ofCall(session, row.step, sandbox, signal),
     limits: toolLimitsOf(session.config, tool?.name ?? call.toolName),
     signal,
     memory: createSessionMemory(deps.store.db, session.id),
@@ -83,6 +91,7 @@ export async function performCall(
   });
   try {
     const result = await Promise.race([running, stopped]);
+    if (!signal.aborted) await services?.look(session, row.step);
     // The person who stopped the call does not wait for that.
     const note = signal.aborted ? undefined : await egress.end();
     if (note === undefined) return result;

@@ -16,6 +16,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterReading } from "../runtime/enter-session.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
 import { saveSandbox } from "../workspace/save-files.ts";
+import type { SessionServices } from "../workspace/services.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { createFolderNotes } from "./folder-notes.ts";
 import {
@@ -33,12 +34,18 @@ import { readCall } from "../tools/reading/read-call.ts";
 import { sessionTools } from "../tools/session-tools.ts";
 import { FORGOTTEN, lostCall, type Invoked, performCall } from "./perform-call.ts";
 
-export function createRunTool(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
+/** @param services of the sandboxes, whose end is told at the next step's boundary */
+export function createRunTool(
+  deps: AgentDeps,
+  sandboxes: SessionSandboxes,
+  saves: BackgroundSaves,
+  services?: SessionServices,
+) {
   const notesFor = createFolderNotes(deps);
   return (input: RunToolInput): Promise<ToolFacts> =>
     inScope(deps, (scope) =>
       unlessMissing(deps, scope, input.step, {
-        body: () => runTool(deps, { sandboxes, saves, notesFor }, scope, input),
+        body: () => runTool(deps, { sandboxes, saves, notesFor, services }, scope, input),
         missing: missingFacts(input),
       }),
     );
@@ -48,11 +55,12 @@ interface Helpers {
   readonly sandboxes: SessionSandboxes;
   readonly saves: BackgroundSaves;
   readonly notesFor: ReturnType<typeof createFolderNotes>;
+  readonly services: SessionServices | undefined;
 }
 
 async function runTool(
   deps: AgentDeps,
-  { sandboxes, saves, notesFor }: Helpers,
+  { sandboxes, saves, notesFor, services }: Helpers,
   scope: ActivityScope,
   input: RunToolInput,
 ): Promise<ToolFacts> {
@@ -81,6 +89,7 @@ async function runTool(
   // An earlier attempt claimed the call, and its row does not say so: the database was restored from an older copy.
   const isForgotten = scope.hadClaim && before.status === "pending";
   const resumed = before.status === "running" || isForgotten;
+  const claimed = { session, call, row: before, fence, resumed };
   const tool = findTool(tools, call.toolName);
   const changes = tool !== undefined && (tool.changesFiles ?? !tool.readOnly);
   const save = () =>
@@ -95,7 +104,7 @@ async function runTool(
     (isForgotten && before.mcpServer !== null ? lostCall(FORGOTTEN) : undefined) ??
     (await saves.around(session.id, { changes, save }, (saved) =>
       withoutLost(sandboxes, session.id, () =>
-        performCall(deps, sandboxes, scope, { session, call, row: before, fence, resumed, saved }),
+        performCall(deps, { sandboxes, services }, scope, { ...claimed, saved }),
       ),
     ));
   if (invoked.asks !== undefined) return waitsFor(deps, invoked.asks);

@@ -154,6 +154,14 @@ export const eventData = {
   "sandbox:left": of({ container: text }),
   /** At a run's end: the last files may be in no save, and the container may still exist. */
   "sandbox:not-closed": of({ message: text }),
+  /** A service's container was started beside the sandbox, after `ms`, the time for pulling its image included. */
+  "service:started": of({ name: text, image: text, container: text, ms: number }),
+  /** `ms`: since it was started. */
+  "service:healthy": of({ name: text, container: text, ms: number }),
+  /** It does not work: before the first step the run ends. `log`: its last lines. */
+  "service:failed": of({ name: text, why: text, log: text, container: text.optional() }),
+  /** It was running and is gone, or its data is. */
+  "service:lost": of({ name: text, why: text, container: text, log: text.optional() }),
   "setup:started": of({ container: text, commands: list(text) }),
   /** The sandbox is created from an image that the workspace's Dockerfile describes; `output`: the end of the build's output. */
   "setup:built": of({

@@ -5,6 +5,7 @@ import { terminalText } from "../sandbox/terminal-text.ts";
 import { diskNote } from "./bash-result.ts";
 import { failure, typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { oneLine } from "./paths.ts";
+import { noSuchService } from "./restart-service.ts";
 
 const input = z.strictObject({
   id: z.string(),
@@ -26,7 +27,11 @@ export const bashOutput = typedTool({
   run,
 });
 
+/** Before the name of a service, in place of a command's id. */
+const SERVICE_PREFIX = "service:";
+
 async function run(request: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  if (request.id.startsWith(SERVICE_PREFIX)) return serviceLog(request, context);
   const sandbox = await context.sandbox();
   const state = await sandbox.state(request.id);
   if (state === undefined) return failure(await noSuchCommand(sandbox, request.id));
@@ -55,6 +60,25 @@ async function run(request: z.infer<typeof input>, context: ToolContext): Promis
     isLive: state.kind === "running",
     exitCode: state.kind === "exited" ? state.exitCode : undefined,
   };
+}
+
+/** A page of a service's log, of which the engine keeps 1 MB. */
+async function serviceLog({ id, offset }: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const name = id.slice(SERVICE_PREFIX.length);
+  const { services } = context;
+  if (services === undefined || !services.names.includes(name)) return failure(noSuchService(name, context));
+  const log = await services.log(name);
+  if (log === undefined) return failure(`The service ${name} was not started.`);
+  const room = Math.max(1, context.limits.maxChars - NOTE_CHARS);
+  const from = Math.min(offset ?? Math.max(0, log.length - room), log.length);
+  const to = Math.min(log.length, from + room);
+  const text = terminalText(context.maskWindow(log, from, to)).replace(/\n$/, "");
+  const notes = [
+    from > 0 ? `[the ${from} characters before this are left out: read them with offset=0]` : "",
+    text,
+    `[log of the service ${name}; next offset=${to}${to < log.length ? ", more is available" : ""}]`,
+  ];
+  return { text: notes.filter((note) => note !== "").join("\n"), isLive: true };
 }
 
 /** A page's text and where the next page starts. A secret that crosses a page's edge is masked in both pages. */

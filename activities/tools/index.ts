@@ -14,6 +14,7 @@ import { killProcess } from "./kill-process.ts";
 import { listDirectory } from "./list-directory.ts";
 import { readFile } from "./read-file.ts";
 import { readOutput } from "./read-output.ts";
+import { restartService } from "./restart-service.ts";
 import { searchHistory } from "./search-history.ts";
 import { todo } from "./todo.ts";
 import type { Tool } from "./tool.ts";
@@ -34,6 +35,7 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
   writeStdin,
   bashOutput,
   killProcess,
+  restartService,
   readFile,
   writeFile,
   editFile,

@@ -5,6 +5,8 @@ import { askUser } from "./ask-user.ts";
 import { DELEGATE } from "./delegate.ts";
 import { exitPlan } from "./exit-plan.ts";
 import { createToolRegistry, type ToolRegistry, toolSpec } from "./index.ts";
+import { restartService } from "./restart-service.ts";
+import { sandboxServices } from "../config/service-settings.ts";
 import { withMcpTools } from "./mcp-tools.ts";
 import type { Tool, ToolResult } from "./tool.ts";
 import path from "node:path/posix";
@@ -37,7 +39,8 @@ export function sessionTools(
 function factsOf({ questions, plan, delegate, sandbox }: RunConfig) {
   const { mode } = questions;
   const folder = sandbox.container?.folder;
-  return { mode, isPlanning: plan === true, delegates: delegate?.enabled === true, folder };
+  const hasServices = Object.keys(sandboxServices(sandbox)).length > 0;
+  return { mode, isPlanning: plan === true, delegates: delegate?.enabled === true, folder, hasServices };
 }
 
 function offered(registry: ToolRegistry, facts: ReturnType<typeof factsOf>): Tool[] {
@@ -46,11 +49,15 @@ function offered(registry: ToolRegistry, facts: ReturnType<typeof factsOf>): Too
   return folder === undefined ? tools : tools.map((tool) => toolIn(tool, folder));
 }
 
-function isOffered(tool: Tool, { mode, isPlanning, delegates }: ReturnType<typeof factsOf>): boolean {
+function isOffered(
+  tool: Tool,
+  { mode, isPlanning, delegates, hasServices }: ReturnType<typeof factsOf>,
+): boolean {
   if (tool.name === askUser.name) return mode !== "deny";
   // In an unattended session, which cannot approve a plan, the plan is the result.
   if (tool.name === exitPlan.name) return isPlanning && mode === "ask";
   if (tool.name === DELEGATE && !delegates) return false;
+  if (tool.name === restartService.name && !hasServices) return false;
   return !isPlanning || (tool.onlyReads ?? tool.readOnly) || PLANNING.has(tool.name);
 }
 

@@ -49,6 +49,8 @@ export interface ToolContext {
   readonly memory: SessionMemory;
   /** A page of a text, masked by what the whole text reveals: see the sanitizer's `maskWindow`. */
   readonly maskWindow: (text: string, from: number, to: number) => string;
+  /** The services of the session's sandbox; absent if it has none. */
+  readonly services?: ServiceCalls | undefined;
   /** Calls to MCP servers; absent if this worker does not make any. */
   readonly mcp?: McpCalls | undefined;
   /** Calls one of the worker's own tools by name; undefined if it has no tool of that name. */
@@ -62,6 +64,20 @@ export interface ToolContext {
 export interface WebCalls {
   /** One page. Expected failures are refusals with words for the model; throws as `Tool.run` does. */
   readPage(url: string, context: Pick<ToolContext, "limits" | "signal">): Promise<FetchedPage | WebRefusal>;
+}
+
+/** What a tool may ask of the services of the session's sandbox. */
+export interface ServiceCalls {
+  readonly names: readonly string[];
+  /** The kept part of a service's log, at most 1 MB; undefined if it was not started. */
+  log(name: string): Promise<string | undefined>;
+  /** Starts a service again. @returns how it went, for the model */
+  restart(name: string): Promise<ServiceRestart>;
+}
+
+export interface ServiceRestart {
+  readonly text: string;
+  readonly works: boolean;
 }
 
 export type OwnCalls = (

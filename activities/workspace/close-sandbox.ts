@@ -68,7 +68,7 @@ async function saveAndRemove(
   await withSandboxLock(store, id, async (tx) => {
     const { container } = await inCharge(tx, session);
     try {
-      await host.remove(id);
+      await host.remove(id, isParked ? { keeps: "service-data" } : {});
     } catch (error) {
       // There is probably none: an unreachable engine must not keep the run from ending.
       if (!isKnown) return;

@@ -10,6 +10,7 @@ import { log } from "@temporalio/activity";
 import type { RunConfig } from "../config/agent-config.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
 import type { Setup } from "../config/sandbox-settings.ts";
+import { sandboxServices } from "../config/service-settings.ts";
 import { setupSource } from "../sandbox/agent/sources.ts";
 import { readEnd, lastLine, program, runOwn } from "../sandbox/own-command.ts";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
@@ -44,6 +45,8 @@ export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image 
   const owner = inherited?.setup === undefined ? undefined : ofOwner(inherited.setup, session.owner);
   // Another person's container is not recreated.
   if (container !== undefined) return undefined;
+  // What its commands put into a service, such as a database's tables, would not be there.
+  if (Object.keys(sandboxServices(session.config.sandbox)).length > 0) return undefined;
   if (setUps === undefined || owner === undefined || !setup.keep || setup.commands.length === 0)
     return undefined;
   const on = image === undefined ? [] : [image];

@@ -176,7 +176,7 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
   const session = await inCharge(tx, caller);
   const before = await findSandbox(tx, id);
   refuseToOpen(session, before);
-  if (session.restoreWorkspace) await host.remove(id);
+  if (session.restoreWorkspace) await host.remove(id, { keeps: "service-data" });
   else await removeStray(tx, host, id);
   // A planning session's workspace is writable until its repository is checked out.
   const isAwaited = session.config.repository !== undefined && !(await findRepository(tx, id));
@@ -328,6 +328,6 @@ export async function hasFiles(row: SandboxRow | undefined, host: SandboxHost): 
 export async function removeStray(tx: Queryable, host: SandboxHost, sessionId: string): Promise<boolean> {
   const volume = await host.volume(sessionId);
   if (volume === undefined || volume === (await findSandbox(tx, sessionId))?.volume) return false;
-  await host.remove(sessionId);
+  await host.remove(sessionId, { keeps: "service-data" });
   return true;
 }

@@ -48,7 +48,8 @@ type SetUpDeps = WorkspaceDeps & Pick<AgentDeps, "sanitizer" | "policy">;
 
 export type SetUps = ReturnType<typeof createSetUps>;
 
-export function createSetUps(deps: SetUpDeps) {
+/** @param beforeCommands called with the sandbox in which a set-up's commands are to run */
+export function createSetUps(deps: SetUpDeps, beforeCommands: BeforeCommands = async () => undefined) {
   /** By session: its newest container that is set up or being set up. */
   const bySession = new Map<string, { readonly container: string; readonly work: SharedWork<Sandbox> }>();
   return {
@@ -63,7 +64,7 @@ export function createSetUps(deps: SetUpDeps) {
       const { container } = sandbox.identity;
       const before = bySession.get(session.id);
       if (before?.container === container && before.work.canJoin) return before.work.join(signal);
-      const work = shareWork((stop) => setUp(deps, { session, sandbox, setup, step }, stop));
+      const work = shareWork((stop) => setUp(deps, { session, sandbox, setup, step, beforeCommands }, stop));
       const entry = { container, work };
       bySession.set(session.id, entry);
       try {
@@ -90,7 +91,15 @@ export function withSetUp(sandboxes: SessionSandboxes, setUps: SetUps): SessionS
   };
 }
 
+type BeforeCommands = (
+  session: Session,
+  sandbox: Sandbox,
+  step: number,
+  signal: AbortSignal,
+) => Promise<void>;
+
 interface SetUpJob {
+  readonly beforeCommands: BeforeCommands;
   readonly session: Session;
   readonly sandbox: Sandbox;
   readonly setup: Setup;
@@ -162,6 +171,7 @@ async function takeOrRun(
     } as const;
     return { result, ready: reused };
   }
+  await job.beforeCommands(session, sandbox, step, signal);
   const ran = await runCommands(deps, current, signal);
   const outcome = { ...ran, durationMs: durationMs() };
   // After the first step the agent may have changed files that the commands use.

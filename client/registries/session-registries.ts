@@ -26,7 +26,8 @@ export function withMachine(
   cwd: string,
 ): { readonly sandbox: Sandbox; readonly notes: readonly string[] } {
   const setup = setupOf(sandbox) === undefined ? {} : { setup: personOf(environment) };
-  if (sandbox.network === "none") return { sandbox: { ...sandbox, inherited: setup }, notes: [] };
+  if (sandbox.network === "none")
+    return { sandbox: { ...sandbox, inherited: setup }, notes: present(openSecrets(sandbox)) };
   const inherits = sandbox.registries === "inherit";
   const machine = inherits ? registriesOfMachine(environment) : undefined;
   const masked = typeof sandbox.registries === "object" ? withoutCredentials(sandbox.registries) : undefined;
@@ -90,8 +91,17 @@ function certificatesOf(path: string): string {
 }
 
 /** A warning about variables that look like secrets, because the model, the database and every command see them. */
-function openSecrets({ env }: Sandbox): string | undefined {
-  const names = Object.keys(env).filter((name) => SECRET_NAME.test(name));
-  if (names.length === 0) return undefined;
-  return `sandbox.env: ${names.join(", ")} can be read by the model and is stored as it is. Put no real secret there.`;
+function openSecrets({ env, services = {} }: Sandbox): string | undefined {
+  const ofServices = Object.entries(services).map(
+    ([name, service]) => [`sandbox.services.${name}.env`, service.env] as const,
+  );
+  const warnings = [["sandbox.env", env] as const, ...ofServices].flatMap(([setting, variables]) => {
+    const names = Object.keys(variables).filter((name) => SECRET_NAME.test(name));
+    return names.length === 0
+      ? []
+      : [
+          `${setting}: ${names.join(", ")} can be read by the model and is stored as it is. Put no real secret there.`,
+        ];
+  });
+  return warnings.length === 0 ? undefined : warnings.join("\n");
 }

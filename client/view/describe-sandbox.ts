@@ -6,7 +6,10 @@ import { notice, person, quiet, warn, type Describe, type Sentence } from "./sen
 
 const COMMAND_CHARS = 120;
 
-type SandboxEvent = Extract<EventType, `${"base" | "egress" | "sandbox" | "setup" | "web"}:${string}`>;
+type SandboxEvent = Extract<
+  EventType,
+  `${"base" | "egress" | "sandbox" | "service" | "setup" | "web"}:${string}`
+>;
 
 export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type> } = {
   "sandbox:created": (data) => created(data),
@@ -26,6 +29,18 @@ export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type
   "sandbox:removed": () => [],
   "sandbox:left": () => [],
   "sandbox:not-closed": ({ message }) => [warn(harmlessLine(message, 300))],
+  "service:started": ({ name, image, ms }) => [
+    quiet(`service ${harmlessLine(name, 80)} started (${harmlessLine(image, 80)}) in ${duration(ms)}`),
+  ],
+  "service:healthy": ({ name, ms }) => [
+    quiet(`service ${harmlessLine(name, 80)} healthy after ${duration(ms)}`),
+  ],
+  "service:failed": ({ name, why, log }) => [
+    { ...warn(`service ${harmlessLine(name, 80)} failed: ${harmlessLine(why, 200)}`), detail: log },
+  ],
+  "service:lost": ({ name, why, log = "" }) => [
+    { ...warn(`service ${harmlessLine(name, 80)}: ${harmlessLine(why, 200)}`), detail: log },
+  ],
   "setup:started": ({ commands }) => [
     quiet(`setting up: ${commands.map((command) => harmlessLine(command, COMMAND_CHARS)).join(" · ")}`),
   ],

@@ -10,6 +10,8 @@ import { listeningPorts, runningSandbox } from "../../activities/sandbox/docker/
 import { keptName } from "../../activities/sandbox/docker/set-up-images.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { probeDocker } from "../../temporal/probe.ts";
+import { cache } from "../support/test-services.ts";
+import { runServices } from "../support/running-services.ts";
 import { composedRules, startSocketProxy, type SocketProxy } from "../support/docker-socket-proxy.ts";
 import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-sandboxes.ts";
 
@@ -82,6 +84,16 @@ test("is let through, and no rule is there that nothing needs", async () => {
   await setUps!.keep(setUp, kept);
   const again = await setUps!.take(setUp, kept);
   expect((await bash(again!, "ls ~/kept")).out).toBe("/home/agent/kept\n");
+
+  const services = {
+    cache: await cache({ data: "kept", dataFolders: ["/data"], files: { "a.txt": "/a.txt" } }),
+  };
+  const served = await runServices(sandboxes, services, { files: { "a.txt": "one" } }, host);
+  expect(served.outcomes).toMatchObject([{ name: "cache", wasStarted: true }]);
+  expect(await host.services!.restart(served.home, "cache")).toBe(true);
+  expect(await host.services!.log(served.home, "cache")).toContain("Ready to accept connections");
+  await host.remove(served.spec.sessionId, { keeps: "service-data" });
+  await host.remove(served.spec.sessionId);
 
   expect(await host.sessions()).toContain(setUp.sessionId);
   await host.removeUnused();

@@ -1,4 +1,6 @@
-"""Lists the tools' listening sockets, as one JSON text. Runs as uid 1000 in the sandbox, for `longhaul ports`."""
+"""Lists the tools' listening sockets, as one JSON text. Runs as uid 1000 in the sandbox, for `longhaul ports`.
+
+With LONGHAUL_PORTS_OF=all it lists those of all users, such as of the services in the sandbox's network namespace."""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ def processes():
     return found
 
 
-def listeners() -> Iterator[dict[str, Any]]:
-    """Each with port, address, and pid and name of its process, or None if that cannot be inspected."""
+def listeners(uids: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Each of these users, or of all if there is none, with port, address, and pid and name of its process, or None if that cannot be inspected."""
     holders, none = processes(), {"pid": None, "process": None}
     for table in ("tcp", "tcp6"):
         try:
@@ -50,14 +52,15 @@ def listeners() -> Iterator[dict[str, Any]]:
             # The kernel has no IPv6.
             continue
         for row in rows:
-            if row[3] == LISTENS and row[7] == TOOL_UID:
+            if row[3] == LISTENS and (not uids or row[7] in uids):
                 address, _, port = row[1].partition(":")
                 holder = holders.get(row[9], none)
                 yield {"port": int(port, 16), "address": address_of(address), **holder}
 
 
 def main():
-    print(json.dumps(sorted(listeners(), key=lambda listener: (listener["port"], listener["address"]))))
+    uids = () if os.environ.get("LONGHAUL_PORTS_OF") == "all" else (TOOL_UID,)
+    print(json.dumps(sorted(listeners(uids), key=lambda listener: (listener["port"], listener["address"]))))
 
 
 if __name__ == "__main__":

@@ -48,10 +48,10 @@ export function withAttached(host: SandboxHost, options: AttachOptions): Sandbox
       spec.container === undefined
         ? host.open(spec, signal)
         : attached.open({ ...spec, container: spec.container }, signal),
-    async remove(sessionId) {
+    async remove(sessionId, options) {
       await attached.leave(sessionId);
       // Removes the volume, as for any session.
-      await host.remove(sessionId);
+      await host.remove(sessionId, options);
     },
     async close() {
       attached.close();

@@ -4,6 +4,7 @@ import type Dockerode from "dockerode";
 import { fatal } from "../../contract/failures.ts";
 import { unless } from "./docker-errors.ts";
 import type { OwnSession } from "../sandbox-host.ts";
+import { removeServices } from "./services/find-services.ts";
 import {
   CREATED_LABEL,
   GUARD_LABEL,
@@ -19,13 +20,15 @@ const VOLUME_TRIES = 50;
 const RETRY_MS = 100;
 
 /**
- * Removes the session's container and volume, and nothing of others.
+ * Removes the session's container and volume, and those of its services; nothing of others.
  * @returns the container's id, if there was one, or that the container of that name is another's
  */
 export async function removeSandbox(
   docker: Dockerode,
   owner: OwnSession,
+  keeps?: "service-data",
 ): Promise<{ readonly id: string | undefined; readonly isOthers: boolean }> {
+  await removeServices(docker, owner, { keepsData: keeps === "service-data" });
   const name = sandboxName(owner.sessionId);
   const container = docker.getContainer(name);
   const info = await unless([404], () => container.inspect());
@@ -54,7 +57,8 @@ async function removeVolume(docker: Dockerode, owner: OwnSession, name: string):
   for (let tries = 0; tries < VOLUME_TRIES; tries++) {
     const labels = await volumeLabels(docker, name);
     if (!isOwnedBy(owner, labels)) return;
-    const removed = await unless([409], async () => {
+    // 404: another removal was faster.
+    const removed = await unless([404, 409], async () => {
       await docker.getVolume(name).remove();
       return true;
     });

@@ -24,6 +24,8 @@ import {
   removeOldKept,
   MADE_FROM_LABEL,
 } from "./set-up-images.ts";
+import { createDockerServices } from "./services/docker-services.ts";
+import { removeOrphanServices } from "./services/find-services.ts";
 import { ImageCheck } from "./unfit-image.ts";
 
 export interface DockerHostOptions {
@@ -62,7 +64,8 @@ export function createDockerHost({
   const certificatesOf = (sessionId: string) => proxy.certificate(sessionId);
   const keys = new SessionKeys({ docker, image: guardImage, certificatesOf, ring });
   const links = new SandboxLinks(docker, firewall, proxy);
-  const surroundingsOf = createSurroundings(docker, egress.name);
+  const engine = engineSurroundings(docker);
+  const surroundingsOf = createSurroundings(docker, egress.name, engine);
   const images = new ImageCheck(docker, guardImage);
   const opener = new SandboxOpener({
     docker,
@@ -82,24 +85,21 @@ export function createDockerHost({
     name,
     open: async (spec, signal) => opener.open(await own(spec), signal),
     refuseUnfit: (spec) => images.refuseUnfit(spec),
-    async remove(sessionId) {
+    async remove(sessionId, { keeps } = {}) {
       await opener.settled(sessionId);
-      const { id, isOthers } = await removeSandbox(docker, await own({ sessionId }));
+      const { id, isOthers } = await removeSandbox(docker, await own({ sessionId }), keeps);
       if (id !== undefined) links.drop(id, "the sandbox was removed");
       if (!isOthers) for (const part of [proxy, keys]) part.forget(sessionId);
     },
     sessions: async () => labelledSessions(docker, await installation()),
-    removeUnused: async () => [
-      ...((await proxy.removeUnused()) ? [`removed the egress proxy ${egress.name}`] : []),
-      ...(await removeOldKept(docker)),
-      ...(await removeOldBases(docker)),
-    ],
+    removeUnused: async () => removeLeftOvers(docker, await installation(), proxy, egress.name),
     bases: createBases({
       docker,
       installation,
       open: opener.open.bind(opener),
       drop: links.drop.bind(links),
     }),
+    services: createDockerServices({ docker, own, engine, say }),
     setUps: keptSetUps({ docker, links, opener, own, installation }),
     volume: async (sessionId) => volumeIdentity(docker, await own({ sessionId })),
     async close() {
@@ -115,6 +115,19 @@ const addingInstallation =
     ...owner,
     installation: await installation(),
   });
+
+/** What no sandbox of this installation, or none at all, uses any more. @returns a line for each */
+const removeLeftOvers = async (
+  docker: Dockerode,
+  installation: string,
+  proxy: EgressProxy,
+  proxyName: string,
+) => [
+  ...((await proxy.removeUnused()) ? [`removed the egress proxy ${proxyName}`] : []),
+  ...(await removeOrphanServices(docker, installation)),
+  ...(await removeOldKept(docker)),
+  ...(await removeOldBases(docker)),
+];
 
 interface KeptOptions {
   readonly docker: Dockerode;
@@ -156,6 +169,20 @@ interface EngineFacts {
 
 type ImageFacts = Pick<Surroundings, "imageEnvironment" | "madeFrom" | "image" | "volumes">;
 
+type EngineSurroundings = () => Promise<Pick<Surroundings, "defaultRuntime" | "appArmor">>;
+
+/** What a container inherits from its engine: cached. */
+function engineSurroundings(docker: Dockerode): EngineSurroundings {
+  const engineFacts = cachedFor(ENGINE_MS, () => unless([], () => docker.info() as Promise<EngineFacts>));
+  return async () => {
+    const facts = await engineFacts();
+    return {
+      defaultRuntime: facts?.DefaultRuntime ?? "runc",
+      appArmor: facts?.SecurityOptions?.some((option) => option.startsWith("name=apparmor")) === true,
+    };
+  };
+}
+
 /**
  * What a container inherits from its engine and its image: read from the engine and cached.
  * @returns a function that gives one container's surroundings; it throws SandboxUnavailable (retryable)
@@ -163,8 +190,8 @@ type ImageFacts = Pick<Surroundings, "imageEnvironment" | "madeFrom" | "image" |
 export function createSurroundings(
   docker: Dockerode,
   egressVolume: string,
+  engine: EngineSurroundings = engineSurroundings(docker),
 ): (info: ContainerInspectInfo) => Promise<Surroundings> {
-  const engineFacts = cachedFor(ENGINE_MS, () => unless([], () => docker.info() as Promise<EngineFacts>));
   /** By the image's id, which is a hash of its content. */
   const images = new Map<string, ImageFacts>();
 
@@ -184,12 +211,7 @@ export function createSurroundings(
   }
 
   return async (info) => {
-    const [facts, image] = await Promise.all([engineFacts(), imageFacts(info.Image)]);
-    return {
-      defaultRuntime: facts?.DefaultRuntime ?? "runc",
-      appArmor: facts?.SecurityOptions?.some((option) => option.startsWith("name=apparmor")) === true,
-      ...image,
-      egressVolume,
-    };
+    const [facts, image] = await Promise.all([engine(), imageFacts(info.Image)]);
+    return { ...facts, ...image, egressVolume };
   };
 }

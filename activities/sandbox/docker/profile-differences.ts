@@ -1,8 +1,16 @@
 /** How an existing container differs from the profile of a session's sandbox. */
-import type { ContainerInspectInfo, Ulimit } from "dockerode";
-import { cutChars } from "../../text/cut.ts";
+import type { ContainerInspectInfo } from "dockerode";
 import { PROTOCOL } from "../agent/sources.ts";
 import { CACHE_FOLDER, hasEgress, type SandboxSpec } from "../sandbox-host.ts";
+import {
+  isAnonymousVolume,
+  limitTexts,
+  namedPaths,
+  sortedRecord,
+  upperNames,
+  type Wanted,
+  wantedDifferences,
+} from "./container-facts.ts";
 import {
   EGRESS_FOLDER,
   EGRESS_TOKEN_LABEL,
@@ -16,6 +24,7 @@ import {
   OOM_SCORE_ADJ,
   PROTOCOL_LABEL,
   layerMounts,
+  serviceHosts,
   INSTALLATION_LABEL,
   SESSION_LABEL,
   SHM_BYTES,
@@ -23,8 +32,6 @@ import {
   tmpOptions,
   workspaceVolume,
 } from "./profile.ts";
-
-const MAX_SHOWN_CHARS = 200;
 
 /** What a container inherits from its engine and its image. */
 export interface Surroundings {
@@ -55,9 +62,7 @@ export function differences(info: ContainerInspectInfo, spec: SandboxSpec, aroun
     ...wantedMounts(info, spec, around),
     ...wantedLimits(info, spec),
   };
-  const differing = Object.entries(expectations)
-    .filter(([, [actual, expected]]) => JSON.stringify(actual) !== JSON.stringify(expected))
-    .map(([what, [actual, expected]]) => `${what}: ${brief(actual)} instead of ${brief(expected)}`);
+  const differing = wantedDifferences(expectations);
   // The engine sets the profile when it starts the container.
   const confined = around.appArmor ? "docker-default" : "";
   if (info.State.Running && info.AppArmorProfile !== confined)
@@ -70,9 +75,6 @@ export function differences(info: ContainerInspectInfo, spec: SandboxSpec, aroun
   }
   return differing;
 }
-
-/** By aspect of the profile, in the order in which differences are listed. */
-type Wanted = Record<string, readonly [actual: unknown, expected: unknown]>;
 
 function wantedProgram(
   info: ContainerInspectInfo,
@@ -109,17 +111,17 @@ function wantedIsolation(
     runtime: [host.Runtime, spec.runtime ?? defaultRuntime],
     groups: [host.GroupAdd ?? [], []],
     "control group": [host.CgroupParent ?? "", ""],
-    "kernel settings": [record(host.Sysctls), {}],
-    "runtime's annotations": [record("Annotations" in host ? host.Annotations : {}), {}],
+    "kernel settings": [sortedRecord(host.Sysctls), {}],
+    "runtime's annotations": [sortedRecord("Annotations" in host ? host.Annotations : {}), {}],
     privileged: [host.Privileged, false],
-    "dropped capabilities": [upper(host.CapDrop), ["ALL"]],
-    "added capabilities": [upper(host.CapAdd), CAPABILITIES],
+    "dropped capabilities": [upperNames(host.CapDrop), ["ALL"]],
+    "added capabilities": [upperNames(host.CapAdd), CAPABILITIES],
     "security options": [host.SecurityOpt, ["no-new-privileges:true"]],
     network: [host.NetworkMode, networkMode(spec)],
     networks: [Object.keys(info.NetworkSettings.Networks), [networkMode(spec)]],
-    "host names": [[...(host.ExtraHosts ?? []), ...(host.Links ?? [])], []],
+    "host names": [[...(host.ExtraHosts ?? []), ...(host.Links ?? [])], serviceHosts(spec) ?? []],
     nameservers: [[...(host.Dns ?? []), ...(host.DnsOptions ?? []), ...(host.DnsSearch ?? [])], []],
-    "published ports": [Object.keys(record(host.PortBindings)), []],
+    "published ports": [Object.keys(sortedRecord(host.PortBindings)), []],
     "all ports published": [host.PublishAllPorts ?? false, false],
     "host folders": [host.Binds ?? [], []],
     "volumes of others": [host.VolumesFrom ?? [], []],
@@ -139,10 +141,7 @@ function wantedMounts(
 ): Wanted {
   const mounts = all.filter((mount) => mount.Destination !== "/tmp");
   const workspace = mounts.find((mount) => mount.Destination === "/workspace");
-  // Volumes without a name of ours, for what the image declares.
-  const isAnonymous = (mount: (typeof mounts)[number]) =>
-    volumes.includes(mount.Destination) && mount.Type === "volume" && /^[0-9a-f]{64}$/.test(mount.Name ?? "");
-  const moreMounts = mounts.filter((mount) => mount !== workspace && !isAnonymous(mount));
+  const moreMounts = mounts.filter((mount) => mount !== workspace && !isAnonymousVolume(mount, volumes));
   return {
     volume: [
       [workspace?.Type, workspace?.Name, workspace?.Destination],
@@ -167,27 +166,15 @@ function wantedLimits({ HostConfig: host }: ContainerInspectInfo, spec: SandboxS
     memory: [host.Memory, spec.memoryBytes],
     cpus: [host.NanoCpus, nanoCpus(spec)],
     "shared memory": [host.ShmSize, SHM_BYTES],
-    "limits of a process": [limits(host.Ulimits), [`core=0:0`, `nofile=${NOFILE}:${NOFILE}`]],
+    "limits of a process": [limitTexts(host.Ulimits), [`core=0:0`, `nofile=${NOFILE}:${NOFILE}`]],
     "out-of-memory rank": [host.OomScoreAdj, OOM_SCORE_ADJ],
     "out-of-memory killer off": [host.OomKillDisable ?? false, false],
-    "masked paths": [pathsOf(host, "MaskedPaths").includes("/proc/kcore"), true],
-    "read-only paths": [pathsOf(host, "ReadonlyPaths").includes("/proc/sys"), true],
+    "masked paths": [namedPaths(host, "MaskedPaths").includes("/proc/kcore"), true],
+    "read-only paths": [namedPaths(host, "ReadonlyPaths").includes("/proc/sys"), true],
     "restart policy": [host.RestartPolicy?.Name || "no", "no"],
     log: [host.LogConfig?.Type, "none"],
   };
 }
-
-/** Cut, since an environment may be long. */
-const brief = (value: unknown): string => cutChars(JSON.stringify(value) ?? "missing", MAX_SHOWN_CHARS);
-
-const record = (value: unknown): object => (typeof value === "object" && value !== null ? value : {});
-
-// Newer engines write CAP_SETUID for SETUID.
-const upper = (names: readonly string[] | null | undefined): string[] =>
-  (names ?? []).map((name) => name.toUpperCase().replace(/^CAP_/, "")).sort();
-
-const limits = (ulimits: Ulimit[] | null | undefined): string[] =>
-  (ulimits ?? []).map((ulimit) => `${ulimit.Name}=${ulimit.Soft}:${ulimit.Hard}`).sort();
 
 /** Sorted; the supervisor's program, which differs between versions, by name only. */
 const environment = (entries: readonly string[] | null | undefined): string[] =>
@@ -197,11 +184,6 @@ const environment = (entries: readonly string[] | null | undefined): string[] =>
 function without(entries: readonly string[], replaced: readonly string[]): string[] {
   const names = new Set([SOURCE_VARIABLE, ...replaced.map((entry) => entry.split("=")[0])]);
   return entries.filter((entry) => !names.has(entry.split("=")[0]));
-}
-
-function pathsOf(host: object, name: "MaskedPaths" | "ReadonlyPaths"): readonly unknown[] {
-  const paths: unknown = Object.entries(host).find(([key]) => key === name)?.[1];
-  return Array.isArray(paths) ? paths : [];
 }
 
 /** Fields of `/proc/self/status` by name. */

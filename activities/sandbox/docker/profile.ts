@@ -167,6 +167,7 @@ function profileOptions(
       CapAdd: CAPABILITIES,
       SecurityOpt: ["no-new-privileges:true"],
       NetworkMode: networkMode(spec),
+      ExtraHosts: serviceHosts(spec),
       Mounts: [
         ...workspaceMounts(spec, sandboxLabels(spec, now), layers),
         ...(egress === undefined
@@ -202,6 +203,10 @@ export const imageVolumes = (declared: object | null | undefined): string[] =>
 
 /** With `listed`, as with `none`, the sandbox has only a loopback interface. */
 export const networkMode = ({ network }: SandboxSpec): string => (network === "bridge" ? "bridge" : "none");
+
+/** The services beside it are on its own loopback interface; undefined if there are none. */
+export const serviceHosts = ({ services = [] }: SandboxSpec): string[] | undefined =>
+  services.length === 0 ? undefined : services.map((name) => `${name}:127.0.0.1`);
 
 /** The cache outlives sessions: only its owner removes it (docs/sandbox.md). */
 const cacheMount = (cache: string): MountSettings =>

@@ -10,8 +10,10 @@ const TASK =
   "Make the tests of the parser pass. The failing ones are about nested quotes; do not change their text.";
 
 const system = systemPrompt({ instructions: undefined, config: { sandbox: { image: DEFAULT_IMAGE } } });
-/** All that a session may have at once: exit_plan is for planning sessions, which cannot write. */
-const tools = createToolRegistry([...toolRegistry.values()].filter(({ name }) => name !== "exit_plan"));
+/** All that a session may have at once: exit_plan is for planning sessions, which cannot write; restart_service for those with services. */
+const tools = createToolRegistry(
+  [...toolRegistry.values()].filter(({ name }) => !["exit_plan", "restart_service"].includes(name)),
+);
 
 it("sends a task's first request, with every tool of a session, in at most 2,650 tokens", () => {
   const body = {
