@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { domainProblem } from "./egress-domains.ts";
+import { issueTexts } from "./issue-text.ts";
 
 /** Part of a variable's name, and of what the sandbox has in place of the value. */
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
@@ -104,8 +105,9 @@ const KINDS =
 function ofKind(input: unknown): string | undefined {
   if (typeof input !== "object" || input === null) return undefined;
   const otherwise = "git" in input ? gitSchema : hostKeySchema;
-  const [issue] = ("registry" in input ? registrySchema : otherwise).safeParse(input).error?.issues ?? [];
-  return issue && [issue.path.join("."), issue.message].filter((part) => part !== "").join(": ");
+  const meant = "registry" in input ? registrySchema : otherwise;
+  const { error } = meant.safeParse(input);
+  return error && issueTexts(error, meant)[0];
 }
 
 /** `keys` of the policy, by name. */
