@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { keysSchema } from "../../activities/config/key-settings.ts";
 import { forwardPort } from "../../activities/sandbox/docker/sandbox-ports.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
@@ -304,6 +304,35 @@ describe("a sandbox with keys", () => {
     expect(out).toContain("[key staging]");
     expect(out).toContain("longhaul-key-staging");
     expect(since(before)).toEqual(["GET api.test/v1/b", "GET api.test/v1/b refused"]);
+  }, 60_000);
+
+  it("trusts another authority once its certificates are older than 25 days", async () => {
+    const authority = "tail -n 20 /etc/longhaul/certificates.pem | sha256sum";
+    const aged = specWith({ keys: ["staging"] });
+    const before = (await bash(await sandboxes.host.open(aged), authority)).out;
+    expect((await bash(await sandboxes.host.open(aged), authority)).out).toBe(before);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 26 * 86_400_000 });
+    try {
+      const opened = await sandboxes.host.open(aged);
+      expect((await bash(opened, authority)).out).not.toBe(before);
+      await opened.egress?.allow([]);
+      expect((await bash(opened, `curl -s https://api.test:${origins.port}/v1/x`)).out).toContain(
+        "[key staging]",
+      );
+    } finally {
+      vi.useRealTimers();
+    }
+  }, 60_000);
+
+  it("reaches no host with a key at a private address", async () => {
+    const closed = await sandboxes.host.open(specWith({ keys: ["staging"], allow: [] }));
+    await closed.egress?.allow([]);
+    const before = origins.seen.length;
+    await bash(closed, `curl -s https://api.test:${origins.port}/v1/x`);
+    expect(since(before)).toEqual([]);
+    expect(await closed.egress?.refused()).toMatchObject([
+      { host: "api.test", reason: "blocked-private-address" },
+    ]);
   }, 60_000);
 
   it("has its own, whatever another sandbox has for the same host", async () => {

@@ -100,3 +100,26 @@ it("a session that names a key which the worker does not have is refused, and no
   });
   expect(session.model.requests).toEqual([]);
 });
+
+it("the next opening goes on without a key that was removed meanwhile, and an event says so", async () => {
+  define();
+  const script = scriptedModel()
+    .calls("bash", { command: ask("/v1/x") })
+    .says("Asked.")
+    .calls("bash", { command: `${ask("/v1/x")}; echo "$? end"` })
+    .says("Asked again.");
+  const session = await agent.start(script, { config: settings(["staging"]) });
+  expect(await session.result()).toMatchObject({ result: "Asked." });
+  delete definitions["staging"];
+  const before = origins.seen.length;
+  const again = await session.resume("Ask again.", "again");
+  expect(await again.result()).toMatchObject({ result: "Asked again." });
+  const results = await resultTexts(agent.database.store, session.id);
+  expect(results[0]).toContain("[key staging]");
+  // The host was listed by its key alone.
+  expect(results.at(-1)).toMatch(/[1-9]\d* end/);
+  expect(origins.seen.slice(before)).toEqual([]);
+  expect(await session.dataOf("egress:key-refused")).toContainEqual(
+    expect.objectContaining({ key: "staging", reason: "removed" }),
+  );
+});

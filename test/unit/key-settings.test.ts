@@ -3,6 +3,8 @@ import { describe, expect, it } from "vitest";
 import { keyClients } from "../../activities/config/key-clients.ts";
 import { keyRule, keysSchema, keyVariable, valueProblem } from "../../activities/config/key-settings.ts";
 import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
+import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { sandboxConfigSchema } from "../../activities/config/sandbox-settings.ts";
 
 const NPM = { registry: "npm", host: "npm.acme.test", scope: "@acme" } as const;
@@ -141,4 +143,12 @@ it.each([
   expect(keyVariable("staging-api")).toBe("LONGHAUL_KEY_STAGING_API");
   if (problem === undefined) expect(valueProblem("staging-api", value)).toBeUndefined();
   else expect(valueProblem("staging-api", value)).toMatch(problem);
+});
+
+it("a value is masked as a secret, also in base64 and where its name says nothing of one", () => {
+  const value = "acme-0123456789-value";
+  const { clean } = createSanitizer(secretsOf({ LONGHAUL_KEY_STAGING_URL: value }));
+  expect(clean(`got ${value} and ${Buffer.from(value).toString("base64")}`)).not.toMatch(
+    /0123456789|MDEyMzQ1Njc4/,
+  );
 });
