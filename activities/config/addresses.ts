@@ -23,8 +23,8 @@ export function toPrefix(text: string): AddressPrefix {
   const [address = "", length, ...more] = text.split("/");
   const kind = isIP(address);
   const bits = kind === 4 ? 32 : 128;
-  const given = /^\d{1,3}$/.test(length ?? "") ? Number(length) : Number.NaN;
-  const count = length === undefined ? bits : given;
+  const writtenBits = /^\d{1,3}$/.test(length ?? "") ? Number(length) : Number.NaN;
+  const count = length === undefined ? bits : writtenBits;
   if (kind === 0 || address.includes("%") || more.length > 0 || !(count <= bits)) {
     throw new RangeError(`${JSON.stringify(text)} is neither an IP address nor a prefix such as 10.1.0.0/16`);
   }
@@ -70,15 +70,15 @@ const masked4 = (address: string, length: number): string =>
 const canonical6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
 function masked6(address: string, length: number): string {
-  const kept = masked(expand(canonical6(address)), 16, length);
-  return canonical6(kept.map((group) => group.toString(16)).join(":"));
+  const groups = masked(expand(canonical6(address)), 16, length);
+  return canonical6(groups.map((group) => group.toString(16)).join(":"));
 }
 
 /** @param bits per group */
 function masked(groups: readonly number[], bits: number, length: number): number[] {
   return groups.map((group, at) => {
-    const kept = Math.min(bits, Math.max(0, length - at * bits));
-    return group - (group % 2 ** (bits - kept));
+    const keptBits = Math.min(bits, Math.max(0, length - at * bits));
+    return group - (group % 2 ** (bits - keptBits));
   });
 }
 

@@ -95,16 +95,16 @@ const PLAIN =
 
 /** The parsed address, or why it is not accepted. A user's name without a password is left out of it. */
 export function repositoryAddress(text: string): RepositoryAddress | { readonly wrong: string } {
-  const taken = "https://host/owner/name.git, ssh://git@host/name.git, git@host:name.git or file:///folder";
+  const forms = "https://host/owner/name.git, ssh://git@host/name.git, git@host:name.git or file:///folder";
   if (text.length > 2_000 || /[\p{Cc}\p{Cf}\s]/u.test(text) || text.startsWith("-"))
-    return { wrong: `The repository's address is not one of the form ${taken}.` };
+    return { wrong: `The repository's address is not one of the form ${forms}.` };
   const short = /^[A-Za-z0-9_][\w.-]*@([A-Za-z0-9][A-Za-z0-9.-]*):(?!\/\/)[^-].*$/.exec(text);
   if (short !== null) return { url: text, host: short[1], kind: "ssh" };
   const url = URL.parse(text);
   const kind = KINDS[url?.protocol ?? ""];
   const isPlain = PLAIN.test(text) && (kind === "file" || !/^\w+:\/\/\//.test(text));
   if (url === null || kind === undefined || !isPlain || url.hostname.startsWith("-"))
-    return { wrong: `A repository's address has the form ${taken}.` };
+    return { wrong: `A repository's address has the form ${forms}.` };
   // The forges' own copy buttons put a user's name in front, which is no secret and of no use. A token there is one.
   const isName = url.username !== "" && kind === "http" && !TOKEN.test(url.username);
   if (isName && url.password === "") return repositoryAddress(text.replace(/^(https?:\/\/)[^/@]*@/i, "$1"));

@@ -142,16 +142,16 @@ export function placeOfKey(key: KeyDefinition): { readonly host: string; readonl
 
 /** What a key is good for. */
 export function keyRule(key: KeyDefinition): KeyRule {
-  const place = placeOfKey(key);
-  if ("git" in key) return { ...place, ...inHeader(key), uses: key.repositories.flatMap(fetching) };
+  const target = placeOfKey(key);
+  if ("git" in key) return { ...target, ...inHeader(key), uses: key.repositories.flatMap(fetching) };
   if ("registry" in key) {
     // Files of an index are beside it.
     const below = key.registry === "pip" ? key.path.replace(/simple\/$/, "") : key.path;
-    return { ...place, ...inHeader(key), uses: [{ methods: ["GET", "HEAD"], path: `${below}**` }] };
+    return { ...target, ...inHeader(key), uses: [{ methods: ["GET", "HEAD"], path: `${below}**` }] };
   }
   const [name = "", text = ""] = key.header.split(/: (.*)/);
   const uses = key.paths.map((pattern) => ({ methods: key.methods, path: pattern }));
-  return { ...place, header: name, textOf: (value) => text.replace("{}", () => value), uses };
+  return { ...target, header: name, textOf: (value) => text.replace("{}", () => value), uses };
 }
 
 /** How a repository is cloned and fetched, and how Go asks where a module is; not how one pushes to it. */

@@ -165,26 +165,26 @@ export function resolveModel(
   const config = settingsOf(models, model);
   const nearest = () =>
     nearestModels(model, [...Object.keys(models).map(fullModelName), ...servedModels(facts)]);
-  const found = findProvider(written, providers, env);
-  if (found === undefined) {
+  const resolved = findProvider(written, providers, env);
+  if (resolved === undefined) {
     const near = nearest();
     return { ok: false, message: unknownProvider(model, near), nearest: near };
   }
-  const makers = makersName(found.provider.preset, found.modelName);
+  const makers = makersName(resolved.provider.preset, resolved.modelName);
   const known =
     findModel(model, facts.catalogue) ??
     (makers === undefined ? undefined : findModel(makers, facts.catalogue));
   const unable = needs === "tools" ? withoutTools(config.tools, known, facts.served?.[model]) : undefined;
   if (unable !== undefined) return { ok: false, message: noTools(model, unable), nearest: [] };
-  const { name: provider } = found.provider;
-  const isMakers = found.provider.preset === undefined && !hasOwnServer(provider, providers, env);
+  const { name: provider } = resolved.provider;
+  const isMakers = resolved.provider.preset === undefined && !hasOwnServer(provider, providers, env);
   const isGone = isMakers && known !== undefined && !isServed(known, facts.now);
   if (isGone && config.contextWindow === undefined) {
     const near = livingModels(model, facts);
     return { ok: false, message: shutDown(model, known, near), nearest: near };
   }
   const fromCatalogue = knownFacts(known);
-  const { tools, fallback: __, api = found.api, input = fromCatalogue.input, ...asked } = config;
+  const { tools, fallback: __, api = resolved.api, input = fromCatalogue.input, ...asked } = config;
   const served = facts.served?.[model];
   const sizes = sizesOf(config, known, served);
   const isUnlisted = known === undefined;
@@ -197,8 +197,8 @@ export function resolveModel(
       ...fromCatalogue,
       ...asked,
       model,
-      modelName: found.modelName,
-      provider: found.provider,
+      modelName: resolved.modelName,
+      provider: resolved.provider,
       ...sizes,
       api,
       input,

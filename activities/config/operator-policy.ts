@@ -250,8 +250,8 @@ function remoteRefusal({ remotes }: OperatorPolicy, { repository }: RunConfig): 
 /** `host/path` of an address in any of git's forms, the host in lower case; `file:///path` for one on the worker's disk. */
 function remoteName(url: string): string {
   if (/^file:/i.test(url)) return url.replace(/^file:/i, "file:");
-  const place = url.replace(/^[a-z+]+:\/\//i, "").replace(/^[^@/]*@/, "");
-  return place.replace(/^([^/:]+):(?!\d+\/)/, "$1/").replace(/^[^/]*/, (host) => host.toLowerCase());
+  const withoutScheme = url.replace(/^[a-z+]+:\/\//i, "").replace(/^[^@/]*@/, "");
+  return withoutScheme.replace(/^([^/:]+):(?!\d+\/)/, "$1/").replace(/^[^/]*/, (host) => host.toLowerCase());
 }
 
 const OWN_MODEL = "its model";
@@ -291,19 +291,19 @@ type AskedModel = Pick<ModelTarget, "model" | "modelName" | "provider" | "body">
  * @param ours providers whose address the operator has set, so that the session's does not count
  */
 function askedName({ modelName, provider }: AskedModel, ours: readonly string[]): string {
-  const place =
+  const server =
     provider.baseUrl === undefined ||
     provider.baseUrl === usualAddress(provider.name) ||
     ours.includes(provider.name)
       ? provider.name
       : new URL(provider.baseUrl).host;
-  return `${place}/${modelName}`;
+  return `${server}/${modelName}`;
 }
 
 function mcpRefusal({ mcp }: OperatorPolicy, { mcpServers = {} }: RunConfig): PolicyRefusal | undefined {
   for (const [name, { url }] of Object.entries(mcpServers)) {
-    const asked = url === undefined ? name : new URL(url).host;
-    const refusal = outside({ rule: "mcp", setting: `mcpServers.${name}` }, asked, mcp, fitsPattern);
+    const serverName = url === undefined ? name : new URL(url).host;
+    const refusal = outside({ rule: "mcp", setting: `mcpServers.${name}` }, serverName, mcp, fitsPattern);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
@@ -327,12 +327,12 @@ function addressRefusal(
   if (allowed === undefined) return undefined;
   const prefixes = allowed.filter(isPrefix).map(toPrefix);
   const opened = sandbox.allow.find((text) => {
-    const asked = toPrefix(text);
+    const askedPrefix = toPrefix(text);
     return !prefixes.some(
       (prefix) =>
-        prefix.version === asked.version &&
-        prefix.length <= asked.length &&
-        containedIn([prefix])(asked.address),
+        prefix.version === askedPrefix.version &&
+        prefix.length <= askedPrefix.length &&
+        containedIn([prefix])(askedPrefix.address),
     );
   });
   if (opened !== undefined) return outside({ rule: "allow", setting: "sandbox.allow" }, opened, allowed);
@@ -363,22 +363,25 @@ interface Limited {
 /** Whether what is asked for fits none of what is allowed; an absent rule allows all. */
 function outside(
   { rule, setting }: Limited,
-  asked: string,
+  value: string,
   allowed: readonly string[] | undefined,
-  fits: (pattern: string, asked: string) => boolean = (name, text) => name === text,
+  fits: (pattern: string, text: string) => boolean = (name, text) => name === text,
 ): PolicyRefusal | undefined {
-  if (allowed === undefined || allowed.some((pattern) => fits(pattern, asked))) return undefined;
-  return { rule, why: `${setting} is ${asked}, and may be: ${allowed.join(", ") || "nothing"}` };
+  if (allowed === undefined || allowed.some((pattern) => fits(pattern, value))) return undefined;
+  return { rule, why: `${setting} is ${value}, and may be: ${allowed.join(", ") || "nothing"}` };
 }
 
-/** Whether it is more than the rule has. @param asked a number, or a size such as `2g` */
+/** Whether it is more than the rule has. @param amount a number, or a size such as `2g` */
 function above<Amount extends string | number>(
   { rule, setting }: Limited,
-  asked: Amount,
+  amount: Amount,
   most: Amount | undefined,
 ): PolicyRefusal | undefined {
-  if (most === undefined || amountOf(asked) <= amountOf(most)) return undefined;
-  return { rule, why: `${setting} is ${asked === Infinity ? "not set" : asked}, and may be ${most} at most` };
+  if (most === undefined || amountOf(amount) <= amountOf(most)) return undefined;
+  return {
+    rule,
+    why: `${setting} is ${amount === Infinity ? "not set" : amount}, and may be ${most} at most`,
+  };
 }
 
 const amountOf = (value: string | number) => (typeof value === "number" ? value : megabytes(value));

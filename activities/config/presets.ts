@@ -6,7 +6,7 @@ export const apis = ["responses", "chat", "messages", "gemini"] as const;
 export type Api = (typeof apis)[number];
 
 /** A name as it may stand in a host's name or a path: nothing that ends it. */
-const place = z
+const resourceName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "a name of letters, digits and -, such as us-east-1");
 
@@ -17,11 +17,11 @@ export type PresetName = (typeof presetNames)[number];
 export const presetFields = {
   preset: z.enum(presetNames).optional(),
   /** Of Bedrock and Vertex; Vertex has `global`, `us` and `eu` too. */
-  region: place.optional(),
+  region: resourceName.optional(),
   /** Of Vertex. */
-  project: place.optional(),
+  project: resourceName.optional(),
   /** Of Azure: the first label of its host. */
-  resource: place.optional(),
+  resource: resourceName.optional(),
 };
 export type Placed = {
   readonly [Field in keyof typeof presetFields]?: z.infer<(typeof presetFields)[Field]> | undefined;

@@ -90,9 +90,9 @@ function fits(pattern: string, { kind, server, path }: Place): boolean {
 
 /** What a person can do to let sessions use a repository that they did not name. */
 export function howToName(url: string): string {
-  const place = placeOf(url);
-  if (place === undefined) return "name it in git.also in a form without special characters to use it";
-  const pattern = `${place.server}/${place.path || "**"}`;
+  const repository = placeOf(url);
+  if (repository === undefined) return "name it in git.also in a form without special characters to use it";
+  const pattern = `${repository.server}/${repository.path || "**"}`;
   return `to use it in sessions on this repository, add git.also: [${pattern}] to your own longhaul.yaml, or start with --also ${pattern}`;
 }
 

@@ -58,7 +58,7 @@ const setupSchema = z.strictObject({
 
 /** The two written forms: only the commands, or an object with further settings. */
 export const setupSettingsSchema = z.union([
-  commands.transform((given) => setupSchema.parse({ commands: given })),
+  commands.transform((commandList) => setupSchema.parse({ commands: commandList })),
   setupSchema,
 ]);
 
@@ -111,7 +111,7 @@ const domainSchema = z.string().superRefine((text, context) => {
 
 const address = z.url({ protocol: /^https?$/, error: "an address such as https://npm.example.com/" });
 const listOf = <T extends z.ZodType<string>>(item: T) =>
-  z.union([item, z.array(item)]).transform((given) => (typeof given === "string" ? [given] : given));
+  z.union([item, z.array(item)]).transform((items) => (typeof items === "string" ? [items] : items));
 /** By ecosystem, the main registry first; for `go` also the GOPROXY keywords `direct` and `off`. */
 const registriesSchema = z.strictObject({
   npm: listOf(address).optional(),

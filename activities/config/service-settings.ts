@@ -31,8 +31,8 @@ function parseDuration(text: string): number | undefined {
 }
 
 /** A time as compose files write it, or in ms. */
-const duration = z.union([z.number(), z.string()]).transform((given, context) => {
-  const ms = typeof given === "number" ? given : parseDuration(given);
+const duration = z.union([z.number(), z.string()]).transform((written, context) => {
+  const ms = typeof written === "number" ? written : parseDuration(written);
   if (ms !== undefined && Number.isInteger(ms) && ms > 0 && ms <= MAX_TIMEOUT_MS) return ms;
   context.addIssue({ code: "custom", message: "a time of at most 1h, such as 2s or 1m30s" });
   return z.NEVER;
@@ -43,7 +43,7 @@ const serviceName = z
   .string()
   .regex(/^(?!(localhost|box)$)[a-z0-9][a-z0-9_-]{0,62}$/i, "a name of letters, digits, _ and -, such as db");
 
-const words = z.array(z.string().max(MAX_WORD_CHARS)).max(MAX_WORDS);
+const commandWords = z.array(z.string().max(MAX_WORD_CHARS)).max(MAX_WORDS);
 const port = z.number().int().min(1).max(65_535);
 
 /** Absolute in the service, apart from the kernel's own folders. */
@@ -57,7 +57,7 @@ const containerPath = z
 
 const healthSchema = z.strictObject({
   /** As of Docker: `[CMD, program, argument …]`, `[CMD-SHELL, line]`, or `[NONE]`. Default: the image's own. */
-  test: words
+  test: commandWords
     .refine(
       ([kind, ...rest]) =>
         (kind === "CMD" && rest.length > 0) ||
@@ -87,9 +87,9 @@ const serviceSchema = z.strictObject({
   /** Can be read by the model, as `sandbox.env`. */
   env: variables.default({}),
   /** Replaces the image's command. */
-  command: words.optional(),
+  command: commandWords.optional(),
   /** Replaces the image's entry point. */
-  entrypoint: words.optional(),
+  entrypoint: commandWords.optional(),
   /** Ports that it listens on; default: those that the image declares. */
   ports: z.array(port).max(MAX_PORTS).default([]),
   health: healthSchema.prefault({}),
@@ -174,18 +174,18 @@ export function portCollisions(
 /** The names, each after those that it depends on; undefined if there is a circle. */
 export function startOrder(services: ServicesSettings): string[] | undefined {
   const left = new Map(Object.entries(services));
-  const order: string[] = [];
+  const startOrder: string[] = [];
   while (left.size > 0) {
     const next = [...left].filter(([, { dependsOn }]) =>
       Object.keys(dependsOn).every((other) => !left.has(other)),
     );
     if (next.length === 0) return undefined;
     for (const [name] of next) {
-      order.push(name);
+      startOrder.push(name);
       left.delete(name);
     }
   }
-  return order;
+  return startOrder;
 }
 
 interface WithServices {

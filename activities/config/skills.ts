@@ -102,10 +102,10 @@ const textOf = (value: unknown): string | undefined =>
 /** What follows a field's name, with the lines below it up to the next field. */
 function lineOf(front: string, field: string): string | undefined {
   const lines = front.split("\n");
-  const place = lines.findIndex((line) => FIELD.exec(line)?.[1]?.toLowerCase() === field);
-  if (place === -1) return undefined;
-  const first = (FIELD.exec(lines[place] ?? "")?.[2] ?? "").trim();
-  const below = lines.slice(place + 1);
+  const lineIndex = lines.findIndex((line) => FIELD.exec(line)?.[1]?.toLowerCase() === field);
+  if (lineIndex === -1) return undefined;
+  const first = (FIELD.exec(lines[lineIndex] ?? "")?.[2] ?? "").trim();
+  const below = lines.slice(lineIndex + 1);
   const next = below.findIndex((line) => !/^[ \t]/.test(line) || FIELD.test(line));
   const more = below.slice(0, next === -1 ? below.length : next).map((line) => line.trim());
   // A mark of a text in several lines.
@@ -187,10 +187,10 @@ export function skillsPrompt(skills: readonly Skill[], maxTokens: number): strin
   if (skills.length === 0) return "";
   const lines: string[] = [];
   const hasShared = skills.some(({ path }) => path.startsWith(SHARED_SKILLS_FOLDER));
-  const render = (shown: readonly string[]) => {
-    const left = skills.length - shown.length;
+  const render = (skillLines: readonly string[]) => {
+    const left = skills.length - skillLines.length;
     const rest = left === 0 ? [] : [`- and ${left} more: list their folders to see them`];
-    return ["Skills", hasShared ? ABOUT + ABOUT_SHARED : ABOUT, ...shown, ...rest].join("\n");
+    return ["Skills", hasShared ? ABOUT + ABOUT_SHARED : ABOUT, ...skillLines, ...rest].join("\n");
   };
   for (const { name, description, path } of skills) {
     const line = `- ${name} (${path}): ${description}`;

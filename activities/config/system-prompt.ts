@@ -161,12 +161,12 @@ function instructionsOf(files: readonly ProjectFile[], { instructions }: Setting
 
 /** Sorted by path, so that a prompt does not depend on directory order. */
 function projectSkills(files: readonly ProjectFile[], { skills }: Settings): Skill[] {
-  const found: Skill[] = [];
+  const parsedSkills: Skill[] = [];
   for (const file of files) {
     if (file.kind !== "file" || !isSkillFile(file.path, skills)) continue;
-    found.push(toSkill(file.path, textOf(file.bytes, MAX_SKILL_BYTES)));
+    parsedSkills.push(toSkill(file.path, textOf(file.bytes, MAX_SKILL_BYTES)));
   }
-  return found.toSorted((left, right) => (left.path < right.path ? -1 : 1));
+  return parsedSkills.toSorted((left, right) => (left.path < right.path ? -1 : 1));
 }
 
 /** A cut inside a character leaves a replacement character at the end, which is removed. */

@@ -60,7 +60,7 @@ export function gitHubAppTrouble(settings: GitHubAppSettings): CredentialUnavail
 export function createGitHubApp(settings: GitHubAppSettings, now: () => Date) {
   let tokens = new Map<string, Token>();
   let newest: readonly string[] = [];
-  const asked = new Map<string, Promise<Token>>();
+  const pendingTokens = new Map<string, Promise<Token>>();
 
   function keep(project: string, token: Token): void {
     const time = now().getTime();
@@ -95,21 +95,21 @@ export function createGitHubApp(settings: GitHubAppSettings, now: () => Date) {
       const forge = placeIn(settings, url);
       if (forge === undefined) throw new Error(`The GitHub App is not for ${url}.`);
       const { project } = forge;
-      const kept = tokens.get(project);
-      if (kept !== undefined && kept.expiresAtMs - now().getTime() > SPARE_MS) return kept.value;
+      const cached = tokens.get(project);
+      if (cached !== undefined && cached.expiresAtMs - now().getTime() > SPARE_MS) return cached.value;
       // Concurrent callers share one request, unless its first caller was stopped.
-      const other = asked.get(project);
+      const other = pendingTokens.get(project);
       const theirs = other && (await other.catch(() => undefined));
       if (theirs !== undefined) return theirs.value;
       signal.throwIfAborted();
       const mine = make(forge, signal);
-      asked.set(project, mine);
+      pendingTokens.set(project, mine);
       try {
         const token = await mine;
         keep(project, token);
         return token.value;
       } finally {
-        if (asked.get(project) === mine) asked.delete(project);
+        if (pendingTokens.get(project) === mine) pendingTokens.delete(project);
       }
     },
   };

@@ -18,7 +18,7 @@ import {
   tooLargeTree,
   withPack,
   type StartPoint,
-  asked,
+  refPatterns,
   fetchByName,
   isCommit,
   noStart,
@@ -62,7 +62,7 @@ export async function fetchForSession(
   for (const { submodule, mirror: own } of parts)
     await requireCheckout(access, { url: submodule.url, mirror: own, commit: submodule.commit }, signal);
   if (!repository.lfs) return { mirror, start, parts, lfs: [] };
-  const places = [
+  const repositories = [
     { folder: "", url: base, mirror, commit: start.commit },
     ...parts.map(({ submodule, parent, mirror: own }) => ({
       folder: posix.join(parent, submodule.path),
@@ -72,7 +72,7 @@ export async function fetchForSession(
     })),
   ];
   const lfs = [];
-  for (const source of places) {
+  for (const source of repositories) {
     const objects = await fetchLfs(access, { named: repository, ...source }, signal).catch(
       (error: unknown) => {
         if (!(error instanceof LfsFailed)) throw error;
@@ -154,7 +154,7 @@ async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: 
   const { url, ref } = repository;
   const branch = toBranchName(repository, sessionId);
   const isPushed = repository.push !== "never" || repository.pr !== "none";
-  const remote = await lsRemote(access, url, asked(ref), { signal, timeoutMs: ASK_MS });
+  const remote = await lsRemote(access, url, refPatterns(ref), { signal, timeoutMs: ASK_MS });
   if ("trouble" in remote) throw awayOr(remote.trouble);
   const { defaultBranch } = remote;
   if (isPushed && branch === defaultBranch && !repository.allowDefaultBranch)

@@ -239,8 +239,8 @@ export async function send(
       throw new LfsFailed(`its store leads to an address that is not contacted: ${wrong}`);
     // No other host gets the credentials.
     const headers = hop === 0 || origin === originOf(url) ? init.headers : {};
-    const asked = { ...init, ...(headers ? { headers } : {}), redirect: "manual" } as const;
-    const response = await gitFetch(at, asked).catch((error: unknown) => {
+    const requestInit = { ...init, ...(headers ? { headers } : {}), redirect: "manual" } as const;
+    const response = await gitFetch(at, requestInit).catch((error: unknown) => {
       init.signal?.throwIfAborted();
       throw new LfsFailed(noAnswerReason(origin, error), isNetworkTrouble(error));
     });
@@ -308,13 +308,13 @@ async function readPointers(
 ): Promise<LfsObject[]> {
   const small = [...listed].filter(({ groups }) => isPointerSize(Number(groups?.["size"])));
   const blobs = small.map(({ groups }) => groups?.["blob"] ?? "");
-  const found = new Map<string, LfsObject>();
+  const objects = new Map<string, LfsObject>();
   for (let at = 0; at < blobs.length; at += BLOBS_AT_ONCE) {
     const input = `${blobs.slice(at, at + BLOBS_AT_ONCE).join("\n")}\n`;
     const text = await git(access, ["cat-file", "--batch"], { cwd: folder, input });
-    for (const object of pointersIn(text)) found.set(object.oid, object);
+    for (const object of pointersIn(text)) objects.set(object.oid, object);
   }
-  return [...found.values()];
+  return [...objects.values()];
 }
 
 /** Parses the output of `git cat-file --batch`: each blob begins on a new line, after one with its hash. */

@@ -170,16 +170,16 @@ export async function pushLfs(relay: Relay, sandbox: CommandSandbox, push: LfsPu
   const sizes = new Map(objects.map(({ oid, size }) => [oid, size]));
   const refused = offers.find(({ oid, error }) => sizes.has(oid) && error !== undefined)?.error;
   if (refused !== undefined) throw new LfsFailed(`the store refuses a file: ${refused.message}`);
-  const wanted = offers.filter(({ oid, actions }) => sizes.has(oid) && actions?.upload !== undefined);
-  const bytes = wanted.reduce((sum, { oid }) => sum + (sizes.get(oid) ?? 0), 0);
+  const uploads = offers.filter(({ oid, actions }) => sizes.has(oid) && actions?.upload !== undefined);
+  const bytes = uploads.reduce((sum, { oid }) => sum + (sizes.get(oid) ?? 0), 0);
   if (bytes > push.maxBytes)
     throw new LfsFailed(
       `the files are larger than git.maxBundle together (${Math.ceil(bytes / 2 ** 20)} of ${Math.floor(push.maxBytes / 2 ** 20)} MiB)`,
     );
-  for (const offer of wanted) {
+  for (const offer of uploads) {
     const object = { oid: offer.oid, size: sizes.get(offer.oid) ?? 0 };
-    const kept = lfsPath(push.mirror, object.oid);
-    if (await exists(kept)) await upload(store, offer, { ...object, path: kept }, signal);
+    const objectPath = lfsPath(push.mirror, object.oid);
+    if (await exists(objectPath)) await upload(store, offer, { ...object, path: objectPath }, signal);
     else
       await withObject(relay, sandbox, object, (path) => upload(store, offer, { ...object, path }, signal));
   }

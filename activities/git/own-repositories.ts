@@ -95,17 +95,17 @@ export async function atWork<T>(folder: string, work: () => Promise<T>): Promise
 async function removeDeadLocks(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => []);
   const below = await Promise.all(
-    PLACES.map(async (place) => {
-      const found = await readdir(join(folder, place), { recursive: true }).catch(() => []);
-      return found.map((name) => join(place, name));
+    PLACES.map(async (subfolder) => {
+      const entries = await readdir(join(folder, subfolder), { recursive: true }).catch(() => []);
+      return entries.map((name) => join(subfolder, name));
     }),
   );
   const locks = [...names, ...below.flat()].filter((name) => name.endsWith(".lock"));
   if (locks.length === 0 || (await isInUse(folder))) return;
   for (const name of locks) {
     const path = join(folder, name);
-    const found = await stat(path).catch(() => undefined);
-    if (found?.isFile() === true) await rm(path, { force: true });
+    const stats = await stat(path).catch(() => undefined);
+    if (stats?.isFile() === true) await rm(path, { force: true });
   }
 }
 
@@ -117,15 +117,15 @@ export async function isInUse(folder: string): Promise<boolean> {
 async function isRecorded(folder: string): Promise<boolean> {
   const own = await self();
   const names = await readdir(folder).catch(() => []);
-  let found = false;
+  let isAlive = false;
   for (const name of names.filter((one) => one.startsWith(RECORD))) {
     const file = join(folder, name);
     const worker = await readRecord(file);
     if (worker?.place === own.place && worker.pid === own.pid && worker.born === own.born) continue;
-    if (worker !== undefined && (await mayLive(worker, own, file))) found = true;
+    if (worker !== undefined && (await mayLive(worker, own, file))) isAlive = true;
     else await rm(file, { force: true });
   }
-  return found;
+  return isAlive;
 }
 
 async function mayLive(worker: Worker, own: Worker, file: string): Promise<boolean> {
@@ -205,10 +205,10 @@ export async function removeUnusedRepositories(
       const path = join(folder, parent, name);
       await inTurn(path, async () => {
         // Receiving a bundle puts a file into a relay's folder, which sets its time; each use of a mirror sets the mirror's.
-        const found = await stat(path).catch(() => undefined);
-        if (found === undefined || now.getTime() - found.mtimeMs < UNUSED_MS) return;
+        const stats = await stat(path).catch(() => undefined);
+        if (stats === undefined || now.getTime() - stats.mtimeMs < UNUSED_MS) return;
         await rm(path, { recursive: true, force: true });
-        removed.push(`removed the ${kind} ${name}, unused since ${found.mtime.toISOString()}`);
+        removed.push(`removed the ${kind} ${name}, unused since ${stats.mtime.toISOString()}`);
       });
     }
   }

@@ -190,6 +190,6 @@ export async function refusedRemote(named: NamedRepositories, url: string): Prom
 async function isPublicHost(host: string): Promise<boolean> {
   const literal = host.replace(/^\[|\]$/g, "");
   if (isIP(literal) !== 0) return isPublicAddress(literal);
-  const found = await lookup(host, { all: true }).catch(() => []);
-  return found.every(({ address }) => isPublicAddress(address));
+  const addresses = await lookup(host, { all: true }).catch(() => []);
+  return addresses.every(({ address }) => isPublicAddress(address));
 }

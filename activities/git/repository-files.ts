@@ -98,14 +98,14 @@ export async function projectFilesIn(
     ["ls-tree", "-r", "-l", "--full-tree", commit, "--", ...names, ...skills.paths],
     { cwd: mirror },
   );
-  const found: { readonly kind: "file"; readonly path: string; readonly bytes: Uint8Array }[] = [];
+  const files: { readonly kind: "file"; readonly path: string; readonly bytes: Uint8Array }[] = [];
   for (const [, object = "", size = "", path = ""] of listed.matchAll(
     /^100\d{3} blob ([0-9a-f]{40,64}) +(\d+)\t([^"\n].*)$/gm,
   )) {
     if (!names.includes(path) && !isSkillFile(path, skills)) continue;
-    if (Number(size) > MAX_FILE_BYTES || found.length > MAX_SKILLS) continue;
+    if (Number(size) > MAX_FILE_BYTES || files.length > MAX_SKILLS) continue;
     const text = await git(access, ["cat-file", "blob", object], { cwd: mirror });
-    found.push({ kind: "file", path, bytes: new TextEncoder().encode(text) });
+    files.push({ kind: "file", path, bytes: new TextEncoder().encode(text) });
   }
-  return found;
+  return files;
 }

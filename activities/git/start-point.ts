@@ -23,7 +23,7 @@ export const isCommit = (ref: string): boolean => /^([0-9a-f]{40}|[0-9a-f]{64})$
 const isShortCommit = (ref: string): boolean => /^[0-9a-f]{7,63}$/.test(ref);
 
 /** What `git ls-remote` must be asked about, to find where a session starts. */
-export const asked = (ref: string | undefined): readonly string[] => [
+export const refPatterns = (ref: string | undefined): readonly string[] => [
   "refs/heads/*",
   "refs/tags/*",
   ...(ref === undefined ? [] : remoteNames(ref)),
@@ -131,14 +131,14 @@ export interface StartPoint {
 export async function findStartPoint(
   access: GitAccess,
   mirror: string,
-  wanted: { readonly ref: string | undefined; readonly defaultBranch: string | undefined },
+  request: { readonly ref: string | undefined; readonly defaultBranch: string | undefined },
 ): Promise<StartPoint | undefined> {
-  const { ref, defaultBranch } = wanted;
+  const { ref, defaultBranch } = request;
   const resolve = async (name: string): Promise<string | undefined> => {
-    const found = await runGit(access, ["rev-parse", "--verify", "--quiet", "--end-of-options", name], {
+    const answer = await runGit(access, ["rev-parse", "--verify", "--quiet", "--end-of-options", name], {
       cwd: mirror,
     });
-    return found.code === 0 ? found.out.trim() : undefined;
+    return answer.code === 0 ? answer.out.trim() : undefined;
   };
   const isDefault = ref === undefined || ref === "HEAD";
   const names =

@@ -40,7 +40,7 @@ export async function submodulesIn(
   const wrong = [...entries.keys()].find((name) => !isSafePath(name));
   if (wrong !== undefined) return { refused: `.gitmodules has a submodule named ${quoted(wrong)}` };
   const links = await linksIn(access, folder, commit);
-  const found: Submodule[] = [];
+  const submodules: Submodule[] = [];
   for (const [name, { path, url: written, update }] of entries) {
     const linked = path === undefined ? undefined : links.get(path);
     if (path === undefined || linked === undefined || update === "none") continue;
@@ -50,9 +50,9 @@ export async function submodulesIn(
       return {
         refused: `the submodule ${quoted(name)} has no usable address (${quoted(written ?? "")})`,
       };
-    found.push({ name, path, url: resolved, commit: linked });
+    submodules.push({ name, path, url: resolved, commit: linked });
   }
-  return found;
+  return submodules;
 }
 
 /** The addresses that a commit's `.gitmodules` names, resolved. @throws GitFailed if the file cannot be read */

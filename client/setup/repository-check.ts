@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { createGitAccess, type GitAccess } from "../../activities/git/git-access.ts";
 import { toFormatOption } from "../../activities/git/mirror.ts";
 import { git as runOwnGit } from "../../activities/git/run-git.ts";
-import { asked, fetchByName, isCommit, noStart, startOn } from "../../activities/git/start-point.ts";
+import { refPatterns, fetchByName, isCommit, noStart, startOn } from "../../activities/git/start-point.ts";
 import { branchInTheWay, inTheWay } from "../../activities/git/push.ts";
 import { peekFile } from "../../activities/git/repository-files.ts";
 import { lsRemote } from "../../activities/git/remote.ts";
@@ -47,7 +47,7 @@ export async function checkRepository(
       `Set ${tokenVariable(host)}, or leave out --pr.`,
     );
   const { ref, url } = git;
-  const found = await lsRemote(access, url, asked(ref), { timeoutMs: CHECK_MS });
+  const found = await lsRemote(access, url, refPatterns(ref), { timeoutMs: CHECK_MS });
   if ("trouble" in found) {
     const { message, fix } = found.trouble;
     throw missing(`${message}. Nothing was started.`, fix);

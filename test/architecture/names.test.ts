@@ -32,7 +32,7 @@ const EXPORT =
 
 /** Folders in which no parameter and no constant has such a name either, and the words that it may not be. */
 const PLAIN_FOLDERS =
-  /^activities\/(compaction|context|delegates|mcp|process|questions|redaction|runtime|sandbox|session|step|store|text|tools|transcript|workspace)\//;
+  /^activities\/(compaction|config|context|delegates|git|mcp|process|questions|redaction|runtime|sandbox|session|step|store|text|tools|transcript|workspace)\//;
 const OPAQUE_VALUES = [...OPAQUE, "places", "kept", "held", "owed", "wanted", "found", "asked", "shown"];
 
 /** Parameters and variables that say nothing of their value. Fields, and what is taken out of one by its name, are the data's. */
