@@ -71,11 +71,10 @@ async function run(request: Request, context: ToolContext): Promise<ToolResult> 
   await sandbox.feed(id, { once: context.callKey }, Buffer.from(typed), { last: false });
   const show = request.show ?? "changes";
   const settled = await settle(request, sandbox, context);
-  const terminalLook = settled ?? (await lookNow(sandbox, id, context));
-  const result = await terminalResult(terminalLook, terminalLook.state.terminal ?? size, { show }, context);
-  if (settled !== undefined) return result;
-  const note = "[interrupted while it waited: what was typed has been typed]";
-  return { ...result, text: `${result.text}\n${note}`, interrupted: true };
+  // Nothing is looked at, so what the program printed stays new to the next call.
+  if (settled === undefined)
+    return { text: "[interrupted while it waited: what was typed has been typed]", interrupted: true };
+  return terminalResult(settled, settled.state.terminal ?? size, { show }, context);
 }
 
 /** @returns undefined if a person interrupted the wait. @throws the reason if the worker stops */
@@ -95,9 +94,6 @@ async function settle(
     return undefined;
   }
 }
-
-const lookNow = (sandbox: Sandbox, id: string, { callKey }: ToolContext): Promise<TerminalLook> =>
-  sandbox.look(id, { once: callKey, quietMs: 0, timeoutMs: 0 });
 
 async function sizeNow(
   sandbox: Sandbox,
