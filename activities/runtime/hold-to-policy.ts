@@ -26,9 +26,10 @@ export async function holdToStart(
  * A session names keys that the worker has, and could use: later ones that are removed are told when a sandbox is opened without them.
  * @throws PolicyRefused (fatal)
  */
-async function holdToKeys({ keys, store }: AgentDeps, { id, config }: Session): Promise<void> {
+async function holdToKeys({ keys, store }: AgentDeps, { id, config, parentId }: Session): Promise<void> {
   const { keys: named = [], network, container } = config.sandbox;
-  if (named.length === 0) return;
+  // A delegate has what its parent named.
+  if (named.length === 0 || parentId !== undefined) return;
   const where =
     container === undefined ? `sandbox.network is ${network}` : "the sandbox is another person's container";
   if (container !== undefined || network === "none")

@@ -140,4 +140,24 @@ return [[head.split("\\r\\n")[0] + (" with" if VALUE in head else " without") fo
 `),
     ).toEqual([["POST /v1/x HTTP/1.1 with", "GET /admin HTTP/1.1 without"], 2]);
   });
+
+  it("an order whose keys cannot be used changes nothing: its host is not let through", () => {
+    expect(
+      withKeyStand(`
+stand = await Stand().start(answering(b"hello"))
+wrong = {**stand.order, "domains": ["good.test", "more.test"], "keys": [{**stand.order["keys"][0], "authorities": "no PEM"}]}
+try:
+    stand.session.update(wrong)
+except (ValueError, OSError):
+    pass
+allowed = []
+for name in ["good.test", "more.test"]:
+    try:
+        allowed.append(stand.session.rules.check_name(name))
+    except Exception as error:
+        allowed.append(error.reason)
+return [allowed, len(stand.session.key_hosts)]
+`),
+    ).toEqual([["good.test", "blocked-by-allowlist"], 1]);
+  });
 });

@@ -63,14 +63,15 @@ class Session:
 
     def update(self, order: dict[str, Any]):
         """@raises ValueError for rules that cannot be read"""
-        self.id = order["id"]
-        self.token = order["token"]
-        self.rules = Rules(order)
         sent = order.get("certificate")
         # Another worker may have made a newer one.
         if sent is None or self.certificate is None or sent["made"] >= self.certificate["made"]:
             self.certificate = sent
+        # Before the rules: a host must not be let through before its keys are known.
         self.key_hosts = {(host["host"], host["port"]): self.key_host(host) for host in order.get("keys", [])}
+        self.id = order["id"]
+        self.token = order["token"]
+        self.rules = Rules(order)
 
     def key_host(self, order: dict[str, Any]):
         """The same as before if nothing changed, since its certificates are read only once."""
