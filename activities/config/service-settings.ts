@@ -22,7 +22,7 @@ const MAX_TIMEOUT_MS = 3_600_000;
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
 /** `90s`, `1m30s` or `500ms` in ms; undefined for any other text. */
-function parseDuration(text: string): number | undefined {
+export function parseDuration(text: string): number | undefined {
   if (!/^(\d{1,9}(\.\d{1,3})?(ms|s|m|h))+$/.test(text)) return undefined;
   const parts = text.matchAll(/([\d.]+)(ms|s|m|h)/g);
   return Math.round(

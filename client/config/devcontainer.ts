@@ -12,6 +12,7 @@ import { issueTexts } from "../../activities/config/issue-text.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 import { present, definedFields } from "../console/format.ts";
 import { closedAddress, domainProblem } from "../../activities/config/egress-domains.ts";
+import type { ComposedServices } from "./compose.ts";
 import type { ConfigFile } from "./config-file.ts";
 
 /** Possible paths, in order of precedence. Source: containers.dev, the specification. */
@@ -90,7 +91,10 @@ export function readDevcontainer(workspace: string): Devcontainer {
 export function parseDevcontainer(text: string, path: string, folder = ".devcontainer"): Devcontainer {
   const file = parsed(text, path);
   if (file.dockerComposeFile !== undefined)
-    throw usageError(`${path}: dockerComposeFile is not supported: a session has one container.`, NAME_IMAGE);
+    throw usageError(
+      `${path}: dockerComposeFile is not supported: the sandbox is one container.`,
+      NAME_IMAGE,
+    );
   const { env, notes } = environmentOf(file);
   const { build, notes: buildNotes } = file.image === undefined ? buildOf(file, path, folder) : NO_BUILD;
   const ignoredKeys = LEFT_OUT.filter((key) => file[key] !== undefined);
@@ -111,7 +115,7 @@ export function parseDevcontainer(text: string, path: string, folder = ".devcont
 }
 
 const NAME_IMAGE =
-  "Name an image in devcontainer.json, or set sandbox.image and sandbox.setup in a file of your own.";
+  "Name an image in devcontainer.json, or set sandbox.image and sandbox.setup in a file of your own. Other services start beside the sandbox with --services FILE.";
 
 const FEATURES =
   "features are left out: their scripts run as root. Install what they provide in the Dockerfile, or in onCreateCommand without root.";
@@ -212,6 +216,8 @@ export interface SandboxFlags {
   readonly key?: readonly string[] | undefined;
   /** The workspace's devcontainer.json, on request. */
   readonly fromDevcontainer?: Devcontainer | undefined;
+  /** The services of a compose file, on request. */
+  readonly fromCompose?: Pick<ComposedServices, "services"> | undefined;
 }
 
 /** The person's own settings override the devcontainer's, except for its image, which the flag requested. */
@@ -230,10 +236,14 @@ function withContainer(
   };
 }
 
+/** The person's own settings of a service override the file's. */
+const servicesWith = (file: ConfigFile["sandbox"], { services }: Pick<ComposedServices, "services">) =>
+  ({ ...services, ...file?.services }) as NonNullable<ConfigFile["sandbox"]>["services"];
+
 /** @throws ClientError (usage) for a domain that cannot be allowed, or would have no effect */
 export function withSandboxFlags(
   file: ConfigFile["sandbox"],
-  { network, allowDomain = [], key = [], fromDevcontainer }: SandboxFlags,
+  { network, allowDomain = [], key = [], fromDevcontainer, fromCompose }: SandboxFlags,
 ): ConfigFile["sandbox"] {
   for (const domain of allowDomain) {
     const problem = domainProblem(domain) ?? closedAddress(domain, file?.allow ?? []);
@@ -241,6 +251,7 @@ export function withSandboxFlags(
   }
   const sandbox = {
     ...withContainer(file, fromDevcontainer),
+    ...(fromCompose === undefined ? {} : { services: servicesWith(file, fromCompose) }),
     ...(network === undefined ? {} : { network }),
     ...(key.length === 0 ? {} : { keys: [...new Set([...(file?.keys ?? []), ...key])] }),
   };

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { issueTexts } from "../../activities/config/issue-text.ts";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
+import { type ComposedServices, readCompose } from "../config/compose.ts";
 import { readDevcontainer, type Devcontainer } from "../config/devcontainer.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 import { containerFor, inContainer, sessionGit, type RunFlags } from "./run-flags.ts";
@@ -40,13 +41,15 @@ export async function prepareStart(
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
   const fromDevcontainer = await devcontainerFor(flags);
-  const config = await resolveAsking({ ...flags, fromDevcontainer });
+  const fromCompose = composeFor(flags);
+  const config = await resolveAsking({ ...flags, fromDevcontainer, fromCompose });
   const container = await containerFor(flags);
   const outputSchema = await readOutputSchema(flags.outputSchema);
   const git = sessionGit(flags, config.settings.git);
   if (git !== undefined && flags.repo !== undefined && git.url !== flags.repo)
     note(`The user's name in --repo is left out: the repository is ${git.url}.\n`);
-  for (const line of [...config.notes, ...(fromDevcontainer?.notes ?? [])]) note(`${line}\n`);
+  for (const line of [config, fromDevcontainer, fromCompose].flatMap((from) => from?.notes ?? []))
+    note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) await mentionLocalServers(note);
   const attachments = await readAttachments({ images: flags.image, files: flags.file });
   const folder = await readProject(flags, config, read);
@@ -75,6 +78,14 @@ function precedenceFlags({ priority, tenant }: RunFlags) {
   const result = schema.safeParse({ priority, tenant });
   if (!result.success) throw usageError(`${issueTexts(result.error, schema).join("; ")}.`);
   return { priority, tenant };
+}
+
+/** @throws ClientError (usage) */
+function composeFor({ services, without, workspace }: RunFlags): ComposedServices | undefined {
+  if (services !== undefined) return readCompose({ path: services, workspace, without });
+  if (without !== undefined)
+    throw usageError("--without leaves a service of --services out, and there is none.");
+  return undefined;
 }
 
 /** @throws ClientError */

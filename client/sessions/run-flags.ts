@@ -37,6 +37,10 @@ export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly id?: string;
   readonly json?: boolean;
   readonly devcontainer?: boolean;
+  /** A compose file whose services start beside the sandbox. */
+  readonly services?: string;
+  /** Services of it that are left out. */
+  readonly without?: readonly string[];
   readonly setup: boolean;
   readonly questions?: QuestionMode;
   readonly plan?: boolean;
@@ -56,6 +60,8 @@ export function withRunFlags(command: Command): Command {
     .option("--container <name>", "work in this running container, as it is; it is never changed or removed")
     .option("--workspace-dir <dir>", "the folder of --container to work in (default: its own working folder)")
     .option("--devcontainer", "take image, set-up and variables from the project's devcontainer.json")
+    .option("--services <file>", "start the services of this compose.yaml beside the sandbox")
+    .option("--without <service>", "leave this service of the compose file out; may be repeated", collect)
     .option("--id <id>", "id of the session; the same id and task again attaches to it");
 }
 
@@ -204,7 +210,16 @@ export interface ContainerFlags {
 }
 
 /** Flags that would change a container, or copy files into it. */
-const EXCLUDED = ["workspace", "repo", "plan", "devcontainer", "network", "allowDomain", "key"] as const;
+const EXCLUDED = [
+  "workspace",
+  "repo",
+  "plan",
+  "devcontainer",
+  "services",
+  "network",
+  "allowDomain",
+  "key",
+] as const;
 
 /** @throws ClientError (usage, missing) */
 export async function containerFor(
