@@ -27,9 +27,13 @@ interface Beginning {
 export function createBaseMakers(deps: AgentDeps, sandboxes: SessionSandboxes) {
   const making = new Map<string, SharedWork<MadeBase | undefined>>();
 
-  function make(beginning: Beginning, key: string): Promise<MadeBase | undefined> {
+  /** @returns what it has, for the session that had it made */
+  async function make(beginning: Beginning, key: string): Promise<MadeBase | undefined> {
     const before = making.get(key);
-    if (before?.canJoin === true) return before.join(beginning.signal);
+    if (before?.canJoin === true) {
+      await before.join(beginning.signal);
+      return undefined;
+    }
     const { url } = beginning.repository;
     const base = { key, url, commit: beginning.fetched.start.commit };
     const work = shareWork((signal) =>

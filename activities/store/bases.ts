@@ -1,5 +1,6 @@
 /** Bases of workspaces: checkouts that the saves of many sessions list their difference to. */
-import { eq, notExists, sql } from "drizzle-orm";
+import { and, eq, isNotNull, notExists, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import { rowsGone } from "../contract/failures.ts";
 import type { Queryable } from "./db.ts";
 import { readSlices, storable } from "./pack-slices.ts";
@@ -16,19 +17,18 @@ export interface StoredBase {
 
 interface NewBase extends StoredBase {
   readonly manifest: Uint8Array;
-  /** Undefined if it is too large for a save. */
-  readonly pack: StoredPack["pack"] | undefined;
+  readonly pack: StoredPack["pack"];
+  /** Whether the pack has all files: those of a base that is too large for a save are in its repository only. */
+  readonly isWhole: boolean;
 }
 
-/** Whether a base's files are all in the store; undefined if there is no such base. */
 export async function findBase(
   db: Queryable,
   key: string,
-): Promise<(StoredBase & { readonly isKept: boolean }) | undefined> {
-  const { url, commit } = bases;
-  const isKept = sql<boolean>`${bases.pack} is not null`;
+): Promise<(StoredBase & Pick<NewBase, "isWhole">) | undefined> {
+  const { url, commit, isWhole } = bases;
   const [row] = await db
-    .select({ key: bases.key, url, commit, isKept })
+    .select({ key: bases.key, url, commit, isWhole })
     .from(bases)
     .where(eq(bases.key, key));
   return row;
@@ -36,41 +36,48 @@ export async function findBase(
 
 /** Idempotent: a base is never written again. To be called in a transaction. */
 export async function saveBase(tx: Queryable, { pack, ...base }: NewBase): Promise<void> {
-  const stored = pack === undefined ? null : await storable(tx, pack);
   await tx
     .insert(bases)
-    .values({ ...base, pack: stored })
+    .values({ ...base, pack: await storable(tx, pack) })
     .onConflictDoNothing();
 }
 
 /** The list of all files of a workspace on a base. @throws RecordMissing (retryable) */
 export async function wholeList(db: Queryable, key: string, difference: Uint8Array): Promise<Uint8Array> {
-  const { manifest, isKept } = await baseList(db, key);
-  return overBase(manifest, difference, { isKept });
+  return overBase(await baseList(db, key), difference);
 }
 
-async function baseList(db: Queryable, key: string) {
-  const isKept = sql<boolean>`${bases.pack} is not null`;
-  const [row] = await db.select({ manifest: bases.manifest, isKept }).from(bases).where(eq(bases.key, key));
+async function baseList(db: Queryable, key: string): Promise<Uint8Array> {
+  const [row] = await db.select({ manifest: bases.manifest }).from(bases).where(eq(bases.key, key));
   if (row === undefined) throw rowsGone("the files were not read");
-  return row;
+  return row.manifest;
 }
 
 /** All files of a base that the store has. @throws RecordMissing (retryable) */
 export async function baseChain(db: Queryable, key: string): Promise<StoredChain> {
-  const { manifest } = await baseList(db, key);
-  return { manifest, packs: basePacks(db, key) };
+  return { manifest: await baseList(db, key), packs: basePacks(db, key) };
 }
 
-/** A base's pack, if the store has it. */
+/** What the store has of a base's files: what was kept when a session first changed one, then its own pack. */
 export async function* basePacks(db: Queryable, key: string): AsyncGenerator<StoredBytes> {
-  const isRow = eq(bases.key, key);
-  const [row] = await db
-    .select({ byteLength: sql<number | null>`octet_length(${bases.pack})` })
+  const { id, baseKey, before } = checkpoints;
+  const bytesIn = (column: PgColumn) => sql<number>`octet_length(${column})`;
+  const rows = await db
+    .select({ id, byteLength: bytesIn(before) })
+    .from(checkpoints)
+    .where(and(eq(baseKey, key), isNotNull(before)));
+  for (const row of rows)
+    yield {
+      byteLength: row.byteLength,
+      pieces: () => readSlices(db, before, eq(id, row.id), row.byteLength),
+    };
+  const isBase = eq(bases.key, key);
+  const [base] = await db
+    .select({ byteLength: bytesIn(bases.pack) })
     .from(bases)
-    .where(isRow);
-  const byteLength = row?.byteLength ?? 0;
-  if (byteLength > 0) yield { byteLength, pieces: () => readSlices(db, bases, isRow, byteLength) };
+    .where(isBase);
+  if (base === undefined) throw rowsGone("the files were not read");
+  yield { ...base, pieces: () => readSlices(db, bases.pack, isBase, base.byteLength) };
 }
 
 /** Removes bases that no save is the difference to. */

@@ -40,6 +40,8 @@ export interface NewCheckpoint extends StoredPack {
   readonly step: number;
   /** True if the pack holds everything that the manifest lists. */
   readonly whole: boolean;
+  /** Files as the base has them that differ since then; absent if there are none. */
+  readonly before?: Uint8Array | undefined;
   /** As `Checkpoint.baseKey`. */
   readonly baseKey?: string | null | undefined;
   /** The checkpoint that the pack builds on; nothing for a whole one. */
@@ -55,10 +57,10 @@ const child = alias(checkpoints, "child");
  * @throws RangeError when it is neither whole nor has a base.
  */
 export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): Promise<number> {
-  const { sessionId, epoch, step, manifest, pack, whole, base, baseKey = null } = checkpoint;
+  const { sessionId, epoch, step, manifest, pack, before = null, whole, base, baseKey = null } = checkpoint;
   if (!whole && base === undefined) throw new RangeError("A checkpoint of changes needs what it builds on.");
   const stored = await storable(db, pack);
-  const content = { parentId: whole ? null : (base?.id ?? null), baseKey, manifest, pack: stored };
+  const content = { parentId: whole ? null : (base?.id ?? null), baseKey, manifest, pack: stored, before };
   const [saved] = await db
     .insert(checkpoints)
     .values({ sessionId, epoch, step, ...content })
@@ -208,7 +210,7 @@ async function* packsOf(db: Queryable, id: number): AsyncGenerator<StoredBytes> 
       .where(isLink);
     if (row === undefined) throw saveMissing(`Save ${link.id} of the session's files is`);
     const { byteLength } = row;
-    yield { byteLength, pieces: () => readSlices(db, checkpoints, isLink, byteLength) };
+    yield { byteLength, pieces: () => readSlices(db, checkpoints.pack, isLink, byteLength) };
   }
 }
 
@@ -264,7 +266,7 @@ export async function* packPieces(db: Queryable, id: number): AsyncGenerator<Uin
     .select({ byteLength: sql<number>`octet_length(${checkpoints.pack})` })
     .from(checkpoints)
     .where(isRow);
-  yield* readSlices(db, checkpoints, isRow, row?.byteLength ?? 0);
+  yield* readSlices(db, checkpoints.pack, isRow, row?.byteLength ?? 0);
 }
 
 async function chainOf(db: Queryable, id: number): Promise<Link[]> {
@@ -304,7 +306,7 @@ const size = (column: unknown) => sql`pg_column_size(${column})`;
 const bytesQuery = prepared((db) =>
   db
     .select({
-      bytes: sql<number>`coalesce(sum(${size(checkpoints.pack)} + ${size(checkpoints.manifest)}), 0)::float8`,
+      bytes: sql<number>`coalesce(sum(${size(checkpoints.pack)} + ${size(checkpoints.manifest)} + coalesce(${size(checkpoints.before)}, 0)), 0)::float8`,
     })
     .from(checkpoints)
     .where(eq(checkpoints.sessionId, sql.placeholder("sessionId")))

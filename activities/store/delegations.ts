@@ -258,11 +258,11 @@ export async function copyNewestFiles(tx: Queryable, from: string, to: string): 
     .from(checkpoints)
     .where(and(eq(checkpoints.sessionId, to), eq(checkpoints.step, 0)));
   if (existing !== undefined) return existing.id;
-  const { parentId, baseKey, manifest, pack } = checkpoints;
+  const { parentId, baseKey, manifest, pack, before } = checkpoints;
   const result = await tx.execute<{ made: string }>(
     insertFrom(
       checkpoints,
-      { sessionId: to, epoch: 1, step: 0, parentId, baseKey, manifest, pack },
+      { sessionId: to, epoch: 1, step: 0, parentId, baseKey, manifest, pack, before },
       sql`from ${checkpoints} where ${isLive(checkpoints, from)}
         order by ${checkpoints.step} desc, ${checkpoints.epoch} desc limit 1 returning ${checkpoints.id} as made`,
     ),

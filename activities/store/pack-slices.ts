@@ -1,8 +1,8 @@
 /** Packs of files are sent and read in slices: in one value the driver would copy them several times, and 100 MiB would block the thread for a second. */
 import { sql, type SQL } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import { rowsGone } from "../contract/failures.ts";
 import type { Queryable } from "./db.ts";
-import type { bases, checkpoints } from "./schema/index.ts";
 
 /** How much of a pack is sent or read at a time: bounds memory, and how long everything else waits. */
 const SLICE_BYTES = 4 * 1024 * 1024;
@@ -19,21 +19,19 @@ export async function storable(db: Queryable, pack: Uint8Array): Promise<Uint8Ar
 }
 
 /**
- * The pack of one row, piece by piece. Postgres does not try to compress gzip data again, so a slice's cost depends on its own
+ * One value, a pack, piece by piece. Postgres does not try to compress gzip data again, so a slice's cost depends on its own
  * length only.
  * @throws RecordMissing (retryable) if the row is gone
  */
 export async function* readSlices(
   db: Queryable,
-  table: typeof bases | typeof checkpoints,
+  column: PgColumn,
   isRow: SQL,
   byteLength: number,
 ): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < byteLength; at += SLICE_BYTES) {
-    const slice = sql<Uint8Array>`substring(${table.pack} from ${at + 1} for ${SLICE_BYTES})`.mapWith(
-      table.pack,
-    );
-    const [row] = await db.select({ slice }).from(table).where(isRow);
+    const slice = sql<Uint8Array>`substring(${column} from ${at + 1} for ${SLICE_BYTES})`.mapWith(column);
+    const [row] = await db.select({ slice }).from(column.table).where(isRow);
     if (row === undefined) throw rowsGone("the files were not read");
     yield row.slice as Uint8Array;
   }

@@ -74,20 +74,12 @@ export interface MissingPaths {
 
 /** The letter of a path that the base has and the workspace does not. */
 const REMOVED = "w";
-/** Why a file of a base is in no save: it is in the repository. */
-const AT_REPOSITORY = "at-repository";
-
 /**
  * The stored list of all files of a workspace that stands on a base.
  * @param difference the list that agent/workspace/save.py writes of such a workspace
- * @param isKept whether the store has the content of the base's files
  * @throws RangeError as `unpackManifest`
  */
-export function overBase(
-  base: Uint8Array,
-  difference: Uint8Array,
-  { isKept }: { readonly isKept: boolean },
-): Uint8Array {
+export function overBase(base: Uint8Array, difference: Uint8Array): Uint8Array {
   const changed = unpackManifest(difference);
   const bytes = gunzipSync(difference, { maxOutputLength: MAX_PACK_BYTES });
   const removed = [...records(bytes)].flatMap(({ letter, path }) => (letter === REMOVED ? [path] : []));
@@ -98,9 +90,10 @@ export function overBase(
   ]);
   const own = new Set(changed.map(({ path }) => path));
   const ofBase = unpackManifest(base).filter(({ path }) => !own.has(path) && !isAtOrBelow(path, gone));
-  const missing = new Map(unpackMissing(difference).reasons);
-  if (!isKept && !missing.has(".")) missing.set(".", AT_REPOSITORY);
-  return Buffer.concat([packManifest([...ofBase, ...changed]), packMissing(missing)]);
+  return Buffer.concat([
+    packManifest([...ofBase, ...changed]),
+    packMissing(unpackMissing(difference).reasons),
+  ]);
 }
 
 function isAtOrBelow(path: string, paths: ReadonlySet<string>): boolean {

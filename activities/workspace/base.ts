@@ -14,8 +14,9 @@ import type { Checkpoint } from "../store/checkpoints.ts";
 import type { Queryable } from "../store/db.ts";
 import { lockSandbox } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
+import { packWorkspace } from "../store/workspace-pack.ts";
 import { MAX_PACK_BYTES } from "../store/workspace-manifest.ts";
-import { listWorkspace, packWhole, restoreWorkspace } from "./workspace.ts";
+import { listWorkspace, packBase, restoreWorkspace } from "./workspace.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 
 /** Part of every key: to be raised if what a base has is made differently. */
@@ -99,10 +100,10 @@ export async function openBase(
   const base = key === undefined ? undefined : await findBase(tx, key);
   if (base === undefined) return undefined;
   const why = await whyNoBase(deps, session.config);
-  if (why !== undefined && !base.isKept) throw notHere(base, why);
+  if (why !== undefined && !base.isWhole) throw notHere(base, why);
   if (why !== undefined) return undefined;
   await makeOnHost(tx, deps, { session, base, signal: at.signal }, async (sandbox) => {
-    if (base.isKept) await restoreWorkspace(sandbox, await baseChain(tx, base.key));
+    if (base.isWhole) await restoreWorkspace(sandbox, await baseChain(tx, base.key));
     else await fetchAgain(deps, { session, base, signal: at.signal }, sandbox);
   });
   return base.key;
@@ -127,12 +128,16 @@ function makerSpec(session: Session): Omit<SandboxSpec, "sessionId"> {
   return { image, memoryBytes, cpus, pids, runtime, disk, guard, network: "none" };
 }
 
+/** Names of files without which a difference to the base cannot be read: what Git leaves out, and how it stores files. */
+const NEEDED: readonly string[] = [".gitignore", ".gitattributes"];
+
 /** Keeps the list of its files for all saves, and the files too if they fit into a save. */
 async function storeBase(tx: Queryable, base: StoredBase, sandbox: CommandSandbox): Promise<MadeBase> {
   const { manifest, files, bytes } = await listWorkspace(sandbox);
-  const whole = bytes > MAX_PACK_BYTES ? undefined : await packWhole(sandbox);
-  const isWhole = whole?.saved !== undefined && whole.skippedCount === 0;
-  await saveBase(tx, { ...base, manifest, pack: isWhole ? whole.saved?.pack : undefined });
+  const isWhole = bytes <= MAX_PACK_BYTES;
+  const { saved } = await packBase(sandbox, isWhole ? undefined : NEEDED);
+  const { pack } = saved ?? (await packWorkspace([]));
+  await saveBase(tx, { ...base, manifest, pack, isWhole });
   return { files, bytes };
 }
 
@@ -146,13 +151,14 @@ async function fetchAgain(
   if (access === undefined || repository === undefined) throw notHere(base, "this worker has no git");
   const start = { ...repository, ref: base.commit, push: "never", pr: "none" } as const;
   const fetched = await fetchForSession(access, start, session.id, signal).catch((error: unknown) => {
-    throw isFinal(error) ? noCommit(base, error) : error;
+    throw namesCommit(error, base) ? noCommit(base, error) : error;
   });
   await layOut(access, sandbox, fetched, { repository, branch: undefined, signal });
 }
 
-const isFinal = (error: unknown): boolean =>
-  error instanceof Error && "nonRetryable" in error && error.nonRetryable === true;
+/** The remote answered, and does not have it: what else is wrong is told in its own words. */
+const namesCommit = (error: unknown, { commit }: StoredBase): boolean =>
+  error instanceof Error && error.message.includes(`has no branch or tag ${commit}`);
 
 const noCommit = ({ commit }: StoredBase, cause: unknown) =>
   fatal(

@@ -129,10 +129,20 @@ async function keep(tx: Queryable, input: Save): Promise<WorkspaceFacts | "chang
   const events: NewEvent[] = [];
   let facts = NOTHING_SAVED;
   if (save.saved) {
-    const { manifest, pack, whole, changed, removed } = save.saved;
+    const { manifest, pack, before, whole, changed, removed } = save.saved;
     const { base } = room;
     const baseKey = sandbox.identity.base;
-    const id = await saveCheckpoint(tx, { sessionId, epoch, step, manifest, pack, whole, base, baseKey });
+    const id = await saveCheckpoint(tx, {
+      sessionId,
+      epoch,
+      step,
+      manifest,
+      pack,
+      before,
+      whole,
+      base,
+      baseKey,
+    });
     facts = { changed: changed + removed, bytes: pack.byteLength };
     events.push({ type: "sandbox:saved", step, data: { files: facts.changed, bytes: facts.bytes } });
     events.push(...(await settleRoom(tx, { sessionId, step, id, bytes: pack.byteLength }, room)));

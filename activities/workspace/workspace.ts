@@ -40,6 +40,8 @@ interface SavedWorkspace extends StoredPack {
   readonly removed: number;
   /** True if the pack holds everything: the checkpoint needs no parent. */
   readonly whole: boolean;
+  /** A pack of files as the base has them that differ since the latest checkpoint; absent if there are none. */
+  readonly before?: Uint8Array | undefined;
 }
 
 export interface WorkspaceSave {
@@ -75,22 +77,49 @@ export async function keepWorkspace<T>(
   return packed(sandbox, { hasBase, whole }, manifests, keep);
 }
 
-/** All files, also in folders of `REBUILT_FOLDERS`, as one save. @throws SandboxUnavailable (retryable), SandboxLost */
-export const packWhole = (sandbox: CommandSandbox): Promise<WorkspaceSave> =>
-  packed(sandbox, { hasBase: false, whole: true, rebuilt: [] }, [NOTHING], (save) => save);
+/**
+ * All files of what becomes a base, as one save.
+ * @param only names of the files whose content is packed; undefined: all
+ * @throws SandboxUnavailable (retryable), SandboxLost
+ */
+export const packBase = (
+  sandbox: CommandSandbox,
+  only: readonly string[] | undefined,
+): Promise<WorkspaceSave> =>
+  packed(
+    sandbox,
+    { hasBase: false, whole: true, rebuilt: [], limits: UNBOUNDED, only },
+    [NOTHING],
+    (save) => save,
+  );
+
+interface SaveRequest {
+  readonly hasBase: boolean;
+  readonly whole: boolean;
+  readonly rebuilt?: readonly string[];
+  readonly limits?: typeof LIMITS;
+  readonly only?: readonly string[] | undefined;
+}
 
 function packed<T>(
   sandbox: CommandSandbox,
-  request: { readonly hasBase: boolean; readonly whole: boolean; readonly rebuilt?: readonly string[] },
+  request: SaveRequest,
   manifests: readonly Uint8Array[],
   keep: (save: WorkspaceSave) => T | Promise<T>,
 ): Promise<T> {
   return runWorkspaceProgram(sandbox, { ...request, do: "save" }, manifests, ({ output, answer }) => {
-    const { unchanged, packBytes, skipped, skippedCount, ...facts } = answer as unknown as SaveAnswer;
+    const { unchanged, packBytes, beforeBytes, skipped, skippedCount, ...facts } =
+      answer as unknown as SaveAnswer;
+    const packsBytes = packBytes + beforeBytes;
     const saved =
       unchanged === true
         ? undefined
-        : { ...facts, pack: output.subarray(0, packBytes), manifest: output.subarray(packBytes) };
+        : {
+            ...facts,
+            pack: output.subarray(0, packBytes),
+            before: beforeBytes === 0 ? undefined : output.subarray(packBytes, packsBytes),
+            manifest: output.subarray(packsBytes),
+          };
     return keep({ saved, skipped, skippedCount });
   });
 }
@@ -109,6 +138,7 @@ export function listWorkspace(
 interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole"> {
   readonly unchanged?: boolean;
   readonly packBytes: number;
+  readonly beforeBytes: number;
   readonly skipped: readonly Skipped[];
   readonly skippedCount: number;
 }
@@ -234,6 +264,15 @@ export const LIMITS = {
   pathBytes: 4_095,
   fileBytes: MAX_FILE_BYTES,
   bytes: MAX_PACK_BYTES,
+};
+
+/** Of a base: it is no save, and Git has told how large it is. */
+const UNBOUNDED: typeof LIMITS = {
+  entries: Number.MAX_SAFE_INTEGER,
+  listingBytes: 2 * MAX_PACK_BYTES,
+  pathBytes: LIMITS.pathBytes,
+  fileBytes: Number.MAX_SAFE_INTEGER,
+  bytes: Number.MAX_SAFE_INTEGER,
 };
 
 /** The same sandbox, but waiting for any of its answers ends with the signal. */

@@ -18,7 +18,8 @@ CREATE TABLE "bases" (
 	"url" text NOT NULL,
 	"commit" text NOT NULL,
 	"manifest" "bytea" NOT NULL,
-	"pack" "bytea",
+	"pack" "bytea" NOT NULL,
+	"is_whole" boolean NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );
 --> statement-breakpoint
@@ -31,6 +32,7 @@ CREATE TABLE "checkpoints" (
 	"base_key" text,
 	"manifest" "bytea" NOT NULL,
 	"pack" "bytea" NOT NULL,
+	"before" "bytea",
 	"superseded_epoch" integer,
 	"superseded_by" integer[],
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,

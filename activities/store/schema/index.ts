@@ -263,8 +263,9 @@ export const bases = pgTable("bases", {
   commit: text().notNull(),
   /** As a checkpoint's: all its files. */
   manifest: bytea().notNull(),
-  /** As a whole checkpoint's; null if it is too large for a save: then only the repository has these files. */
-  pack: bytea(),
+  /** As a whole checkpoint's; of a base that is too large for a save, only what the reading of a difference needs. */
+  pack: bytea().notNull(),
+  isWhole: boolean("is_whole").notNull(),
   createdAt: at("created_at").notNull().defaultNow(),
 });
 
@@ -284,6 +285,8 @@ export const checkpoints = pgTable(
     manifest: bytea().notNull(),
     /** gzip of a tar with the files that are new or changed since the parent. */
     pack: bytea().notNull(),
+    /** The same of files that differ from the base since this checkpoint, as the base has them; null if the base's pack has them. */
+    before: bytea(),
     supersededEpoch: integer("superseded_epoch"),
     supersededBy: supersededBy(),
     createdAt: at("created_at").notNull().defaultNow(),

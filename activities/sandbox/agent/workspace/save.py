@@ -6,6 +6,7 @@ import stat
 import zlib
 
 from ..folder import widen
+from ..layers import BASE, are_mounted
 from .survey import GONE, Survey
 from .tree import (
     MAX_LISTING_BYTES,
@@ -24,6 +25,9 @@ from .tree import (
 MAX_ROUNDS = 3
 MAX_REPORTED = 200
 CHUNK = 1 << 18
+# What differs from the base can be shown as a difference of lines only if what it was is known. Larger files are named.
+MAX_BEFORE_FILE_BYTES = 1 << 20
+MAX_BEFORE_BYTES = 64 << 20
 BLOCK = 512
 
 
@@ -144,7 +148,8 @@ def is_known(missing, was_missing):
 
 def save(order, parts, write):
     """Order: `whole`, `hasBase`, `limits`, `rebuilt`. Parts: the newest stored listing and, with `hasBase`, the listing that the
-    pack is the difference to. Writes the pack, then the listing; nothing if nothing changed."""
+    pack is the difference to. Writes the pack, then what the base has of files that differ since that listing, then the
+    listing; nothing if nothing changed. `only`: names of the files that are packed."""
     latest, was_missing = listing_of(parts)
     base = listing_of(parts)[0] if order["hasBase"] else latest
     survey, kept = look_and_keep(order, base or {})
@@ -155,6 +160,8 @@ def save(order, parts, write):
     have, pack = {} if whole else dict(base or {}), Pack(write)
     for rounds in range(1, MAX_ROUNDS + 1):
         files = [path for path, value in survey.entries.items() if value.startswith(b"f") and path not in kept]
+        if order.get("only"):
+            files = [path for path in files if os.fsdecode(os.path.basename(path)) in order["only"]]
         first = len(survey.unread)
         packed, gone = pack_files(pack, survey, [p for p in files if not is_same(have.get(p), survey.entries[p])])
         have.update(packed)
@@ -170,13 +177,52 @@ def save(order, parts, write):
             break
         survey, kept = look_and_keep(order, have)
     pack.close()
+    before = pack_before(survey, base or {}, Pack(write))
     missing = survey.missing()
     if not any(differences(latest or {}, survey.entries)) and is_known(missing, was_missing):
         return report(survey, unchanged=True)
     changed, removed = differences(base or {}, survey.entries)
     for piece in written_listing(survey.entries, missing):
         write(piece)
-    return report(survey, packBytes=pack.bytes, changed=len(changed), removed=len(removed), whole=whole)
+    return report(survey, packBytes=pack.bytes, beforeBytes=before, changed=len(changed), removed=len(removed), whole=whole)
+
+
+def pack_before(survey, earlier, pack):
+    """Packs files as the base has them: those at and below paths that the earlier listing does not have. @returns the pack's bytes;
+    0 without one"""
+    if not are_mounted():
+        return 0
+    left, found = MAX_BEFORE_BYTES, False
+    for path, value in sorted(survey.entries.items()):
+        if path in earlier or value.startswith(b"d"):
+            continue
+        for here in files_below(os.path.join(os.fsencode(BASE), path)):
+            size = os.lstat(here).st_size
+            if size > MAX_BEFORE_FILE_BYTES or size > left:
+                continue
+            with open(here, "rb") as file:
+                data = file.read()
+            left -= size
+            found = True
+            pack.put(head_of(here[len(BASE) + 1 :], size, b"644", b"0"))
+            pack.put(data + bytes(-size % BLOCK))
+    if not found:
+        return 0
+    pack.close()
+    return pack.bytes
+
+
+def files_below(path):
+    """A file itself, or all files in a folder; nothing of other kinds. Of a base, which does not change."""
+    if os.path.isfile(path) and not os.path.islink(path):
+        yield path
+    elif os.path.isdir(path) and not os.path.islink(path):
+        for folder, _, names in os.walk(path):
+            yield from (
+                here
+                for here in (os.path.join(folder, name) for name in names)
+                if os.path.isfile(here) and not os.path.islink(here)
+            )
 
 
 def list_all(_order, _parts, write):

@@ -1,0 +1,168 @@
+/** Sessions that stand on their repository's base: one for all, small saves, and what happens when it is gone. */
+import { rmSync } from "node:fs";
+import { afterAll, describe, expect, it, test } from "vitest";
+import { sql } from "drizzle-orm";
+import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { sessionDiff } from "../../client/workspace/pull-workspace.ts";
+import { startAgent, type AgentHarness, type RunningSession, useAgent } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { sessionRow } from "../support/client-services.ts";
+import { type AtEnd } from "../support/empty-folder.ts";
+import { gitIn, makeRemote, onRepository } from "../support/remotes.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts } from "../support/stored.ts";
+
+const agent = useAgent();
+const ends: (() => Promise<void> | void)[] = [];
+afterAll(async () => {
+  for (const end of ends) await end();
+});
+const end: AtEnd = (undo) => void ends.push(undo);
+
+const FILES = {
+  "README.md": "# Here\n",
+  ".gitignore": "*.log\n",
+  "src/a.txt": "one\ntwo\nthree\n",
+  "src/b.txt": "b\n",
+};
+const remote = (files: Readonly<Record<string, string>> = FILES) => makeRemote(files, { end });
+const config = (url: string) => onRepository(url, { push: "never" });
+
+const commands = (...all: readonly string[]) =>
+  all.reduce((script, command) => script.calls("bash", { command }), scriptedModel());
+
+/** Removes the base of a session's saves from this host, as if the session went on on another one. */
+async function forgetBase({ deps, database }: AgentHarness, id: string): Promise<string> {
+  const { rows } = await database.store.db.execute<{ key: string }>(
+    sql`select base_key as key from checkpoints where session_id = ${id} and base_key is not null limit 1`,
+  );
+  const key = rows[0]?.key ?? "";
+  expect(await deps.sandboxHost.bases?.forget(key)).toBe(true);
+  return key;
+}
+
+const resumed = async (session: RunningSession, message = "Go on.") =>
+  (await session.resume(message, `m${message.length}`)).result();
+
+describe.concurrent("sessions on a repository", () => {
+  it("stand on one base, made once, and a save has only what each changed", async () => {
+    const place = remote();
+    const start = () =>
+      agent.start(commands("printf ONE > src/a.txt; git status -s; rm src/b.txt").says("Done."), {
+        config: config(place.url),
+      });
+    const sessions = await Promise.all([start(), start(), start()]);
+    for (const session of sessions) expect(await session.result()).toMatchObject({ status: "completed" });
+    const made = await Promise.all(sessions.map((session) => session.dataOf("base:made")));
+    expect(made.flat()).toHaveLength(1);
+    expect(made.flat()[0]).toMatchObject({ commit: place.at("main") });
+    for (const session of sessions) {
+      expect(await session.dataOf("base:used")).toEqual([
+        expect.objectContaining({ commit: place.at("main"), behind: 0 }),
+      ]);
+      expect((await session.dataOf("sandbox:created")).at(-1)).toMatchObject({ layers: "overlay" });
+      expect((await resultTexts(agent.database.store, session.id))[0]).toContain(" M src/a.txt");
+      const { rows } = await agent.database.store.db.execute<{ bytes: number }>(
+        sql`select max(octet_length(manifest) + octet_length(pack) + coalesce(octet_length(before), 0)) as bytes
+          from checkpoints where session_id = ${session.id} and step > 0`,
+      );
+      expect(rows[0]?.bytes).toBeLessThan(8_192);
+      const files = await readWorkspace(agent.database.store.db, session.id);
+      expect(
+        files
+          ?.filter(({ path }) => !path.startsWith(".git/"))
+          .map(({ path }) => path)
+          .sort(),
+      ).toEqual([".git", ".gitignore", "README.md", "src", "src/a.txt"].sort());
+      await checkSession(agent, session);
+    }
+  });
+
+  it("go on where the base is gone: it is made again from the store, without the remote", async () => {
+    const place = remote();
+    const session = await agent.start(
+      commands("echo kept > new; git mv src lib; git add -A; git commit -qm Moved")
+        .says("Done.")
+        .calls("bash", {
+          command:
+            "cat new lib/a.txt; git status -s; git log --oneline | wc -l; git fsck --connectivity-only",
+        })
+        .says("Still there."),
+      { config: config(place.url) },
+    );
+    await session.result();
+    await forgetBase(agent, session.id);
+    rmSync(place.folder, { recursive: true, force: true });
+    expect(await resumed(session)).toMatchObject({ status: "completed" });
+    expect((await resultTexts(agent.database.store, session.id))[1]).toMatch(/^kept\none\ntwo\nthree\n2$/);
+    await checkSession(agent, session);
+  });
+});
+
+describe("a repository that is too large for a save", () => {
+  const large = () => remote({ ...FILES, "assets/large.bin": "x".repeat(270 * 2 ** 20) });
+  const CHANGES =
+    "sed -i s/two/TWO/ src/a.txt; rm src/b.txt; echo new > c.txt; echo no > c.log; git status -s";
+
+  it(
+    "is all there, its changes can be read, and its base is made again from the remote",
+    { timeout: 600_000 },
+    async () => {
+      const place = large();
+      const session = await agent.start(
+        commands(CHANGES, "wc -c < assets/large.bin")
+          .says("Done.")
+          .calls("bash", { command: "cat src/a.txt; ls; wc -c < assets/large.bin; git status -s" })
+          .says("Still there.")
+          .calls("bash", { command: "ls" })
+          .says("Never."),
+        { config: config(place.url) },
+      );
+      expect(await session.result()).toMatchObject({ status: "completed" });
+      expect((await resultTexts(agent.database.store, session.id))[1]).toContain(String(270 * 2 ** 20));
+      const { patch } = await sessionDiff(agent.database.store, await sessionRow(agent, session.id));
+      expect(patch).toContain("-two\n+TWO\n");
+      expect(patch).toContain("deleted file mode 100644\n--- a/src/b.txt");
+      expect(patch).toContain("+new");
+      expect(patch).not.toContain("c.log");
+      expect(patch).not.toContain("large.bin");
+      await forgetBase(agent, session.id);
+      expect(await resumed(session)).toMatchObject({ status: "completed" });
+      expect((await resultTexts(agent.database.store, session.id))[2]).toMatch(/^one\nTWO\nthree\n/);
+      await forgetBase(agent, session.id);
+      const commit = place.at("main") ?? "";
+      gitIn(place.folder, "update-ref", "-d", "refs/heads/main");
+      gitIn(place.folder, "reflog", "expire", "--expire=now", "--all");
+      gitIn(place.folder, "gc", "-q", "--prune=now");
+      rmSync(`${agent.deps.git?.folder}/mirrors`, { recursive: true, force: true });
+      await expect(resumed(session, "And again.")).rejects.toThrow("Workflow execution failed");
+      expect((await sessionRow(agent, session.id)).error).toMatchObject({
+        message: expect.stringContaining(
+          `Commit ${commit} is at no remote and in no save any more: the session's files cannot be restored.`,
+        ),
+      });
+    },
+  );
+});
+
+test("an engine without layers gets a copy, and says so", async () => {
+  let host: SandboxHost | undefined;
+  const unable = await startAgent({});
+  try {
+    host = unable.deps.sandboxHost;
+    const { bases } = host;
+    if (bases === undefined) throw new Error("This host has layers.");
+    (host as { bases: typeof bases }).bases = { ...bases, unable: async () => "invalid argument" };
+    const session = await unable.start(commands("echo kept > new; git status -s").says("Done."), {
+      config: config(remote().url),
+    });
+    expect(await session.result()).toMatchObject({ status: "completed" });
+    expect(await session.dataOf("base:none")).toEqual([expect.objectContaining({ why: "invalid argument" })]);
+    expect((await session.dataOf("sandbox:created")).at(-1)).toMatchObject({ layers: "copy" });
+    expect((await resultTexts(unable.database.store, session.id))[0]).toContain("?? new");
+    await checkSession(unable, session);
+  } finally {
+    await unable.close();
+  }
+});
