@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
+import { ApplicationFailure } from "@temporalio/common";
 import type Dockerode from "dockerode";
 import { pack } from "tar-stream";
 import { reasonOf } from "../../contract/errors.ts";
@@ -162,6 +163,11 @@ export async function tryLayers(docker: Dockerode, image: string): Promise<strin
     return lastLine === "works"
       ? undefined
       : cutChars(lastLine || "the trial printed nothing", MAX_REASON_CHARS);
+  } catch (error) {
+    // What the engine refuses, it refuses each time, as behind a proxy that lets only some requests pass.
+    if (error instanceof ApplicationFailure && error.nonRetryable === true)
+      return cutChars(error.message, MAX_REASON_CHARS);
+    throw error;
   } finally {
     await removeSandbox(docker, spec).catch(() => undefined);
     await removeSandbox(docker, maker).catch(() => undefined);
