@@ -95,6 +95,7 @@ test("is let through, and no rule is there that nothing needs", async () => {
   await host.remove(served.spec.sessionId, { keeps: "service-data" });
   await host.remove(served.spec.sessionId);
 
+  expect(await host.bases?.unable(setUp.image)).toBeUndefined();
   expect(await host.sessions()).toContain(setUp.sessionId);
   await host.removeUnused();
   await host.remove(setUp.sessionId);

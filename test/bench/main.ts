@@ -11,6 +11,7 @@ import { measureGrowth } from "./groups/growth.ts";
 import { measureMemory } from "./groups/memory.ts";
 import { measurePolicies, policyNote } from "./groups/policies.ts";
 import { measureRecovery } from "./groups/recovery.ts";
+import { measureRepository } from "./groups/repository.ts";
 import { measureRuns } from "./groups/runs.ts";
 import { measureSandbox } from "./groups/sandbox.ts";
 import { measureStart } from "./groups/start.ts";
@@ -48,12 +49,13 @@ const PURE_GROUPS: Readonly<Record<string, LoneGroup>> = {
   tokens: measureTokens,
   policies: measurePolicies,
   workspace: measureWorkspace,
+  repository: measureRepository,
   answers: measureAnswers,
   scale: measureScale,
 };
 
 /** Too long for a run of all. */
-const NAMED_ONLY: readonly string[] = ["answers", "scale"];
+const NAMED_ONLY: readonly string[] = ["answers", "scale", "repository"];
 
 const began = Date.now();
 const say = (line: string) =>

@@ -26,6 +26,7 @@ export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only 
   --json    writes the figures to FILE
   --only    of: steps, memory, growth, runs, fleet, waiting, wake, start, sandbox, cancel, context;
             tokens and policies compute only, and need no service; workspace needs Docker alone;
+            repository makes one of 100,000 files (with --quick 10,000), and is only taken where it is named;
             answers streams for two minutes, and is only taken where it is named;
         scale builds Temporal's server with Go, takes 40 minutes, and is only taken where it is named
   --trajectory FILE   our policies replay what \`longhaul export\` wrote (gzip or plain), not the recorded session
