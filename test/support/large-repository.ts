@@ -19,8 +19,7 @@ export async function makeLargeRepository(
   gitIn(folder, "init", "-q", "--bare", "-b", "main", ".");
   const git = spawn("git", ["fast-import", "--quiet"], { cwd: folder, stdio: ["pipe", "ignore", "inherit"] });
   const ended = once(git, "exit");
-  for await (const piece of commitOf(files, meanBytes))
-    if (!git.stdin.write(piece)) await once(git.stdin, "drain");
+  for (const piece of commitOf(files, meanBytes)) if (!git.stdin.write(piece)) await once(git.stdin, "drain");
   git.stdin.end();
   const [code] = (await ended) as [number];
   if (code !== 0) throw new Error(`git fast-import ended with ${code}.`);
