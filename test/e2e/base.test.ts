@@ -64,7 +64,7 @@ describe.concurrent("sessions on a repository", () => {
       expect((await session.dataOf("sandbox:created")).at(-1)).toMatchObject({ layers: "overlay" });
       expect((await resultTexts(agent.database.store, session.id))[0]).toContain(" M src/a.txt");
       const { rows } = await agent.database.store.db.execute<{ bytes: number }>(
-        sql`select max(octet_length(manifest) + octet_length(pack) + coalesce(octet_length(before), 0)) as bytes
+        sql`select max(octet_length(manifest) + octet_length(pack) + coalesce(octet_length(before_pack), 0)) as bytes
           from checkpoints where session_id = ${session.id} and step > 0`,
       );
       expect(rows[0]?.bytes).toBeLessThan(8_192);

@@ -32,7 +32,7 @@ CREATE TABLE "checkpoints" (
 	"base_key" text,
 	"manifest" "bytea" NOT NULL,
 	"pack" "bytea" NOT NULL,
-	"before" "bytea",
+	"before_pack" "bytea",
 	"superseded_epoch" integer,
 	"superseded_by" integer[],
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,

@@ -286,7 +286,7 @@ export const checkpoints = pgTable(
     /** gzip of a tar with the files that are new or changed since the parent. */
     pack: bytea().notNull(),
     /** The same of files that differ from the base since this checkpoint, as the base has them; null if the base's pack has them. */
-    before: bytea(),
+    before: bytea("before_pack"),
     supersededEpoch: integer("superseded_epoch"),
     supersededBy: supersededBy(),
     createdAt: at("created_at").notNull().defaultNow(),
