@@ -30,3 +30,49 @@ test.each(["none", "bridge"] as const)(
     expect(await labelled(agent.docker, session.id)).toEqual([]);
   },
 );
+
+test("a service that does not work ends the run before a model is asked, and nothing is left", async () => {
+  const slow = await cache({
+    entrypoint: ["sh", "-c", "echo still starting; sleep 90"],
+    health: { timeout: "1s" },
+  });
+  const services = await withTestServices({ cache: slow });
+  const session = await agent.start(scriptedModel().says("Never asked."), { config: { sandbox: services } });
+  await expect(session.result()).rejects.toThrow();
+  const ended = await session.until("session:ended");
+  expect(ended.data.reason).toMatch(/ServiceFailed[^]*cache[^]*not healthy after 1 s[^]*still starting/);
+  expect((await session.until("service:failed")).data).toMatchObject({
+    name: "cache",
+    log: "still starting",
+  });
+  expect(session.model.requests).toEqual([]);
+  expect(await labelled(agent.docker, session.id)).toEqual([]);
+});
+
+const FILL =
+  "redis-cli -h cache eval \"local s=string.rep('x',1048576) for i=1,200 do redis.call('set',i,s..i) end\" 0";
+
+test("a service that is killed at its memory limit is told once, and can be started again", async () => {
+  const script = scriptedModel()
+    .calls("bash", { command: FILL })
+    .calls("bash", { command: "echo two" })
+    .calls("restart_service", { name: "cache" })
+    .calls("bash", { command: "redis-cli -h cache ping" })
+    .says("Done.");
+  const services = await withTestServices({ cache: await cache() });
+  const session = await agent.run(script, { config: { sandbox: services } });
+  const results = await resultTexts(agent.database.store, session.id);
+  expect(results.slice(2)).toEqual(["The service cache was started again, and works.", "PONG"]);
+  const lost = (await session.events()).filter(({ type }) => type === "service:lost");
+  expect(lost).toMatchObject([
+    { step: 1, data: { name: "cache", why: "it was killed at its memory limit" } },
+  ]);
+  const notice = "The service cache does not run any more: it was killed at its memory limit";
+  // A request has its messages as they were sent and as they were read: the task, which is there once, says how often.
+  const times = (text: string, part: string) => text.split(part).length - 1;
+  const counts = session.model.requests.map((request) => {
+    const text = JSON.stringify(request);
+    return times(text, notice) / times(text, "Do what is asked.");
+  });
+  expect(counts).toEqual([0, 1, 1, 1, 1]);
+});
