@@ -76,3 +76,14 @@ test("a service that is killed at its memory limit is told once, and can be star
   });
   expect(counts).toEqual([0, 1, 1, 1, 1]);
 });
+
+test("no service is started while a session plans", async () => {
+  const script = scriptedModel().calls("bash", { command: "getent hosts cache | head -1" }).says("The plan.");
+  const services = await withTestServices({ cache: await cache() });
+  const session = await agent.run(script, { config: { plan: true, sandbox: services } });
+  expect(await resultTexts(agent.database.store, session.id)).toEqual([expect.stringContaining("127.0.0.1")]);
+  expect((await session.events()).map(({ type }) => type)).not.toContain("service:started");
+  const asked = JSON.stringify(session.model.requests[0]);
+  expect(asked).toContain("They are started when the plan is approved.");
+  expect(asked).not.toContain("restart_service");
+});
