@@ -79,9 +79,9 @@ def make(hosts: list[str]):
 
 
 def main():
-    order = json.loads(os.environ["LONGHAUL_ORDER"])
+    hosts = json.loads(os.environ["LONGHAUL_ORDER"])["hosts"]
     try:
-        print(json.dumps(make(order["hosts"])))
+        print(json.dumps(make(hosts)))
     except FileNotFoundError:
         print(json.dumps({"lacks": "openssl"}))
 

@@ -44,8 +44,8 @@ class Fields:
 
 def hello_of(records: bytes):
     """@returns the hello's body; None while the records do not have all of it @raises ValueError if it is not a hello"""
-    found = hello_and_end(records)
-    return found and found[0]
+    hello = hello_and_end(records)
+    return hello and hello[0]
 
 
 def hello_and_end(records: bytes):

@@ -33,10 +33,10 @@ class Control:
             while line := await reader.readline():
                 request = json.loads(line)
                 try:
-                    said = {"ok": getattr(self, "do_" + request["op"])(request)}
+                    reply = {"ok": getattr(self, "do_" + request["op"])(request)}
                 except Exception as error:
-                    said = {"error": f"{type(error).__name__}: {error}"[:500]}
-                writer.write(json.dumps({"q": request["q"], **said}).encode() + b"\n")
+                    reply = {"error": f"{type(error).__name__}: {error}"[:500]}
+                writer.write(json.dumps({"q": request["q"], **reply}).encode() + b"\n")
                 await writer.drain()
         except (OSError, ValueError):
             pass

@@ -31,13 +31,13 @@ class Rules:
     the host and metadata services, `allowed`: allowed ranges, `special`: addresses outside the public internet. Evaluated in
     the order of network.nft."""
 
-    def __init__(self, order: dict[str, Any]):
+    def __init__(self, rules: dict[str, Any]):
         # Of a sandbox on the bridge, which reaches every public name without the proxy too.
-        self.everything = "*" in order["domains"]
-        self.exact = {name for name in order["domains"] if not name.startswith("*.")}
-        self.below = tuple(name[1:] for name in order["domains"] if name.startswith("*."))
-        self.sets = {name: [ipaddress.ip_network(network) for network in order[name]] for name in SETS}
-        self.registries = {(unmapped(endpoint["address"]), endpoint["port"]) for endpoint in order["registries"]}
+        self.everything = "*" in rules["domains"]
+        self.exact = {name for name in rules["domains"] if not name.startswith("*.")}
+        self.below = tuple(name[1:] for name in rules["domains"] if name.startswith("*."))
+        self.sets = {name: [ipaddress.ip_network(network) for network in rules[name]] for name in SETS}
+        self.registries = {(unmapped(endpoint["address"]), endpoint["port"]) for endpoint in rules["registries"]}
 
     def check_name(self, text: str):
         """@returns the name in the form that is looked up and compared @raises Refused"""

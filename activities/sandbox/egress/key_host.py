@@ -56,24 +56,24 @@ class Server:
 
 
 class KeyHost:
-    """One host and port of a session, with its keys. @raises ValueError, OSError for an order that cannot be used"""
+    """One host and port of a session, with its keys. @raises ValueError, OSError for settings that cannot be used"""
 
-    def __init__(self, order: dict[str, Any]):
-        self.order = order
-        self.name: str = order["host"]
-        self.port: int = order["port"]
-        self.until: float = order["until"]
-        self.keys = [Key(key) for key in order["keys"]]
+    def __init__(self, settings: dict[str, Any]):
+        self.settings = settings
+        self.name: str = settings["host"]
+        self.port: int = settings["port"]
+        self.until: float = settings["until"]
+        self.keys = [Key(key) for key in settings["keys"]]
         self.mask = Mask({key.name: key.value for key in self.keys})
         self.inner = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        load_chain(self.inner, order["certificate"])
+        load_chain(self.inner, settings["certificate"])
         self.inner.set_alpn_protocols(["http/1.1"])
         self.outer = ssl.create_default_context()
         # Authorities of companies often lack what it asks for.
         self.outer.verify_flags &= ~ssl.VERIFY_X509_STRICT
         self.outer.set_alpn_protocols(["http/1.1"])
-        if order["authorities"]:
-            self.outer.load_verify_locations(cadata=order["authorities"])
+        if settings["authorities"]:
+            self.outer.load_verify_locations(cadata=settings["authorities"])
 
     def check_age(self):
         """@raises Refused if its certificate must not be used any more"""
@@ -185,24 +185,24 @@ class KeyHost:
     def key_for(self, method: str, path: str, query: str, use: KeyUse):
         """The key that this request gets; without one it goes on as it is."""
         reasons = [(key, key.refusal(method, path, query)) for key in self.keys]
-        found = next((key for key, reason in reasons if reason is None), None)
-        if found is None:
+        key_to_use = next((key for key, reason in reasons if reason is None), None)
+        if key_to_use is None:
             key, reason = next(((key, reason) for key, reason in reasons if reason == "method"), reasons[0])
             use.refuse(key.name, self.name, method, path, reason or "path")
-        return found
+        return key_to_use
 
     def request(self, head: Head, key: Key | None):
         """The head to forward."""
         replaced = {key.header.lower()} if key else set[str]()
         upgrade = ["Connection: Upgrade", "Upgrade: websocket"] if is_websocket(head) else []
         fields = head.kept(NOT_FORWARDED | replaced | {"host"})
-        place = self.name if self.port == 443 else f"{self.name}:{self.port}"
-        lines = [f"{head.first[0]} {head.first[1]} HTTP/1.1", f"Host: {place}", "Accept-Encoding: identity"]
+        authority = self.name if self.port == 443 else f"{self.name}:{self.port}"
+        lines = [f"{head.first[0]} {head.first[1]} HTTP/1.1", f"Host: {authority}", "Accept-Encoding: identity"]
         if key:
             lines.append(f"{key.header}: {key.text}")
         return "\r\n".join([*lines, *fields, *upgrade, "", ""]).encode("latin-1")
 
-    async def answer(self, asked: Head, inner: Streams, upstream: Streams):
+    async def answer(self, request: Head, inner: Streams, upstream: Streams):
         """Forwards the answer, in which the value is masked. @returns status, how the body is compressed if it is, and whether
         another request may follow @raises Malformed, OSError, EOFError, TimeoutError"""
         writer = inner[1]
@@ -211,17 +211,17 @@ class KeyHost:
             if len(head.first) < 2 or not re.fullmatch(r"[1-5][0-9][0-9]", head.first[1]):
                 raise Malformed
             if head.first[1] == "101":
-                return await self.goes_on_as_websocket(asked, head, inner, upstream)
+                return await self.goes_on_as_websocket(request, head, inner, upstream)
             if head.first[1] != "100":
                 if head.first[1].startswith("1"):
                     continue
                 break
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         status = int(head.first[1])
-        is_old = asked.first[2] == "HTTP/1.0"
-        wants_end = "close" in [value.strip().lower() for text in asked.values("connection") for value in text.split(",")]
+        is_old = request.first[2] == "HTTP/1.0"
+        wants_end = "close" in [value.strip().lower() for text in request.values("connection") for value in text.split(",")]
         goes_on = not (is_old or wants_end)
-        with_body = has_body(asked.first[0], status)
+        with_body = has_body(request.first[0], status)
         fields = head.kept(NOT_RETURNED if with_body else NOT_RETURNED - {"content-length"})
         if with_body and not is_old:
             fields.append("Transfer-Encoding: chunked")
@@ -240,9 +240,9 @@ class KeyHost:
         await writer.drain()
         return status, unread, goes_on
 
-    async def goes_on_as_websocket(self, asked: Head, head: Head, inner: Streams, upstream: Streams):
+    async def goes_on_as_websocket(self, request: Head, head: Head, inner: Streams, upstream: Streams):
         """Until one side ends; an event counts it as any other answer."""
-        if not is_websocket(asked):
+        if not is_websocket(request):
             raise Malformed
         fields = [*head.kept(NOT_RETURNED | {"sec-websocket-extensions"}), "Connection: Upgrade", "Upgrade: websocket"]
         first = f"HTTP/1.1 {' '.join(head.first[1:])}"

@@ -21,21 +21,23 @@ VISIBLE = re.compile(r"[!-~]+")
 
 
 class Key:
-    """A key and what it is for. `uses` of the order: methods, a pattern of paths, and the whole query if it matters."""
+    """A key and what it is for. `uses` of the settings: methods, a pattern of paths, and the whole query if it matters."""
 
-    def __init__(self, order: dict[str, Any]):
-        self.name: str = order["name"]
-        self.value: str = order["value"]
-        self.header: str = order["header"]
-        self.text: str = order["text"]
-        self.uses = [(set(use["methods"]), path_pattern(use["path"]), use.get("query")) for use in order["uses"]]
+    def __init__(self, settings: dict[str, Any]):
+        self.name: str = settings["name"]
+        self.value: str = settings["value"]
+        self.header: str = settings["header"]
+        self.text: str = settings["text"]
+        self.uses = [(set(use["methods"]), path_pattern(use["path"]), use.get("query")) for use in settings["uses"]]
 
     def refusal(self, method: str, path: str, query: str):
         """@returns why a request does not get it; None if it does"""
-        found = [methods for methods, pattern, asked in self.uses if pattern.fullmatch(path) and asked in (None, query)]
-        if any(method in methods for methods in found):
+        allowed_methods = [
+            methods for methods, pattern, full_query in self.uses if pattern.fullmatch(path) and full_query in (None, query)
+        ]
+        if any(method in methods for methods in allowed_methods):
             return None
-        return "method" if found else "path"
+        return "method" if allowed_methods else "path"
 
 
 def path_pattern(text: str):

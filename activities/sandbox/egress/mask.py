@@ -14,14 +14,14 @@ MIN_ENCODED_CHARS = 8
 
 def encodings(value: str):
     """The value as it is, as JSON, HTML and addresses have it, and the part of it that base64 has whatever is around it."""
-    found = {value, json.dumps(value)[1:-1], html.escape(value), urllib.parse.quote(value, safe="")}
+    forms = {value, json.dumps(value)[1:-1], html.escape(value), urllib.parse.quote(value, safe="")}
     for before in range(3):
         # Three bytes are four characters; those that also have bits of a neighbour differ.
         text = base64.b64encode(bytes(before) + value.encode()).decode()
         whole = text[-(-before * 8 // 6) : (before + len(value)) * 8 // 6]
         if len(whole) >= MIN_ENCODED_CHARS:
-            found |= {whole, whole.replace("+", "-").replace("/", "_")}
-    return found
+            forms |= {whole, whole.replace("+", "-").replace("/", "_")}
+    return forms
 
 
 class Mask:
@@ -34,7 +34,7 @@ class Mask:
 
     def bytes(self, data: bytes):
         """The same for something that is there as a whole."""
-        return self.pattern.sub(lambda found: self.shown[found.group()], data)
+        return self.pattern.sub(lambda match: self.shown[match.group()], data)
 
     def text(self, text: str):
         """A whole text, of characters that are one byte each."""
@@ -59,9 +59,9 @@ class MaskedStream:
     def push(self, data: bytes):
         """@returns what is known not to be a part of a value"""
         text, parts, at = self.held + data, list[bytes](), 0
-        for found in self.mask.pattern.finditer(text):
-            parts += [text[at : found.start()], self.mask.shown[found.group()]]
-            at = found.end()
+        for match in self.mask.pattern.finditer(text):
+            parts += [text[at : match.start()], self.mask.shown[match.group()]]
+            at = match.end()
         rest = text[at:]
         sure = len(rest) - self.mask.begun(rest)
         self.held = rest[sure:]
@@ -69,5 +69,5 @@ class MaskedStream:
 
     def end(self):
         """@returns what was held back"""
-        held, self.held = self.held, b""
-        return held
+        rest, self.held = self.held, b""
+        return rest

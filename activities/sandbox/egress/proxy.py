@@ -51,7 +51,7 @@ class Session:
     # What proves the key hosts to the sandbox, as the worker sent it last.
     certificate: dict[str, Any] | None = None
 
-    def __init__(self, order: dict[str, Any]):
+    def __init__(self, settings: dict[str, Any]):
         self.key_hosts = dict[tuple[str, int], KeyHost]()
         self.key_use = KeyUse()
         # By host, port and reason: how many, and when they were reported last (monotonic, in seconds).
@@ -59,26 +59,26 @@ class Session:
         self.connections = 0
         self.lookups = asyncio.Semaphore(OWN_LOOKUPS)
         self.path: str | None = None
-        self.update(order)
+        self.update(settings)
 
-    def update(self, order: dict[str, Any]):
+    def update(self, settings: dict[str, Any]):
         """@raises ValueError for rules that cannot be read"""
-        sent = order.get("certificate")
+        sent = settings.get("certificate")
         # Another worker may have made a newer one.
         if sent is None or self.certificate is None or sent["made"] >= self.certificate["made"]:
             self.certificate = sent
         # Before the rules: a host must not be let through before its keys are known.
-        self.key_hosts = {(host["host"], host["port"]): self.key_host(host) for host in order.get("keys", [])}
-        self.id = order["id"]
-        self.token = order["token"]
-        self.rules = Rules(order)
+        self.key_hosts = {(host["host"], host["port"]): self.key_host(host) for host in settings.get("keys", [])}
+        self.id = settings["id"]
+        self.token = settings["token"]
+        self.rules = Rules(settings)
 
-    def key_host(self, order: dict[str, Any]):
+    def key_host(self, settings: dict[str, Any]):
         """The same as before if nothing changed, since its certificates are read only once."""
         certificate = self.certificate or {"hosts": {}, "until": 0}
-        whole = {**order, "certificate": certificate["hosts"][order["host"]], "until": certificate["until"]}
-        known = self.key_hosts.get((order["host"], order["port"]))
-        return known if known and known.order == whole else KeyHost(whole)
+        whole = {**settings, "certificate": certificate["hosts"][settings["host"]], "until": certificate["until"]}
+        known = self.key_hosts.get((settings["host"], settings["port"]))
+        return known if known and known.settings == whole else KeyHost(whole)
 
     def open(self, proxy: Proxy, path: str):
         """Listens at this path, if not yet; no longer at another one."""
@@ -185,8 +185,8 @@ class Proxy:
         if is_tunnel:
             host, port = authority(target, 443)
         elif scheme.lower() == "http":
-            place, slash, path = rest.partition("/")
-            host, port = authority(place, 80)
+            netloc, slash, path = rest.partition("/")
+            host, port = authority(netloc, 80)
             origin = f"{slash or '/'}{path}"
         else:
             raise Malformed
@@ -196,11 +196,11 @@ class Proxy:
             key_host = session.key_hosts.get((name, port)) if is_tunnel else None
             upstream = await self.connect(session, name, port, key_host)
         except Refused as refused:
-            shown = "(invalid name)" if refused.reason == "invalid-name" else literal_or_normal(name)
-            session.deny(shown, port, refused.reason)
+            shown_name = "(invalid name)" if refused.reason == "invalid-name" else literal_or_normal(name)
+            session.deny(shown_name, port, refused.reason)
             if refused.reason == EXPIRED:
                 key_refused(session, name, port)
-            return await answer(writer, 403, refused.reason, help_text(session, shown, port, refused))
+            return await answer(writer, 403, refused.reason, help_text(session, shown_name, port, refused))
         except ssl.SSLError as error:
             key_refused(session, name, port)
             return await answer(writer, 502, "certificate", f"{name}:{port} does not prove that it is {name}: {error}")
@@ -226,8 +226,8 @@ class Proxy:
         if key_host:
             key_host.check_age()
         async with asyncio.timeout(CONNECT_SECONDS):
-            found = await self.look_up(session, name, port)
-        addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+            infos = await self.look_up(session, name, port)
+        addresses = list(dict.fromkeys(str(info[4][0]) for info in infos))
         session.rules.check_addresses(name, port, addresses)
         trouble = None
         for address in addresses:
@@ -298,9 +298,9 @@ async def forward(head: Head, path: str, name: str, port: int, sandbox: Streams,
     """Forwards one request and its answer. Both connections end after it, so that nothing sent after it reaches the server."""
     if not path.startswith("/") and path != "*":
         raise Malformed
-    place = f"[{name}]" if ":" in name else name
+    host = f"[{name}]" if ":" in name else name
     first = f"{head.first[0]} {path} HTTP/1.1"
-    upstream[1].write(head.forwarded(first, place if port == 80 else f"{place}:{port}"))
+    upstream[1].write(head.forwarded(first, host if port == 80 else f"{host}:{port}"))
 
     async def answer_back():
         while True:

@@ -57,13 +57,13 @@ async def opening(reader: asyncio.StreamReader, name: str):
 
 def check_hello(hello: bytes, name: str):
     """@raises Refused if the hello names another server than the tunnel was opened for"""
-    asked, encrypted = server_name(hello)
+    hello_name, encrypted = server_name(hello)
     if encrypted:
         raise Refused("encrypted-client-hello", "the server's name is hidden")
     # Clients send no server name when they connect to an address.
-    if asked is None and literal(name) is None:
+    if hello_name is None and literal(name) is None:
         raise Refused("no-server-name", "no server is named")
-    if asked is not None and literal_or_normal(asked) != name:
+    if hello_name is not None and literal_or_normal(hello_name) != name:
         raise Refused("server-name-mismatch", "another server is named")
 
 

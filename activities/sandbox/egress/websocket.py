@@ -23,8 +23,8 @@ MAX_CONTROL_BYTES = 125
 def is_websocket(head: Head):
     """Whether a request asks to go on as a websocket."""
     options = [option.strip().lower() for text in head.values("connection") for option in text.split(",")]
-    asked = [value.lower() for value in head.values("upgrade")]
-    return head.first[0] == "GET" and head.first[2] == "HTTP/1.1" and asked == ["websocket"] and "upgrade" in options
+    protocols = [value.lower() for value in head.values("upgrade")]
+    return head.first[0] == "GET" and head.first[2] == "HTTP/1.1" and protocols == ["websocket"] and "upgrade" in options
 
 
 async def exchange_frames(mask: Mask, inner: Streams, upstream: Streams):
