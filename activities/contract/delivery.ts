@@ -88,12 +88,12 @@ function leftOutWords({ path, reason, count = 0, about }: LeftOutWork): string {
 
 /** One after the other, until `maxChars`; then how many more there are. `count` is the number of all. */
 export function listLeftOut(files: readonly LeftOutWork[], count: number, maxChars: number): string {
-  const said: string[] = [];
+  const descriptions: string[] = [];
   for (const file of files) {
-    const words = leftOutWords(file);
-    if (said.length > 0 && said.join(", ").length + words.length > maxChars) break;
-    said.push(words);
+    const description = leftOutWords(file);
+    if (descriptions.length > 0 && descriptions.join(", ").length + description.length > maxChars) break;
+    descriptions.push(description);
   }
-  const more = count - said.length;
-  return `${said.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const more = count - descriptions.length;
+  return `${descriptions.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

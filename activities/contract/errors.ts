@@ -59,7 +59,8 @@ export const saysWhy = (line: string): boolean =>
 /** Lines as clauses of one sentence. */
 export const inOneLine = (lines: readonly string[]): string =>
   lines.reduce(
-    (said, line) => (said === "" ? line : `${said}${/[.,:;!?]$/.test(said) ? " " : "; "}${line}`),
+    (sentence, line) =>
+      sentence === "" ? line : `${sentence}${/[.,:;!?]$/.test(sentence) ? " " : "; "}${line}`,
     "",
   );
 
@@ -199,9 +200,9 @@ export const passes = {
   http: (status: number): boolean => HTTP.has(status),
   engine: (status: number): boolean => ENGINE.has(status),
   model: (status: number): boolean => MODEL.has(status),
-  modelWords: (said: string): boolean => MODEL_WORDS.test(said),
-  grpc: (code: number, said = ""): boolean =>
-    GRPC.has(code) || (GRPC_UNCLEAR.has(code) && STREAM_WORDS.test(said)),
+  modelWords: (text: string): boolean => MODEL_WORDS.test(text),
+  grpc: (code: number, details = ""): boolean =>
+    GRPC.has(code) || (GRPC_UNCLEAR.has(code) && STREAM_WORDS.test(details)),
   postgres: (sqlState: string): boolean => POSTGRES.test(sqlState),
   git: (kind: string): boolean => GIT.has(kind),
   mcp: (code: string | number): boolean => MCP.has(code) || (typeof code === "number" && HTTP.has(code)),

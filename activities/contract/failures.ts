@@ -95,16 +95,16 @@ export function fatal(type: FailureType, message: string, cause?: unknown): Appl
   });
 }
 
-/** A newer run has claimed the session, so this one may write nothing. @param kept what that means here, as a clause */
-export function superseded(kept: string): ApplicationFailure {
-  return fatal("Superseded", `A newer run has claimed this session; ${kept}.`);
+/** A newer run has claimed the session, so this one may write nothing. @param consequence what that means here, as a clause */
+export function superseded(consequence: string): ApplicationFailure {
+  return fatal("Superseded", `A newer run has claimed this session; ${consequence}.`);
 }
 
 /** Rows that this attempt had read are not there any more: the database was restored from an older copy. The next attempt finds it out. */
-export function rowsGone(kept: string): ApplicationFailure {
+export function rowsGone(consequence: string): ApplicationFailure {
   return retryable(
     "RecordMissing",
-    `Postgres no longer has what this attempt began with: it was restored from an older copy; ${kept}. It is tried again.`,
+    `Postgres no longer has what this attempt began with: it was restored from an older copy; ${consequence}. It is tried again.`,
   );
 }
 

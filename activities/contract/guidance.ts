@@ -104,10 +104,10 @@ export function toExcerpt(parts: readonly UserPart[]): string {
 }
 
 function wordsOf(parts: readonly UserPart[]): string {
-  const words = parts.map((part) =>
+  const texts = parts.map((part) =>
     part.type === "text" ? cutChars(part.text, READ_CHARS) : `[${part.filename ?? part.mediaType}]`,
   );
-  return words.join(" ");
+  return texts.join(" ");
 }
 
 /** The name of a long text that is stored as a file. */
@@ -140,12 +140,12 @@ export function partsOf(message: unknown): readonly UserPart[] | undefined {
   if (typeof message === "string") return [textPart(message)];
   if (typeof message !== "object" || message === null) return undefined;
   const { text, parts } = message as { readonly text?: unknown; readonly parts?: unknown };
-  const words = typeof text === "string" ? [textPart(text)] : [];
-  const given: unknown = parts ?? [];
-  const sent: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const textParts = typeof text === "string" ? [textPart(text)] : [];
+  const rawParts: unknown = parts ?? [];
+  const sent: readonly unknown[] = Array.isArray(rawParts) ? rawParts : [rawParts];
   const known = sent.map(partOf);
-  if (known.every((part) => part === undefined) && isEmptyMessage(words)) return undefined;
-  return [...words, ...withNotes(sent, known)];
+  if (known.every((part) => part === undefined) && isEmptyMessage(textParts)) return undefined;
+  return [...textParts, ...withNotes(sent, known)];
 }
 
 /**

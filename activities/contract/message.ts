@@ -117,30 +117,33 @@ export function filesOf(message: Message): FilePart[] {
 export const fileText = (name: string, text: string) =>
   `<file name=${JSON.stringify(name)}>\n${text.replace(/\n$/, "")}\n</file>`;
 
-/** @param shown the replacement of each file: another file, or text; files without an entry stay */
-export function withFiles(message: Message, shown: ReadonlyMap<FilePart, FilePart | string>): Message {
+/** @param replacements the replacement of each file: another file, or text; files without an entry stay */
+export function withFiles(message: Message, replacements: ReadonlyMap<FilePart, FilePart | string>): Message {
   if (message.role === "user") {
     const content = message.content.map((part) => {
-      const as = part.type === "file" ? shown.get(part) : undefined;
+      const as = part.type === "file" ? replacements.get(part) : undefined;
       if (as === undefined) return part;
       return typeof as === "string" ? ({ type: "text", text: as } as const) : as;
     });
     return { role: "user", content };
   }
   return message.role === "tool"
-    ? { role: "tool", content: [resultWith(message.content[0], shown)] }
+    ? { role: "tool", content: [resultWith(message.content[0], replacements)] }
     : message;
 }
 
-function resultWith(result: ToolResultPart, shown: ReadonlyMap<FilePart, FilePart | string>): ToolResultPart {
+function resultWith(
+  result: ToolResultPart,
+  replacements: ReadonlyMap<FilePart, FilePart | string>,
+): ToolResultPart {
   if (!result.files) return result;
   const { files, ...rest } = result;
-  const kept: FilePart[] = [];
+  const resultFiles: FilePart[] = [];
   let text = rest.text;
   for (const file of files) {
-    const as = shown.get(file) ?? file;
+    const as = replacements.get(file) ?? file;
     if (typeof as === "string") text += `\n${as}`;
-    else kept.push(as);
+    else resultFiles.push(as);
   }
-  return { ...rest, text, files: kept.length > 0 ? kept : undefined };
+  return { ...rest, text, files: resultFiles.length > 0 ? resultFiles : undefined };
 }

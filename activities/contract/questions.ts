@@ -136,14 +136,14 @@ export type ReadAnswer =
 
 /** What an answer means for the open questions; or why it is not accepted, worded for its sender. */
 export function readAnswer(open: readonly Open[], message: unknown, names = FIELDS): ReadAnswer {
-  const given = messageOf(message);
-  if (given === undefined) return refused('send {"question": "s1c0", "text": "…"}, or a plain string');
-  const found = questionOf(open, given.question);
-  if ("reason" in found) return found;
-  const settlement = settlementOf(found, given, names);
+  const answer = messageOf(message);
+  if (answer === undefined) return refused('send {"question": "s1c0", "text": "…"}, or a plain string');
+  const question = questionOf(open, answer.question);
+  if ("reason" in question) return question;
+  const settlement = settlementOf(question, answer, names);
   return typeof settlement === "string"
     ? refused(settlement)
-    : { ok: true, id: found.id, settlement: withPerson(settlement, given.by) };
+    : { ok: true, id: question.id, settlement: withPerson(settlement, answer.by) };
 }
 
 const refused = (reason: string) => ({ ok: false as const, reason });
@@ -196,8 +196,8 @@ function settlementOf(
   if (action === "decline") return { how: "declined" };
   if (!wantsWords(kind)) return leaveOf(kind, { text, action }, names);
   if (action !== undefined) {
-    const words = options === undefined ? names.text : inAlternatives([names.option, names.text]);
-    return `${names.actions(action)} is for approvals, and this is a question: answer it with ${words}`;
+    const answerFields = options === undefined ? names.text : inAlternatives([names.option, names.text]);
+    return `${names.actions(action)} is for approvals, and this is a question: answer it with ${answerFields}`;
   }
   const chosen = option ?? text;
   if (chosen === undefined) return "the answer is empty";
@@ -213,7 +213,7 @@ function settlementOf(
     if (more !== undefined) return more.ok ? { how: "answered", text: more.text } : more.reason;
   }
   if (label !== undefined) return { how: "answered", text: label };
-  const numbered = options.map((option, place) => `${place + 1} ${option}`).join(", ");
+  const numbered = options.map((option, index) => `${index + 1} ${option}`).join(", ");
   return `"${cutChars(String(chosen), 80)}" is not among the options: ${numbered}${kind === "budget" ? `; or give an amount such as "${amountLike(options)}"` : ""}`;
 }
 
@@ -222,12 +222,12 @@ function leaveOf(
   { text, action }: { readonly text: string | undefined; readonly action: Action | undefined },
   names: AnswerNames,
 ): Said | string {
-  const words = text === undefined ? {} : { text };
-  if (action === "allow") return { how: "allowed", ...words };
-  if (action === "allow-always" && kind !== "plan") return { how: "allowed", always: true, ...words };
-  if (action === "deny") return { how: "denied", ...words };
+  const comment = text === undefined ? {} : { text };
+  if (action === "allow") return { how: "allowed", ...comment };
+  if (action === "allow-always" && kind !== "plan") return { how: "allowed", always: true, ...comment };
+  if (action === "deny") return { how: "denied", ...comment };
   // For a plan, text is the changes that the person wants; for an approval, text alone grants nothing.
-  if (kind === "plan" && text !== undefined && action === undefined) return { how: "denied", ...words };
+  if (kind === "plan" && text !== undefined && action === undefined) return { how: "denied", ...comment };
   return kind === "plan"
     ? `answer a plan with ${names.actions("allow", "deny")}, or with ${names.text}: the changes that you want`
     : `answer an approval with ${names.actions("allow", "allow-always", "deny")}`;

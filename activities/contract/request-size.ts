@@ -224,7 +224,7 @@ export function toBreakdown(sizes: {
   readonly tools: number;
 }): { readonly parts: Breakdown; readonly capped: readonly CappedPart[] } {
   const { contextWindow, outputTokens, used } = sizes;
-  const wanted = {
+  const wantedTokens = {
     system: sizes.system,
     tools: sizes.tools,
     messages: used - sizes.system - sizes.tools,
@@ -232,18 +232,18 @@ export function toBreakdown(sizes: {
   };
   let room = contextWindow;
   const take = (tokens: number): number => {
-    const taken = Math.min(Math.max(0, tokens), room);
-    room -= taken;
-    return taken;
+    const takenTokens = Math.min(Math.max(0, tokens), room);
+    room -= takenTokens;
+    return takenTokens;
   };
-  const system = take(wanted.system);
-  const tools = take(wanted.tools);
-  const messages = take(wanted.messages);
-  const outputBuffer = take(wanted.outputBuffer);
+  const system = take(wantedTokens.system);
+  const tools = take(wantedTokens.tools);
+  const messages = take(wantedTokens.messages);
+  const outputBuffer = take(wantedTokens.outputBuffer);
   const parts = { system, tools, messages, free: room, outputBuffer };
   const capped = (["system", "tools", "messages", "outputBuffer"] as const)
-    .filter((part) => parts[part] !== wanted[part])
-    .map((part) => ({ part, wanted: wanted[part] }));
+    .filter((part) => parts[part] !== wantedTokens[part])
+    .map((part) => ({ part, wanted: wantedTokens[part] }));
   return { parts, capped };
 }
 

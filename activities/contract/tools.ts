@@ -25,7 +25,7 @@ export interface SessionMemory {
     limit: number,
   ): Promise<{ readonly text: string; readonly end: number; readonly total: number } | undefined>;
   /** Transcript rows, compacted ones included, and whole outputs that contain every word; newest first. */
-  search(words: readonly string[], limit: number): Promise<HistorySearch>;
+  search(searchWords: readonly string[], limit: number): Promise<HistorySearch>;
   /** Stores bytes by their SHA-256; the same bytes are stored once. */
   saveBlob(bytes: Uint8Array, mediaType: string): Promise<FilePart>;
 }

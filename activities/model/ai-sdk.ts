@@ -53,9 +53,9 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
   const load = () => (loading ??= Promise.all([loadSdk(), createNetwork()]));
   return {
     warm: async () => void (await Promise.all([load(), loadWire("responses")])),
-    ask: async (asked, onDelta, signal) => {
+    ask: async (original, onDelta, signal) => {
       signal.throwIfAborted();
-      const request = { ...asked, target: identities?.targetOf(asked.target) ?? asked.target };
+      const request = { ...original, target: identities?.targetOf(original.target) ?? original.target };
       const endpoint = toEndpoint(request.target, environment, identities);
       const [[sdk, network], wire] = await Promise.all([load(), loadWire(request.target.api)]);
       signal.throwIfAborted();
@@ -63,8 +63,8 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
       const ask = withoutRefused(endpoint, (request) => askOnce({ ...asking, request }, onDelta, signal));
       return windows.check(await ask(request), request, endpoint, network.fetchFor(bareExchange(endpoint)));
     },
-    count: async (asked, signal) => {
-      const target = identities?.targetOf(asked.target) ?? asked.target;
+    count: async (original, signal) => {
+      const target = identities?.targetOf(original.target) ?? original.target;
       if (target.api !== "messages" && target.api !== "gemini") return undefined;
       const endpoint = endpointIfAny(target, environment, identities);
       if (endpoint === undefined) return undefined;
@@ -77,7 +77,7 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
       await withoutRefused(endpoint, async (request) => {
         counted = await countOnce({ ...asking, request }, signal);
         return UNASKED;
-      })({ ...asked, target });
+      })({ ...original, target });
       if (counted.tokens === undefined) counts.failed(server, counted.status, Date.now());
       return counted.tokens;
     },

@@ -235,13 +235,13 @@ function partsOf({ content }: Step): AssistantPart[] {
 
 /** Reasoning of a compatible server has to be sent back in its own form, even if no text of it has arrived. */
 function withKept(parts: readonly AssistantPart[], data: ProviderData[string] = {}): AssistantPart[] {
-  const kept = Object.fromEntries(
+  const ownForm = Object.fromEntries(
     Object.entries(data).filter(([name]) => ["field", "details"].includes(name)),
   );
-  if (Object.keys(kept).length === 0) return [...parts];
+  if (Object.keys(ownForm).length === 0) return [...parts];
   const first = parts.find((part) => part.type === "reasoning") ?? { type: "reasoning", text: "" };
   const { [COMPATIBLE_KEY]: own, ...others } = first.providerOptions ?? {};
-  const whole = { ...first, providerOptions: { ...others, [COMPATIBLE_KEY]: { ...own, ...kept } } };
+  const whole = { ...first, providerOptions: { ...others, [COMPATIBLE_KEY]: { ...own, ...ownForm } } };
   return parts.includes(first) ? parts.map((part) => (part === first ? whole : part)) : [whole, ...parts];
 }
 
@@ -287,11 +287,11 @@ function objectOrText(input: unknown): unknown {
 }
 
 function dataOf(metadata: unknown): { providerOptions?: ProviderData } {
-  const kept = Object.entries((metadata ?? {}) as ProviderData).flatMap(([provider, data]) => {
+  const entries = Object.entries((metadata ?? {}) as ProviderData).flatMap(([provider, data]) => {
     const filled = Object.entries(data).filter(([, value]) => value !== null && value !== undefined);
     return filled.length === 0 ? [] : [[provider, Object.fromEntries(filled)] as const];
   });
-  return kept.length === 0 ? {} : { providerOptions: Object.fromEntries(kept) };
+  return entries.length === 0 ? {} : { providerOptions: Object.fromEntries(entries) };
 }
 
 /** What a server's word for an answer's end means; `other`: it ended in another way than by itself; undefined: the word is not known. */

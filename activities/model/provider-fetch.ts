@@ -92,7 +92,9 @@ function withFields(json: string, fields: Body, edits: readonly FieldEdit[]): st
  */
 function wellFormed(json: string): string {
   if (!/\\ud[89a-f]/i.test(json)) return json;
-  return json.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/gi, (found) => (found === "\\\\" ? found : "\\ufffd"));
+  return json.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/gi, (sequence) =>
+    sequence === "\\\\" ? sequence : "\\ufffd",
+  );
 }
 
 /** Statuses without a body, for which a Response takes none. */

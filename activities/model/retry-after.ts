@@ -22,11 +22,11 @@ export interface WaitFacts {
  */
 export function retryAfterMs(facts: WaitFacts, now: number): number | undefined {
   const { headers = {}, text = "", fields = "", isRateLimit } = facts;
-  const asked =
+  const waitMs =
     ofHeader(headers, now) ??
     (isRateLimit ? (hintMs(fields, now) ?? hintMs(text, now) ?? ofResets(headers, now)) : undefined);
-  if (asked === undefined) return undefined;
-  return Math.max(0, Math.min(isRateLimit ? MAX_LIMIT_MS : MAX_RETRY_AFTER_MS, Math.round(asked)));
+  if (waitMs === undefined) return undefined;
+  return Math.max(0, Math.min(isRateLimit ? MAX_LIMIT_MS : MAX_RETRY_AFTER_MS, Math.round(waitMs)));
 }
 
 /** Whether the provider's words say when it will answer again. */
@@ -92,9 +92,9 @@ function durationMs(text: string): number | undefined {
     const [days = 0, hours = 0, minutes = 0, seconds = 0] = iso.slice(1).map((part) => Number(part ?? 0));
     return days * DAY_MS + hours * 3_600_000 + minutes * 60_000 + seconds * 1_000;
   }
-  const found = DURATION.exec(text)?.[0];
-  if (found === undefined) return undefined;
-  return [...found.toLowerCase().matchAll(ONE_PART)].reduce(
+  const duration = DURATION.exec(text)?.[0];
+  if (duration === undefined) return undefined;
+  return [...duration.toLowerCase().matchAll(ONE_PART)].reduce(
     (sum, [, amount = "1", unit = ""]) => sum + Number(amount) * unitMs(unit),
     0,
   );
@@ -122,8 +122,8 @@ export function hintMs(text: string, now: number): number | undefined {
   for (const cue of latinText.matchAll(CUES)) {
     const behind = latinText.slice(cue.index + cue[0].length, cue.index + cue[0].length + REACH);
     const filler = FILLER.exec(behind)?.[0] ?? "";
-    const found = timeMs(behind.slice(filler.length), cue[0] + filler, { text: latinText, now });
-    if (found !== undefined) return found;
+    const waitMs = timeMs(behind.slice(filler.length), cue[0] + filler, { text: latinText, now });
+    if (waitMs !== undefined) return waitMs;
   }
   return undefined;
 }
@@ -197,7 +197,7 @@ const ZONE =
 
 /** A moment: a date, a time of the day, or both, with a zone or without. */
 function momentMs(text: string, source: Said): number | undefined {
-  const date = DATES.map((pattern) => pattern.exec(text)).find((found) => found !== null) ?? undefined;
+  const date = DATES.map((pattern) => pattern.exec(text)).find((match) => match !== null) ?? undefined;
   const behind = text.slice(date?.[0].length ?? 0).replace(/^(?:[T,\s]|at\b|by\b)+/i, "");
   const clock = CLOCK.exec(behind) ?? undefined;
   const { hour, minute, half, word } = clock?.groups ?? {};
@@ -206,12 +206,12 @@ function momentMs(text: string, source: Said): number | undefined {
   const zone = ZONE.exec(isClock ? behind.slice(clock?.[0].length ?? 0) : behind)?.groups?.["zone"];
   const parts = { date: date?.groups ?? {}, clock: isClock ? (clock?.groups ?? {}) : {} };
   const zones = zone === undefined ? likelyZones(source.text) : [offsetOf(zone)];
-  const found = zones.flatMap((offset) => nextMoment(parts, offset, source.now) ?? []);
-  if (zone !== undefined || date === undefined) return found[0];
+  const waitsMs = zones.flatMap((offset) => nextMoment(parts, offset, source.now) ?? []);
+  if (zone !== undefined || date === undefined) return waitsMs[0];
   // A window of so many hours ends within them: a reading that is later, or over, has the wrong zone.
   const windowMs = windowOf(source.text);
-  const fits = found.filter((ms) => ms > 0 && ms <= windowMs);
-  return fits[0] ?? found.find((ms) => ms > 0);
+  const fits = waitsMs.filter((ms) => ms > 0 && ms <= windowMs);
+  return fits[0] ?? waitsMs.find((ms) => ms > 0);
 }
 
 const PAST_MS = 10 * 60_000;

@@ -63,8 +63,8 @@ export function runnerFacts(
   }
   const running = toFields(loaded)["models"];
   if (Array.isArray(running)) {
-    const found = running.map(toFields).find(({ name }) => isSameModel(name, model));
-    return { runner: "ollama", contextWindow: count(found?.["context_length"]) };
+    const loadedModel = running.map(toFields).find(({ name }) => isSameModel(name, model));
+    return { runner: "ollama", contextWindow: count(loadedModel?.["context_length"]) };
   }
   const listed = toFields(studio)["data"];
   if (!Array.isArray(listed)) return undefined;

@@ -96,9 +96,9 @@ export class RepairedEvents {
 
   /** @returns what was held back */
   release(): string {
-    const held = this.#held;
+    const pending = this.#held;
     this.#held = undefined;
-    return held === undefined ? "" : dataOf(held.last.with(held.text));
+    return pending === undefined ? "" : dataOf(pending.last.with(pending.text));
   }
 
   /**

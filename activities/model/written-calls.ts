@@ -81,21 +81,21 @@ function callsFrom(text: string, start: number, tools: Tools): WrittenCall[] | u
     AROUND.lastIndex = at;
     at += AROUND.exec(text)?.[0].length ?? 0;
     if (at >= text.length) return calls.length === 0 ? undefined : calls;
-    const found = firstOf(text, at, tools);
-    if (found === undefined || found.calls.length === 0 || found.end <= at) return undefined;
-    for (const { name, input } of found.calls) {
+    const parsed = firstOf(text, at, tools);
+    if (parsed === undefined || parsed.calls.length === 0 || parsed.end <= at) return undefined;
+    for (const { name, input } of parsed.calls) {
       const toolName = tools.get(plainName(name))?.name;
       if (toolName === undefined) return undefined;
       calls.push({ toolName, input });
     }
-    at = found.end;
+    at = parsed.end;
   }
 }
 
 function firstOf(text: string, at: number, tools: Tools): Found | undefined {
   for (const read of FORMS) {
-    const found = read(text, at, tools);
-    if (found !== undefined) return found;
+    const parsed = read(text, at, tools);
+    if (parsed !== undefined) return parsed;
   }
   return undefined;
 }

@@ -88,12 +88,12 @@ export async function fetchPage(
   signal: AbortSignal,
 ): Promise<FetchedPage | WebRefusal> {
   const deadline = AbortSignal.timeout(request.timeoutMs);
-  let asked: URL | undefined;
+  let currentUrl: URL | undefined;
   try {
-    return await follow(network, request, AbortSignal.any([signal, deadline]), (url) => (asked = url));
+    return await follow(network, request, AbortSignal.any([signal, deadline]), (url) => (currentUrl = url));
   } catch (error) {
     signal.throwIfAborted();
-    const host = asked?.host ?? "The server";
+    const host = currentUrl?.host ?? "The server";
     const text = deadline.aborted
       ? `${host} did not answer completely within ${request.timeoutMs / 1_000} s. Nothing was kept. Try another address, or later.`
       : `${host} could not be read: ${innermostReason(error)}.`;
@@ -147,10 +147,10 @@ type Answer =
 async function ask(network: WebNetwork, url: URL, address: string, signal: AbortSignal): Promise<Answer> {
   const { request } = await loadPart(import("undici"));
   const bracketed = isIP(address) === 6 ? `[${address}]` : address;
-  const place = network.dial?.(address, toPort(url)) ?? `${bracketed}:${toPort(url)}`;
+  const authority = network.dial?.(address, toPort(url)) ?? `${bracketed}:${toPort(url)}`;
   const dispatcher = await dispatcherFor(network.proxyFor(url), toHost(url));
   try {
-    const answered = await request(`${url.protocol}//${place}${url.pathname}${url.search}`, {
+    const answered = await request(`${url.protocol}//${authority}${url.pathname}${url.search}`, {
       method: "GET",
       headers: { ...HEADERS, host: url.host },
       dispatcher,

@@ -82,15 +82,15 @@ interface Decoded {
 function decode(bytes: Buffer, charset: string | undefined): Decoded | undefined {
   const named = charset === undefined ? undefined : decodeAs(bytes, charset);
   if (named !== undefined && !named.includes("\0")) return { text: named, remarks: [] };
-  const found = readText(bytes);
-  if (found.kind === "binary") return undefined;
-  const was = found.kind === "text" ? found.form.encoding : found.name;
+  const decoded = readText(bytes);
+  if (decoded.kind === "binary") return undefined;
+  const was = decoded.kind === "text" ? decoded.form.encoding : decoded.name;
   const remark =
     charset === undefined
       ? `it names no charset, and was read as ${was ?? "text of an unknown encoding"}`
       : `it names the charset ${cutChars(charset, 40)}, which does not fit, and was read as ${was ?? "text of an unknown encoding"}`;
-  const isUsual = charset === undefined && found.kind === "text" && was === "utf-8";
-  return { text: found.text, remarks: isUsual ? [] : [remark] };
+  const isUsual = charset === undefined && decoded.kind === "text" && was === "utf-8";
+  return { text: decoded.text, remarks: isUsual ? [] : [remark] };
 }
 
 /** @returns undefined for an unknown charset, and for bytes that are none of its characters */

@@ -103,8 +103,8 @@ function openAddresses(
   const isNamed = containedIn(allow.filter(isSingle));
   const isAllowed = containedIn(allow);
   const isProtected = containedIn([...PROTECTED, ...own.filter((at) => !at.includes("%")).map(toPrefix)]);
-  return (given) => {
-    const address = embedded4(given) ?? given;
+  return (rawAddress) => {
+    const address = embedded4(rawAddress) ?? rawAddress;
     const family = isIP(address);
     if (family === 0 || address.includes("%") || LOOPBACK(address)) return false;
     if (isNamed(address)) return true;

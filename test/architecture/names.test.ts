@@ -30,9 +30,8 @@ const OPAQUE = ["said", "words", "look", "place", "taken", "given", "order"];
 const EXPORT =
   /^export\s+(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?:function\*?|const|let|class|interface|type)\s+([\w$]+|\{[^}]*\}(?=\s*=))/gm;
 
-/** Folders in which no parameter and no constant has such a name either, and the words that it may not be. */
-const PLAIN_FOLDERS =
-  /^activities\/(compaction|config|context|delegates|git|mcp|process|questions|redaction|runtime|sandbox|session|step|store|text|tools|transcript|workspace)\//;
+/** In these folders no parameter and no constant has such a name either, nor one of these. */
+const PLAIN_FOLDERS = /^activities\//;
 const OPAQUE_VALUES = [...OPAQUE, "places", "kept", "held", "owed", "wanted", "found", "asked", "shown"];
 
 /** Parameters and variables that say nothing of their value. Fields, and what is taken out of one by its name, are the data's. */

@@ -217,27 +217,27 @@ interface AskedIdentity {
 }
 
 /** Says whose tokens a source gives, for `doctor`: never the token itself. */
-export async function describeIdentity(asked: AskedIdentity, signal: AbortSignal): Promise<string> {
-  switch (asked.auth.kind) {
+export async function describeIdentity(identity: AskedIdentity, signal: AbortSignal): Promise<string> {
+  switch (identity.auth.kind) {
     case "aws-bedrock":
-      return awsCaller(asked, asked.auth.profile, signal);
+      return awsCaller(identity, identity.auth.profile, signal);
     case "google":
-      return (await googleAccount(asked)) ?? "a person's own credentials";
+      return (await googleAccount(identity)) ?? "a person's own credentials";
     case "azure":
     case "command":
-      return claimsIn(asked.token) ?? "its token names nobody";
+      return claimsIn(identity.token) ?? "its token names nobody";
   }
 }
 
 async function awsCaller(
-  asked: AskedIdentity,
+  identity: AskedIdentity,
   profile: string | undefined,
   signal: AbortSignal,
 ): Promise<string> {
-  const { environment, region = "", now } = asked;
+  const { environment, region = "", now } = identity;
   if (environment["AWS_BEARER_TOKEN_BEDROCK"] && profile === undefined)
     return "the key in AWS_BEARER_TOKEN_BEDROCK";
-  const credentials = await credentialsOf({ ...asked, region, profile });
+  const credentials = await credentialsOf({ ...identity, region, profile });
   const outgoing = await createOutgoing();
   try {
     const response = await outgoing.fetch(identityUrl(credentials, region, now()), { signal });

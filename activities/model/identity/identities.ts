@@ -110,8 +110,8 @@ export class Identities {
     const onToken = (token: string) => {
       if (!this.#issued.includes(token)) this.#issued = [...this.#issued, token];
     };
-    const kept = new KeptToken({ source, name, fix, onToken, mask, now });
-    const token: Identity["token"] = (signal, failed) => kept.get(signal, failed);
+    const keptToken = new KeptToken({ source, name, fix, onToken, mask, now });
+    const token: Identity["token"] = (signal, failed) => keptToken.get(signal, failed);
     const who: Identity["who"] = async (signal) =>
       describeIdentity({ auth, region: own.region, token: await token(signal), ...this.#options }, signal);
     return { name, fix, token, who, mask, now };

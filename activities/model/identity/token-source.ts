@@ -71,8 +71,9 @@ export class KeptToken {
    */
   async get(signal: AbortSignal, failed?: string): Promise<string> {
     signal.throwIfAborted();
-    const kept = this.#kept;
-    if (kept !== undefined && kept.token !== failed && this.#options.now() < kept.renewAt) return kept.token;
+    const current = this.#kept;
+    if (current !== undefined && current.token !== failed && this.#options.now() < current.renewAt)
+      return current.token;
     this.#asking ??= this.#ask(failed).finally(() => (this.#asking = undefined));
     return untilAborted(this.#asking, signal);
   }
@@ -82,17 +83,18 @@ export class KeptToken {
     // Not a session's signal: others wait for the same token.
     const signal = AbortSignal.timeout(askMs);
     try {
-      const asked = await untilAborted(source(signal, failed), signal);
+      const fresh = await untilAborted(source(signal, failed), signal);
       const at = now();
-      if (asked.expiresAt <= at) throw new TokenTrouble("the token that it gave has already expired", CLOCK);
+      if (fresh.expiresAt <= at) throw new TokenTrouble("the token that it gave has already expired", CLOCK);
       this.#failures = 0;
-      this.#kept = { ...asked, renewAt: at + RENEWED_AT * (asked.expiresAt - at) };
-      onToken(asked.token);
-      return asked.token;
+      this.#kept = { ...fresh, renewAt: at + RENEWED_AT * (fresh.expiresAt - at) };
+      onToken(fresh.token);
+      return fresh.token;
     } catch (error) {
-      const kept = this.#kept;
+      const current = this.#kept;
       // Renewed early, so that a source may be away for a while.
-      if (kept !== undefined && kept.token !== failed && now() < kept.expiresAt) return kept.token;
+      if (current !== undefined && current.token !== failed && now() < current.expiresAt)
+        return current.token;
       throw this.#failed(signal.aborted ? new TokenTrouble(`no answer in ${askMs / 1_000} s`) : error);
     }
   }

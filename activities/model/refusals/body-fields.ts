@@ -51,16 +51,16 @@ export function editFor({ text, param = "" }: ErrorFacts, sent: JsonObject): Fie
     return { type: "with-reasoning", name: "reasoning_content" };
   if (isMissing) return undefined;
   const fields = [...settingsOf(sent), ...spareOf(sent)];
-  const found = firstNamed(param, fields) ?? firstNamed(message, fields) ?? thinkingIn(message, fields);
-  if (found === undefined || !OUTPUT_LIMIT.test(found.name)) return found;
+  const edit = firstNamed(param, fields) ?? firstNamed(message, fields) ?? thinkingIn(message, fields);
+  if (edit === undefined || !OUTPUT_LIMIT.test(edit.name)) return edit;
   // A limit that is too large has other remedies.
   if (!UNKNOWN.test(message)) return undefined;
   const isMessages = Array.isArray(sent["messages"]);
-  if (!isMessages) return found;
-  if (found.name === "max_completion_tokens") return { type: "renamed", name: found.name, to: "max_tokens" };
+  if (!isMessages) return edit;
+  if (edit.name === "max_completion_tokens") return { type: "renamed", name: edit.name, to: "max_tokens" };
   // Anthropic's wire requires it.
   return /max_completion_tokens/.test(message)
-    ? { type: "renamed", name: found.name, to: "max_completion_tokens" }
+    ? { type: "renamed", name: edit.name, to: "max_completion_tokens" }
     : undefined;
 }
 

@@ -108,14 +108,14 @@ export class OutputRefusals implements Refusals {
 
   async ask(request: ModelRequest, endpoint: Endpoint, ask: Ask): Promise<ModelAnswer> {
     const known = this.#memory.why(endpoint, "output") ?? Infinity;
-    const asked = { ...request, maxOutputTokens: Math.min(request.maxOutputTokens, known) };
+    const limited = { ...request, maxOutputTokens: Math.min(request.maxOutputTokens, known) };
     try {
-      return await ask(asked);
+      return await ask(limited);
     } catch (error) {
-      const most = mostTokens(error, asked.maxOutputTokens);
+      const most = mostTokens(error, limited.maxOutputTokens);
       if (most === undefined) throw error;
       this.#memory.add(endpoint, "output", most);
-      return ask({ ...asked, maxOutputTokens: most });
+      return ask({ ...limited, maxOutputTokens: most });
     }
   }
 }

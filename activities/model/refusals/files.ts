@@ -127,6 +127,6 @@ function beyond(text: string, files: readonly FilePart[]): FilePart[] {
 const COUNT = /(?:at most |up to |maximum of |max is |image=|> )(\d+)\b(?! ?(?:MB|bytes|pixels|PDF|pages))/i;
 
 function numberIn(pattern: RegExp, text: string): number | undefined {
-  const found = pattern.exec(text)?.[1];
-  return found === undefined ? undefined : Number(found);
+  const digits = pattern.exec(text)?.[1];
+  return digits === undefined ? undefined : Number(digits);
 }

@@ -36,8 +36,8 @@ export class RefusalMemory<Why = string> {
   why(server: Place, what: string): Why | undefined {
     // The usual case: nothing needs hashing.
     if (this.#known.size === 0) return undefined;
-    const found = this.#known.get(keyOf(server, what));
-    return found !== undefined && found.untilMs > performance.now() ? found.why : undefined;
+    const refusal = this.#known.get(keyOf(server, what));
+    return refusal !== undefined && refusal.untilMs > performance.now() ? refusal.why : undefined;
   }
 
   add(server: Place, what: string, why: Why): void {

@@ -34,15 +34,15 @@ export class ThoughtRefusals implements Refusals {
       if (why !== undefined) refused.set(answer, why);
     }
     try {
-      const given = await ask({ ...request, messages: without(messages, refused) });
+      const modelAnswer = await ask({ ...request, messages: without(messages, refused) });
       const [why] = refused.values();
-      return why === undefined ? given : leftOut(given, { why, isNew: false });
+      return why === undefined ? modelAnswer : leftOut(modelAnswer, { why, isNew: false });
     } catch (error) {
       if (refused.size === answers.length || !isAboutThoughts(error)) throw error;
       const why = shorten(error.message, MAX_WHY_CHARS);
-      const given = await ask({ ...request, messages: without(messages, new Set(answers)) });
+      const modelAnswer = await ask({ ...request, messages: without(messages, new Set(answers)) });
       for (const answer of answers) this.#memory.add(endpoint, dataOf(answer), why);
-      return leftOut(given, { why, isNew: true });
+      return leftOut(modelAnswer, { why, isNew: true });
     }
   }
 }

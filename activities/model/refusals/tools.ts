@@ -18,19 +18,19 @@ export class ToolRefusals implements Refusals {
         : request.tools.filter(
             (tool) => tool.isForeign === true && this.#memory.why(endpoint, textOf(tool)) !== undefined,
           );
-      const asked = await refusalOf(() => askWithout(request, out, ask));
-      if ("answer" in asked) return asked.answer;
+      const outcome = await refusalOf(() => askWithout(request, out, ask));
+      if ("answer" in outcome) return outcome.answer;
       const left = request.tools.filter((tool) => !out.includes(tool));
-      const { named, guesses } = suspectTools(readErrorFacts(asked.cause), left);
-      remember(named, asked);
+      const { named, guesses } = suspectTools(readErrorFacts(outcome.cause), left);
+      remember(named, outcome);
       if (named.length > 0) continue;
       for (const guess of guesses) {
         const next = await refusalOf(() => askWithout(request, [...out, ...guess], ask));
         if (!("answer" in next)) continue;
-        remember(guess, asked);
+        remember(guess, outcome);
         return next.answer;
       }
-      throw asked;
+      throw outcome;
     }
   }
 }
@@ -72,9 +72,9 @@ const NONE: Suspects = { named: [], guesses: [] };
 function suspectTools({ text, param = "" }: ErrorFacts, tools: readonly ToolSpec[]): Suspects {
   const name = NAMED.exec(text)?.[1];
   if (name !== undefined) return { ...NONE, named: foreign(tools.filter((tool) => tool.name === name)) };
-  const inText = placesIn(text);
-  const places = inText.length > 0 ? inText : placesIn(param);
-  if (places.length > 0) return { ...NONE, named: foreign(tools.filter((_, at) => places.includes(at))) };
+  const inText = indexesIn(text);
+  const indexes = inText.length > 0 ? inText : indexesIn(param);
+  if (indexes.length > 0) return { ...NONE, named: foreign(tools.filter((_, at) => indexes.includes(at))) };
   const most = TOO_MANY.exec(text)?.[1];
   // Leave out the first tools: the last ones have just been found by a search.
   if (most !== undefined)
@@ -109,8 +109,8 @@ const ABOUT_TOOLS = /\btools\b|function_?declaration|\bschemas?\b|\bgrammar\b/i;
  * Source: reports on MCP tools. OpenAI: `tools[85].parameters` (as `param`); Anthropic: "tools.134.custom.input_schema…"; Bedrock:
  * "toolConfig.tools.26.toolSpec…"; Google, of each: "tools[0].function_declarations[12].parameters…"; Groq: "tools[3].function.parameters".
  */
-function placesIn(text: string): number[] {
+function indexesIn(text: string): number[] {
   const google = [...text.matchAll(/function_?declarations\[(\d+)\]/gi)];
-  const found = google.length > 0 ? google : [...text.matchAll(/\btools(?:\[|\.)(\d+)(?:\]|\.)/g)];
-  return found.map(([, index]) => Number(index));
+  const matches = google.length > 0 ? google : [...text.matchAll(/\btools(?:\[|\.)(\d+)(?:\]|\.)/g)];
+  return matches.map(([, index]) => Number(index));
 }

@@ -101,11 +101,11 @@ function withEncryptedItem(parts: readonly ReasoningPart[]): ReasoningPart[] {
 /** The fields of a chat message that hold its reasoning, by the name under which they came. */
 export function reasoningFields(parts: readonly ReasoningPart[]): Record<string, unknown> {
   const text = parts.map((part) => part.text).join("");
-  const kept = parts.map((part) => part.providerOptions?.[COMPATIBLE_KEY]);
-  const details = kept.flatMap((data) =>
+  const compatibleData = parts.map((part) => part.providerOptions?.[COMPATIBLE_KEY]);
+  const details = compatibleData.flatMap((data) =>
     Array.isArray(data?.["details"]) ? (data["details"] as unknown[]) : [],
   );
-  const named = kept.map((data) => data?.["field"]).find((field) => typeof field === "string");
+  const named = compatibleData.map((data) => data?.["field"]).find((field) => typeof field === "string");
   return {
     ...(text === "" ? {} : { [named ?? "reasoning_content"]: text }),
     ...(details.length === 0 ? {} : { reasoning_details: details }),

@@ -37,8 +37,8 @@ export function toModelMessages(messages: readonly Message[], target: RequestTar
   for (let index = 0; index < messages.length; index += 1) {
     const message = messages[index];
     if (message?.role === "user") {
-      const said = message.content.filter((part) => part.type !== "text" || !isBlank(part.text));
-      const content = (said.length === 0 ? [EMPTY] : said).map((part) =>
+      const filledParts = message.content.filter((part) => part.type !== "text" || !isBlank(part.text));
+      const content = (filledParts.length === 0 ? [EMPTY] : filledParts).map((part) =>
         toUserPart(part, target.imageDetail),
       );
       sent.push({ role: "user", content });
@@ -76,22 +76,22 @@ function toAssistant(
   for (const part of parts) {
     const { providerOptions: _, ...plain } = part;
     const data = dataFor(part, target);
-    const kept = data === undefined ? {} : { providerOptions: data };
+    const ownOptions = data === undefined ? {} : { providerOptions: data };
     if (plain.type === "reasoning") {
       const how = fate(part as ReasoningPart);
       if (how === "native" && target.api === "chat") fields.push(part as ReasoningPart);
-      else if (how === "native") content.push({ ...plain, ...kept });
+      else if (how === "native") content.push({ ...plain, ...ownOptions });
       else if (how === "text") content.push({ type: "text", text: `<thinking>\n${plain.text}\n</thinking>` });
     } else if (plain.type === "tool-call") {
       const { remark: _said, unread: _why, ...call } = plain;
       content.push({
         ...call,
-        ...kept,
+        ...ownOptions,
         toolCallId: idOf(call.toolCallId),
         toolName: safeToolName(call.toolName),
         input: safeInput(call.input),
       });
-    } else if (!isBlank(plain.text)) content.push({ ...plain, ...kept });
+    } else if (!isBlank(plain.text)) content.push({ ...plain, ...ownOptions });
   }
   if (content.length === 0) return [];
   const calls = content.some((part) => part.type === "tool-call");
@@ -216,14 +216,14 @@ function toToolMessages(
   };
   const files = results.flatMap((result) => (result.files ?? []).map((file) => ({ result, file })));
   if (rules.filesInResults || files.length === 0) return [message];
-  const shown = files.flatMap(({ result, file }) => [
+  const fileParts = files.flatMap(({ result, file }) => [
     {
       type: "text" as const,
       text: `File from the result of ${result.toolName} (${idOf(result.toolCallId)}):`,
     },
     toFile(file, detail),
   ]);
-  return [message, { role: "user", content: shown }];
+  return [message, { role: "user", content: fileParts }];
 }
 
 function toToolResult(

@@ -99,11 +99,11 @@ class Adaptation {
       // Keywords beside a reference conflict with the same keywords in its target.
       return description === undefined ? reference : { anyOf: [reference], description };
     }
-    const kept = Object.entries(this.#withAlternatives(schema)).flatMap(([keyword, value]) => {
+    const keywords = Object.entries(this.#withAlternatives(schema)).flatMap(([keyword, value]) => {
       const adapted = this.#inside(keyword, value);
       return adapted === undefined ? [] : [[keyword, adapted]];
     });
-    return withType(withRequired(Object.fromEntries(kept)));
+    return withType(withRequired(Object.fromEntries(keywords)));
   }
 
   #refTo(ref: string): string {

@@ -71,8 +71,8 @@ function messagesOf(
   return messages.map((message, index) => {
     const isSystem = message.role === "system";
     const named = isSystem ? { ...message, role: systemRole } : message;
-    const shown = target.imageDetail === undefined ? named : withDetail(named, target.imageDetail);
-    return cacheMarks && (isSystem || turns.has(index)) ? withCacheMark(shown, target) : shown;
+    const detailed = target.imageDetail === undefined ? named : withDetail(named, target.imageDetail);
+    return cacheMarks && (isSystem || turns.has(index)) ? withCacheMark(detailed, target) : detailed;
   });
 }
 

@@ -82,8 +82,8 @@ function repairResponsesEvent(event: StreamEvent): StreamEvent | undefined {
 export function responsesPiece(event: StreamEvent): Piece | undefined {
   const { type, delta: text } = event;
   if (typeof type !== "string" || !type.endsWith(".delta") || typeof text !== "string") return undefined;
-  const place = ["item_id", "output_index", "content_index", "summary_index"].map((name) => event[name]);
-  return { of: [type, ...place].join(" "), text, with: (delta) => ({ ...event, delta }) };
+  const position = ["item_id", "output_index", "content_index", "summary_index"].map((name) => event[name]);
+  return { of: [type, ...position].join(" "), text, with: (delta) => ({ ...event, delta }) };
 }
 
 /** Gives items without an id one by their place. */
