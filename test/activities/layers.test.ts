@@ -50,6 +50,8 @@ const base = perFile(
     // Half a base is not one, and is made again.
     await expect(make("printf half > half; exit 3")).rejects.toThrow("exitCode");
     expect(await sandboxes.host.bases?.isMade(key)).toBe(false);
+    const filters = { label: [`longhaul.makes=${key}`] };
+    expect(await sandboxes.docker.listContainers({ all: true, filters })).toEqual([]);
     await make(FILL);
     expect(await sandboxes.host.bases?.isMade(key)).toBe(true);
     return { key };

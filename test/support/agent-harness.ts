@@ -1,4 +1,5 @@
 /** A whole agent for a test: real Temporal, Postgres and Docker, a worker in this process, a scripted model. */
+import { sql } from "drizzle-orm";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -191,6 +192,8 @@ export async function startAgent(depsChanges: Partial<AgentDeps> = {}): Promise<
       await running;
       const sandboxes = await sandboxHost.sessions();
       for (const id of sandboxes.filter((of) => sessions.includes(rootOf(of)))) await sandboxHost.remove(id);
+      const { rows: bases } = await database.store.db.execute<{ key: string }>(sql`select key from bases`);
+      for (const { key } of bases) await sandboxHost.bases?.forget(key);
       await deps.mcp?.close();
       await sandboxHost.close();
       await Promise.all([temporal.close(), ...servers.map((server) => server.close())]);

@@ -1,11 +1,19 @@
 /** Bases on one Docker host: the volumes of sandboxes in which they were made, each with an empty volume that says that it is finished. */
 import type Dockerode from "dockerode";
+import { retryable } from "../../contract/failures.ts";
 import type { Bases, OwnSession, SandboxSpec } from "../sandbox-host.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { unless } from "./docker-errors.ts";
 import { ownVolume, removeSandbox, volumeLabels } from "./docker-containers.ts";
 import { tryLayers } from "./layers.ts";
-import { BASE_LABEL, baseMaker, baseVolume, INSTALLATION_LABEL, sandboxName } from "./profile.ts";
+import {
+  BASE_LABEL,
+  baseMaker,
+  baseVolume,
+  INSTALLATION_LABEL,
+  MAKES_LABEL,
+  sandboxName,
+} from "./profile.ts";
 
 interface BasesOptions {
   readonly docker: Dockerode;
@@ -23,17 +31,32 @@ export function createBases({ docker, installation, open, drop }: BasesOptions):
   const trials = new Map<string, Promise<string | undefined>>();
   return {
     unable(image) {
-      const trial = trials.get(image) ?? tryLayers(docker, image);
+      const before = trials.get(image);
+      if (before !== undefined) return before;
+      const trial = tryLayers(docker, image);
       trials.set(image, trial);
+      // An engine that was away says nothing of layers.
+      trial.catch(() => trials.delete(image));
       return trial;
     },
     isMade: async (key) => isMade(docker, key, await installation()),
     async make(key, spec, fill, signal) {
       const ours = await installation();
       const maker = baseMaker(key, ours);
+      if (await isUsed(docker, key, ours))
+        throw retryable(
+          "SandboxUnavailable",
+          "sessions whose rows are gone still stand on this base; it is tried again",
+        );
       // Half of one may be left: it begins again, with an empty workspace.
       await removeMaker(maker);
-      await fill(await open({ ...spec, ...maker }, signal));
+      try {
+        await fill(await open({ ...spec, ...maker }, signal));
+      } catch (error) {
+        // What fails here is left for the next one, or for `removeOldBases`.
+        await removeMaker(maker).catch(() => undefined);
+        throw error;
+      }
       const container = docker.getContainer(sandboxName(maker.sessionId));
       const { Id: id } = await container.inspect();
       await container.remove({ force: true, v: true });
@@ -67,8 +90,28 @@ async function isMade(docker: Dockerode, key: string, installation: string): Pro
 /** A week: a base that nothing stands on is older than the work of those who would. */
 const MAX_AGE_MS = 7 * 24 * 3_600_000;
 
-/** Removes bases, of all installations, on which nothing stands any more. @returns a line for each */
+/** Longer than any checkout takes: its worker died. */
+const MAX_MAKING_MS = 24 * 3_600_000;
+
+/** Removes bases, of all installations, on which nothing stands any more, and what was left half made. @returns a line for each */
 export async function removeOldBases(docker: Dockerode): Promise<string[]> {
+  return [...(await removeLeftMakers(docker)), ...(await removeUnusedHere(docker))];
+}
+
+async function removeLeftMakers(docker: Dockerode): Promise<string[]> {
+  const filters = { label: [MAKES_LABEL] };
+  const containers = (await unless([], () => docker.listContainers({ all: true, filters }))) ?? [];
+  const removed: string[] = [];
+  for (const { Created: madeAtS, Labels: labels } of containers) {
+    if (!(Date.now() - madeAtS * 1_000 >= MAX_MAKING_MS)) continue;
+    const key = labels[MAKES_LABEL] ?? "";
+    await removeSandbox(docker, baseMaker(key, labels[INSTALLATION_LABEL]));
+    removed.push(`removed half of the base ${key}`);
+  }
+  return removed;
+}
+
+async function removeUnusedHere(docker: Dockerode): Promise<string[]> {
   const filters = { label: [BASE_LABEL] };
   const volumes = (await unless([], () => docker.listVolumes({ filters })))?.Volumes ?? [];
   const removed: string[] = [];

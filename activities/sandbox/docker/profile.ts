@@ -13,7 +13,7 @@ export const SESSION_LABEL = "longhaul.session";
 /** Label of all that is a session's: which installation the session is of, since two on one engine may use one id. */
 export const INSTALLATION_LABEL = "longhaul.installation";
 /** Label of a sandbox that makes a base, and of its volume, which becomes it: the base's key. */
-const MAKES_LABEL = "longhaul.makes";
+export const MAKES_LABEL = "longhaul.makes";
 /** Label of what stands on a base, or says that it is made: its key. */
 export const BASE_LABEL = "longhaul.base";
 export const CREATED_LABEL = "longhaul.created";
