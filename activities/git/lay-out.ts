@@ -11,8 +11,8 @@ import { fetchLfs, lfsFrames } from "./lfs.ts";
 import { hasCommit, removeDamaged, updateMirror } from "./mirror.ts";
 import { branchInTheWay, inTheWay, refusedPush } from "./push.ts";
 import { lsRemote, remoteTrouble } from "./remote.ts";
-import { GitFailed } from "./run-git.ts";
-import { checkOut, checkOutPart, putLfs } from "./sandbox-git.ts";
+import { git, GitFailed, runGit } from "./run-git.ts";
+import { advance, checkOut, checkOutPart, putLfs } from "./sandbox-git.ts";
 import {
   findStartPoint,
   tooLargeTree,
@@ -128,6 +128,45 @@ export async function layOut(
       true,
     );
   }
+}
+
+/** More files than this are checked out as fast anew, for all sessions that begin there. */
+const MAX_CHANGED = 1_000;
+
+/**
+ * How many commits a session's start has that an older commit lacks.
+ * @returns undefined if it is no part of the start's history, or differs from it in many files
+ */
+export async function commitsAhead(
+  access: GitAccess,
+  { mirror, start, parts, lfs }: Fetched,
+  older: string,
+): Promise<number | undefined> {
+  if (parts.length > 0 || lfs.length > 0) return undefined;
+  const isPart = await runGit(access, ["merge-base", "--is-ancestor", older, start.commit], { cwd: mirror });
+  if (isPart.code !== 0) return undefined;
+  const changed = await runGit(access, ["diff-tree", "-r", "--name-only", "-z", older, start.commit], {
+    cwd: mirror,
+  });
+  if (changed.code !== 0 || changed.out.split("\0").length > MAX_CHANGED) return undefined;
+  return Number(await git(access, ["rev-list", "--count", start.commit, `^${older}`], { cwd: mirror }));
+}
+
+/** Takes a checkout of an older commit, whose history the session's start has, on to that. @returns how many bytes Git's pack had */
+export function takeOn(
+  access: GitAccess,
+  sandbox: CommandSandbox,
+  { mirror, start }: Fetched,
+  {
+    older,
+    branch,
+    signal,
+  }: { readonly older: string; readonly branch: string; readonly signal: AbortSignal },
+): Promise<number> {
+  const { commit, defaultBranch } = start;
+  return withPack(access, mirror, { start, depth: 0, known: older, signal }, (pack) =>
+    advance(sandbox, { commit, branch, defaultBranch }, pack),
+  );
 }
 
 async function checkOutAll(

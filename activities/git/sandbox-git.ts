@@ -271,6 +271,21 @@ export async function beginBranch(sandbox: CommandSandbox, branch: string, commi
   await must(sandbox, "begin the session's branch", { argv: shell(BEGIN_BRANCH), env });
 }
 
+/** Takes a checkout of an older commit on to a newer one, on the session's branch. @throws as `checkOut` */
+export async function advance(
+  sandbox: CommandSandbox,
+  {
+    commit,
+    branch,
+    defaultBranch = "",
+  }: Pick<CheckoutOrder, "commit" | "defaultBranch"> & { branch: string },
+  pack: Pack,
+): Promise<number> {
+  // Left by an attempt whose worker died: no one else works here yet.
+  await must(sandbox, "prepare the checkout", { argv: shell("find .git -name '*.lock' -type f -delete") });
+  return unpack(sandbox, pack, { cwd: ".", commit, branch, defaultBranch, isSaved: false });
+}
+
 /** Checks out a submodule, on no branch; its parent is checked out already. */
 export async function checkOutPart(
   sandbox: CommandSandbox,

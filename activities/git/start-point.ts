@@ -237,15 +237,22 @@ export interface Pack {
 export async function withPack<T>(
   access: GitAccess,
   mirror: string,
-  from: { readonly start: StartPoint; readonly depth: number; readonly signal: AbortSignal },
+  from: {
+    readonly start: StartPoint;
+    readonly depth: number;
+    /** A commit whose history is left out. */
+    readonly known?: string;
+    readonly signal: AbortSignal;
+  },
   use: (pack: Pack) => Promise<T>,
 ): Promise<T> {
-  const { start, depth, signal } = from;
+  const { start, depth, known, signal } = from;
+  const without = known === undefined ? [] : [`^${known}`];
   const pack = (folder: string, refs: StartPoint["refs"], shallow: string) =>
     use({
       refs,
       shallow,
-      bytes: packOf(access, folder, [start.commit, ...refs.map(([, object]) => object)], signal),
+      bytes: packOf(access, folder, [start.commit, ...refs.map(([, object]) => object), ...without], signal),
     });
   if (depth === 0) return pack(mirror, start.refs, "");
   const folder = await mkdtemp(join(access.folder, "shallow-"));

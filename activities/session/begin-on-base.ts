@@ -1,16 +1,17 @@
 /** The first save of a session that begins on its repository's base: nothing differs from it yet. */
 import type { SessionGit } from "../config/git-settings.ts";
 import type { GitAccess } from "../git/git-access.ts";
-import type { Fetched } from "../git/lay-out.ts";
+import { commitsAhead, type Fetched } from "../git/lay-out.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { findBase } from "../store/bases.ts";
+import { findBase, relatedBases, type StoredBase } from "../store/bases.ts";
 import { latestCheckpoint, saveCheckpoint } from "../store/checkpoints.ts";
+import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { withSandboxLock } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { packWorkspace } from "../store/workspace-pack.ts";
 import { shareWork, type SharedWork } from "../sandbox/shared-work.ts";
-import { type MadeBase, makeFetchedBase, toBaseKey } from "../workspace/base.ts";
+import { type MadeBase, makeFetchedBase, toBase } from "../workspace/base.ts";
 import { inCharge, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
 export type BaseMakers = ReturnType<typeof createBaseMakers>;
@@ -28,49 +29,72 @@ export function createBaseMakers(deps: AgentDeps, sandboxes: SessionSandboxes) {
   const making = new Map<string, SharedWork<MadeBase | undefined>>();
 
   /** @returns what it has, for the session that had it made */
-  async function make(beginning: Beginning, key: string): Promise<MadeBase | undefined> {
-    const before = making.get(key);
+  async function make(beginning: Beginning, base: StoredBase): Promise<MadeBase | undefined> {
+    const before = making.get(base.key);
     if (before?.canJoin === true) {
       await before.join(beginning.signal);
       return undefined;
     }
-    const { url } = beginning.repository;
-    const base = { key, url, commit: beginning.fetched.start.commit };
     const work = shareWork((signal) =>
       deps.store.db.transaction((tx) =>
         makeFetchedBase(tx, deps, { session: beginning.session, base, signal }, beginning),
       ),
     );
-    making.set(key, work);
+    making.set(base.key, work);
     void work.over.then(() => {
-      if (making.get(key) === work) making.delete(key);
+      if (making.get(base.key) === work) making.delete(base.key);
     });
     return work.join(beginning.signal);
   }
 
+  const isHere = async ({ key }: StoredBase): Promise<boolean> =>
+    (await deps.sandboxHost.bases?.isMade(key)) === true &&
+    (await findBase(deps.store.db, key)) !== undefined;
+
+  /** The base of this very commit; else the newest one of an older commit that differs little. */
+  async function findHere({ access, fetched }: Beginning, own: StoredBase): Promise<UsedBase | undefined> {
+    if (await isHere(own)) return { ...own, behind: 0 };
+    for (const related of await relatedBases(deps.store.db, own.family)) {
+      if (related.key === own.key || !(await isHere(related))) continue;
+      const behind = await commitsAhead(access, fetched, related.commit);
+      if (behind !== undefined) return { ...related, behind };
+    }
+    return undefined;
+  }
+
   return {
     /**
-     * Makes the base if it is not there, and the session's first save, with which its sandbox is opened on it. Idempotent.
+     * Finds or makes the base, and makes the session's first save, with which its sandbox is opened on it. Idempotent.
      * @throws what `layOut` throws; SandboxUnavailable (retryable), SandboxRefused (fatal)
      */
-    async begin(beginning: Beginning): Promise<void> {
+    async begin(beginning: Beginning): Promise<UsedBase> {
       const { session, repository, fetched } = beginning;
-      const { db } = deps.store;
-      const { commit } = fetched.start;
-      const key = toBaseKey(session, repository, fetched);
-      const began = performance.now();
-      const say = (type: "base:making" | "base:made" | "base:used", data: object) =>
-        appendEvents(db, session.id, session.epoch, [{ type, step: 0, data } as never]);
-      const isMade =
-        (await deps.sandboxHost.bases?.isMade(key)) === true && (await findBase(db, key)) !== undefined;
-      if (!isMade) await say("base:making", { commit, why: "no session began at this commit on this host" });
-      const made = await make(beginning, key);
-      const ms = Math.round(performance.now() - began);
-      if (made !== undefined) await say("base:made", { commit, ...made, ms });
-      await beginSave(deps, sandboxes, session, key);
-      await say("base:used", { base: key, commit, behind: 0, ms });
+      const own = toBase(session, repository, fetched);
+      const { commit } = own;
+      const startMs = performance.now();
+      const sinceStartMs = () => Math.round(performance.now() - startMs);
+      const say = (event: NewEvent) => appendEvents(deps.store.db, session.id, session.epoch, [event]);
+      const found =
+        repository.depth === 0 || (await isHere(own)) ? await findHere(beginning, own) : undefined;
+      if (found === undefined) {
+        const why = "none is on this host that this commit differs little from";
+        await say({ type: "base:making", step: 0, data: { commit, why } });
+        const made = await make(beginning, own);
+        if (made !== undefined)
+          await say({ type: "base:made", step: 0, data: { commit, ...made, ms: sinceStartMs() } });
+      }
+      const base = found ?? { ...own, behind: 0 };
+      await beginSave(deps, sandboxes, session, base.key);
+      const used = { base: base.key, commit: base.commit, behind: base.behind, ms: sinceStartMs() };
+      await say({ type: "base:used", step: 0, data: used });
+      return base;
     },
   };
+}
+
+interface UsedBase extends StoredBase {
+  /** How many commits of the session's start it lacks. */
+  readonly behind: number;
 }
 
 async function beginSave(

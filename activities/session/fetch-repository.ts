@@ -12,7 +12,7 @@ import { toBranchName } from "../config/git-settings.ts";
 import type { FetchedRepository } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
 import type { GitAccess } from "../git/git-access.ts";
-import { fetchForSession, layOut } from "../git/lay-out.ts";
+import { fetchForSession, layOut, takeOn } from "../git/lay-out.ts";
 import { projectFilesIn } from "../git/repository-files.ts";
 import { beginBranch } from "../git/sandbox-git.ts";
 import { cleanDeep } from "../text/clean.ts";
@@ -59,15 +59,18 @@ async function fetchRepository(
   const { mirror, start } = fetched;
   const branch = toBranchName(repository, session.id);
   const whyNone = await whyNoBase(deps, session.config);
-  if (whyNone === undefined)
-    await bases.begin({ session, repository, access, fetched, signal: scope.signal });
+  const { signal } = scope;
+  const base =
+    whyNone === undefined ? await bases.begin({ session, repository, access, fetched, signal }) : undefined;
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, step, scope.signal);
     const { url } = repository;
     const beganMs = performance.now();
-    const isCopy = sandbox.identity.base === undefined;
+    const isCopy = base === undefined || sandbox.identity.base !== base.key;
     let bytes = 0;
-    if (isCopy) bytes = await layOut(access, sandbox, fetched, { repository, branch, signal: scope.signal });
+    if (isCopy) bytes = await layOut(access, sandbox, fetched, { repository, branch, signal });
+    else if (base.behind > 0)
+      bytes = await takeOn(access, sandbox, fetched, { older: base.commit, branch, signal });
     else await beginBranch(sandbox, branch, start.commit);
     const copyMs = Math.round(performance.now() - beganMs);
     await saveFiles(deps, sandbox, session, 0);

@@ -1,5 +1,5 @@
 /** Bases of workspaces: checkouts that the saves of many sessions list their difference to. */
-import { and, eq, isNotNull, notExists, sql } from "drizzle-orm";
+import { and, desc, eq, isNotNull, notExists, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import { rowsGone } from "../contract/failures.ts";
 import type { Queryable } from "./db.ts";
@@ -11,6 +11,8 @@ import type { StoredBytes, StoredChain, StoredPack } from "./workspace-pack.ts";
 
 export interface StoredBase {
   readonly key: string;
+  /** Bases of one family differ in their commit only. */
+  readonly family: string;
   readonly url: string;
   readonly commit: string;
 }
@@ -26,12 +28,26 @@ export async function findBase(
   db: Queryable,
   key: string,
 ): Promise<(StoredBase & Pick<NewBase, "isWhole">) | undefined> {
-  const { url, commit, isWhole } = bases;
+  const { family, url, commit, isWhole } = bases;
   const [row] = await db
-    .select({ key: bases.key, url, commit, isWhole })
+    .select({ key: bases.key, family, url, commit, isWhole })
     .from(bases)
     .where(eq(bases.key, key));
   return row;
+}
+
+/** How many are looked at, the newest first. */
+const MAX_RELATED = 20;
+
+/** Bases that differ in their commit only, the newest first. */
+export async function relatedBases(db: Queryable, ofFamily: string): Promise<StoredBase[]> {
+  const { key, family, url, commit, createdAt } = bases;
+  return db
+    .select({ key, family, url, commit })
+    .from(bases)
+    .where(eq(family, ofFamily))
+    .orderBy(desc(createdAt))
+    .limit(MAX_RELATED);
 }
 
 /** Idempotent: a base is never written again. To be called in a transaction. */

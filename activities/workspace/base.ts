@@ -7,7 +7,7 @@ import type { SessionGit } from "../config/git-settings.ts";
 import { fatal } from "../contract/failures.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import { type Fetched, fetchForSession, layOut } from "../git/lay-out.ts";
-import { ofOwner, sandboxSpec, type SandboxSpec } from "../sandbox/sandbox-host.ts";
+import { sandboxSpec, type SandboxSpec } from "../sandbox/sandbox-host.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { baseChain, findBase, saveBase, type StoredBase } from "../store/bases.ts";
 import type { Checkpoint } from "../store/checkpoints.ts";
@@ -32,20 +32,24 @@ export async function whyNoBase(
   return bases.unable(sandbox.image);
 }
 
-/** A hash of all that the checkout depends on, and of whose it is: what one person may read, another may not. */
-export function toBaseKey(
+/** Its keys are hashes of all that the checkout depends on, and of whose it is: what one person may read, another may not. */
+export function toBase(
   { config: { sandbox }, owner }: Pick<Session, "config" | "owner">,
   repository: SessionGit,
   { start }: Pick<Fetched, "start">,
-): string {
+): StoredBase {
   const { url, depth, submodules, lfs, author } = repository;
   const { commit, refs, defaultBranch } = start;
-  const depends = { url, depth, submodules, lfs, author, commit, refs, defaultBranch, image: sandbox.image };
-  const hash = createHash("sha256")
-    .update(JSON.stringify([VERSION, depends]))
-    .digest("hex");
-  return ofOwner(`base ${hash}`, owner ?? "");
+  const settings = { url, depth, submodules, lfs, author, image: sandbox.image };
+  const family = hashed(["family", VERSION, owner ?? "", settings]);
+  return { key: hashed(["base", family, commit, refs, defaultBranch]), family, url, commit };
 }
+
+const hashed = (depends: readonly unknown[]): string =>
+  createHash("sha256").update(JSON.stringify(depends)).digest("hex").slice(0, KEY_CHARS);
+
+/** Of 64: as in names of what is kept for a person (sandbox-host.ts), and twice as many, since one holds a whole repository. */
+const KEY_CHARS = 32;
 
 interface BaseJob {
   readonly session: Session;

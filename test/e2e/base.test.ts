@@ -79,6 +79,29 @@ describe.concurrent("sessions on a repository", () => {
     }
   });
 
+  it("stand on the base of an older commit if little differs, and go on from there", async () => {
+    const place = remote();
+    await agent.run(commands("ls").says("Done."), { config: config(place.url) });
+    const older = place.at("main");
+    const commit = place.commit("main", { "src/a.txt": "NEW\n", "docs/c.txt": "c\n" });
+    const look =
+      "cat src/a.txt docs/c.txt; git status -s; git log --oneline | wc -l; git rev-parse HEAD origin/main; git fsck --connectivity-only";
+    const session = await agent.start(
+      commands(look).says("Done.").calls("bash", { command: look }).says("Still there."),
+      { config: config(place.url) },
+    );
+    expect(await session.result()).toMatchObject({ status: "completed" });
+    expect(await session.dataOf("base:making")).toEqual([]);
+    expect(await session.dataOf("base:used")).toEqual([
+      expect.objectContaining({ commit: older, behind: 1 }),
+    ]);
+    await forgetBase(agent, session.id);
+    expect(await resumed(session)).toMatchObject({ status: "completed" });
+    const results = await resultTexts(agent.database.store, session.id);
+    expect(results).toEqual([`NEW\nc\n2\n${commit}\n${commit}`, `NEW\nc\n2\n${commit}\n${commit}`]);
+    await checkSession(agent, session);
+  });
+
   it("go on where the base is gone: it is made again from the store, without the remote", async () => {
     const place = remote();
     const session = await agent.start(

@@ -256,18 +256,24 @@ export const guidance = pgTable(
 );
 
 /** Checkouts that sessions share as the base of their workspaces: kept once for all their saves. */
-export const bases = pgTable("bases", {
-  /** A hash of all that it was made from: address, commit, settings, whose it is. */
-  key: text().primaryKey(),
-  url: text().notNull(),
-  commit: text().notNull(),
-  /** As a checkpoint's: all its files. */
-  manifest: bytea().notNull(),
-  /** As a whole checkpoint's; of a base that is too large for a save, only what the reading of a difference needs. */
-  pack: bytea().notNull(),
-  isWhole: boolean("is_whole").notNull(),
-  createdAt: at("created_at").notNull().defaultNow(),
-});
+export const bases = pgTable(
+  "bases",
+  {
+    /** A hash of all that it was made from: address, commit, settings, whose it is. */
+    key: text().primaryKey(),
+    /** The same without the commit: bases of one family differ in nothing else. */
+    family: text().notNull(),
+    url: text().notNull(),
+    commit: text().notNull(),
+    /** As a checkpoint's: all its files. */
+    manifest: bytea().notNull(),
+    /** As a whole checkpoint's; of a base that is too large for a save, only what the reading of a difference needs. */
+    pack: bytea().notNull(),
+    isWhole: boolean("is_whole").notNull(),
+    createdAt: at("created_at").notNull().defaultNow(),
+  },
+  (t) => [index("bases_family_idx").on(t.family, t.createdAt)],
+);
 
 /** The workspace's files after a step: a tar of what changed since the parent, and the list of all files, or of what is not as in its base. */
 export const checkpoints = pgTable(
