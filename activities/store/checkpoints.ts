@@ -10,7 +10,7 @@ import {
   type StoredPack,
   type WorkspaceFile,
 } from "./workspace-pack.ts";
-import { basePacks, wholeList } from "./bases.ts";
+import { basePacks, findBase, type StoredBase, wholeList } from "./bases.ts";
 import type { Database, Queryable } from "./db.ts";
 import { readSlices, storable } from "./pack-slices.ts";
 import { unpackMissing, type MissingPaths } from "./workspace-manifest.ts";
@@ -251,6 +251,13 @@ export async function readWorkspace(
         return { kind, path, mode, target };
     }
   });
+}
+
+/** The base of the newest checkpoint if the store does not have all of its files: then only the repository has them. */
+export async function readLargeBase(db: Queryable, sessionId: string): Promise<StoredBase | undefined> {
+  const key = (await latestCheckpoint(db, sessionId))?.baseKey ?? undefined;
+  const base = key === undefined ? undefined : await findBase(db, key);
+  return base?.isWhole === false ? base : undefined;
 }
 
 /** What the newest checkpoint could not hold; undefined if nothing was ever saved. */

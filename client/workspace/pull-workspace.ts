@@ -1,7 +1,7 @@
 /** Writes a session's last saved files to disk, with notes on omissions, or compares them with the initial files. */
 import { join } from "node:path";
 import { ApplicationFailure } from "@temporalio/common";
-import { readMissing, readWorkspace } from "../../activities/store/checkpoints.ts";
+import { readLargeBase, readMissing, readWorkspace } from "../../activities/store/checkpoints.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import type { Database, Store } from "../../activities/store/db.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
@@ -24,8 +24,14 @@ export async function pullWorkspace(
 ): Promise<PulledWorkspace | undefined> {
   const files = await savedFiles(store.db, sessionId);
   if (files === undefined) return undefined;
-  const written = await writeWorkspace(files, folder, options);
-  return { ...written, lacking: await missingNotes(store.db, sessionId) };
+  const base = await readLargeBase(store.db, sessionId);
+  // Without the base's objects a repository would be a broken one.
+  const own = base === undefined ? files : files.filter(({ path }) => !path.split("/").includes(".git"));
+  const written = await writeWorkspace(own, folder, options);
+  const elsewhere =
+    base &&
+    `Only what the session changed: all else is commit ${base.commit.slice(0, 12)} of ${base.url}, as is its history.`;
+  return { ...written, lacking: present(elsewhere, ...(await missingNotes(store.db, sessionId))) };
 }
 
 /** @throws ClientError (impossible) if a save is missing in Postgres */

@@ -1,14 +1,15 @@
 /** Sessions that stand on their repository's base: one for all, small saves, and what happens when it is gone. */
-import { rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, describe, expect, it, test } from "vitest";
 import { sql } from "drizzle-orm";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import { sessionDiff } from "../../client/workspace/pull-workspace.ts";
+import { pullWorkspace, sessionDiff } from "../../client/workspace/pull-workspace.ts";
 import { startAgent, type AgentHarness, type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { sessionRow } from "../support/client-services.ts";
-import { type AtEnd } from "../support/empty-folder.ts";
+import { type AtEnd, emptyFolder } from "../support/empty-folder.ts";
 import { gitIn, makeRemote, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
@@ -103,9 +104,11 @@ describe.concurrent("sessions on a repository", () => {
   });
 
   it("go on where the base is gone: it is made again from the store, without the remote", async () => {
-    const place = remote();
+    const place = remote({ ...FILES, "node_modules/dep/a.js": "a", "node_modules/dep/b.js": "b" });
     const session = await agent.start(
-      commands("echo kept > new; git mv src lib; git add -A; git commit -qm Moved")
+      commands(
+        "echo kept > new; git mv src lib; git add -A; git commit -qm Moved; cd node_modules/dep; rm a.js; echo B > b.js; echo c > c.js",
+      )
         .says("Done.")
         .calls("bash", {
           command:
@@ -118,7 +121,9 @@ describe.concurrent("sessions on a repository", () => {
     await forgetBase(agent, session.id);
     rmSync(place.folder, { recursive: true, force: true });
     expect(await resumed(session)).toMatchObject({ status: "completed" });
-    expect((await resultTexts(agent.database.store, session.id))[1]).toMatch(/^kept\none\ntwo\nthree\n2$/);
+    expect((await resultTexts(agent.database.store, session.id))[1]).toBe(
+      "kept\none\ntwo\nthree\n D node_modules/dep/a.js\n M node_modules/dep/b.js\n2",
+    );
     await checkSession(agent, session);
   });
 });
@@ -150,6 +155,13 @@ describe("a repository that is too large for a save", () => {
       expect(patch).toContain("+new");
       expect(patch).not.toContain("c.log");
       expect(patch).not.toContain("large.bin");
+      const folder = emptyFolder(end);
+      const pulled = await pullWorkspace(agent.database.store, session.id, folder);
+      expect(pulled?.lacking[0]).toContain(
+        `all else is commit ${place.at("main")?.slice(0, 12)} of ${place.url}`,
+      );
+      expect(readFileSync(join(folder, "src/a.txt"), "utf8")).toBe("one\nTWO\nthree\n");
+      expect(existsSync(join(folder, ".git"))).toBe(false);
       await forgetBase(agent, session.id);
       expect(await resumed(session)).toMatchObject({ status: "completed" });
       expect((await resultTexts(agent.database.store, session.id))[2]).toMatch(/^one\nTWO\nthree\n/);

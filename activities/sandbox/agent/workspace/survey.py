@@ -6,7 +6,7 @@ import os
 import stat
 import time
 
-from ..layers import Levels, are_mounted
+from ..layers import Levels, are_mounted, status_in
 from .tracked import ancestors, is_outside, lines_in, tracked_below
 from .tree import MAX_LOOKS, REMOVED, TICK_NS, Folders, fields, is_same, tree_order, uncertain, value_of
 
@@ -219,6 +219,8 @@ class Survey:
                 except OSError as error:
                     if error.errno not in GONE:
                         self.skip(here, 0, "not-readable")
+                    elif self.was_in_base(here):
+                        self.entries[here] = REMOVED
                     continue
                 value = value_of(info, target)
                 if value is None or (self.folders.levels and self.folders.levels.here.is_of_base(name, info)):
@@ -233,6 +235,13 @@ class Survey:
                 self.entries[here] = value
                 if value.startswith(b"f") and info.st_ctime_ns > self.stale_ns:
                     self.fresh.append(here)
+
+    def was_in_base(self, path):
+        """Whether the base has a path that is not in its folder, the one that was opened last; of one that is gone, the listing says
+        so."""
+        parent, _, name = path.rpartition(b"/")
+        levels = self.folders.levels
+        return bool(levels) and self.folders.stack[-1][0] == parent and status_in(name, levels.here.base) is not None
 
     def settle(self):
         """Reads the times of recently written files again, and marks files that are written continuously."""
