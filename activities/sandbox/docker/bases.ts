@@ -27,14 +27,18 @@ interface BasesOptions {
 const readyName = (key: string, installation: string): string =>
   `longhaul.base-${baseVolume(key, installation).slice("longhaul-".length)}`;
 
+/** How long a trial counts: an engine may be restarted with other volumes, and an image made. Chosen: one takes half a second. */
+const TRIAL_MS = 600_000;
+
 export function createBases({ docker, installation, open, drop }: BasesOptions): Bases {
-  const trials = new Map<string, Promise<string | undefined>>();
+  /** By image. */
+  const trials = new Map<string, { readonly trial: Promise<string | undefined>; readonly beganMs: number }>();
   return {
     unable(image) {
       const before = trials.get(image);
-      if (before !== undefined) return before;
+      if (before !== undefined && performance.now() - before.beganMs < TRIAL_MS) return before.trial;
       const trial = tryLayers(docker, image);
-      trials.set(image, trial);
+      trials.set(image, { trial, beganMs: performance.now() });
       // An engine that was away says nothing of layers.
       trial.catch(() => trials.delete(image));
       return trial;
