@@ -72,6 +72,35 @@ test("a read-only workspace is recognised by its mount", () => {
   expect(differences(asMade(), planning, around)).toEqual(["workspace writable: true instead of false"]);
 });
 
+test("a workspace with a base is both layers, of which neither can be written to", () => {
+  const onBase = { ...spec, base: "0123abcd" };
+  const layers = { base: "/v/base/_data", changes: "/v/own/_data" };
+  const mounts = createOptions(onBase, new Date(0), { layers }).HostConfig?.Mounts ?? [];
+  const [workspace, changes, base] = mounts;
+  expect(workspace).toMatchObject({ Target: "/workspace", ReadOnly: false });
+  expect(workspace?.VolumeOptions?.DriverConfig?.Options).toEqual({
+    type: "overlay",
+    device: "overlay",
+    o: "lowerdir=/v/base/_data,upperdir=/v/own/_data/up,workdir=/v/own/_data/work,redirect_dir=on",
+  });
+  for (const layer of [changes, base]) expect(layer?.ReadOnly).toBe(true);
+  const Mounts = mounts.map(({ Source, Target, ReadOnly }) => ({
+    Type: "volume",
+    Name: Source,
+    Destination: Target,
+    RW: ReadOnly !== true,
+  }));
+  const found = { ...asMade(), Mounts } as unknown as ContainerInspectInfo;
+  expect(differences(found, onBase, around)).toEqual([]);
+  // Another base, none, or one that can be written to.
+  for (const other of [{ ...spec, base: "4567cdef" }, spec])
+    expect(differences(found, other, around).join()).toMatch(/volume|further mounts/);
+  const writable = { ...found, Mounts: Mounts.map((mount) => ({ ...mount, RW: true })) };
+  expect(differences(writable as unknown as ContainerInspectInfo, onBase, around).join()).toContain(
+    "further mounts",
+  );
+});
+
 test("a sandbox has its person's package caches, and no one else's", () => {
   const shared = { ...spec, cache: "0123456789abcdef" };
   const workspace = { Type: "volume", Name: "longhaul-s1", Destination: "/workspace", RW: true };
