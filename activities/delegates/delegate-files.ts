@@ -2,17 +2,21 @@
  * What a delegate changed in its files, with their content: from its first save to its last; which
  * of it comes back, file by file; and how that is applied to the parent's sandbox.
  */
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
+import { buffer } from "node:stream/consumers";
 import { checkpointChain, latestCheckpoint } from "../store/checkpoints.ts";
 import type { Database } from "../store/db.ts";
 import { unpackManifest, unpackMissing, type ManifestEntry } from "../store/workspace-manifest.ts";
 import { readFiles } from "../store/workspace-pack.ts";
+import { type CommandSandbox, lastLine, readEnd, runOwn, wholeOutput } from "../sandbox/own-command.ts";
 import type { Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 
 export interface ChangedFile {
   readonly path: string;
   readonly base: FileVersion;
   readonly child: FileVersion;
+  /** As the delegate got it; undefined if it made it. */
+  readonly baseBytes: Uint8Array | undefined;
   /** As the delegate left it; undefined if it removed it. */
   readonly bytes: Uint8Array | undefined;
 }
@@ -52,11 +56,12 @@ export async function changedFiles(
       const files = differing.filter((path) => heldPaths.has(path) || missing.reasonOf(path) === undefined);
       const [old, now] = [await read(base, before, files), await read(latest.id, after, files)];
       const changed = files.map((path): ChangedFile => {
-        const bytes = now.get(path);
+        const [baseBytes, bytes] = [old.get(path), now.get(path)];
         return {
           path,
-          base: stateOf(before, path, old.get(path)),
+          base: stateOf(before, path, baseBytes),
           child: stateOf(after, path, bytes),
+          baseBytes,
           bytes,
         };
       });
@@ -92,13 +97,15 @@ export function mergeFile(base: FileVersion, child: FileVersion, parent: FileVer
   if (isSame(base, parent)) return { kind: "take" };
   if (base === undefined) return { kind: "leave", reason: "a file of that name was made here meanwhile" };
   if (parent === undefined) return { kind: "leave", reason: "it was removed here meanwhile" };
-  return { kind: "leave", reason: "it was changed here meanwhile" };
+  return { kind: "leave", reason: CHANGED_HERE };
 }
 
 function isSame(one: FileVersion, other: FileVersion): boolean {
   if (one === undefined || other === undefined) return one === other;
   return one.hash === other.hash && one.mode === other.mode;
 }
+
+const CHANGED_HERE = "it was changed here meanwhile";
 
 export interface Candidates {
   /** Files that one of the two lists has in another state, or not at all. */
@@ -146,6 +153,8 @@ function isAlike(one: ManifestEntry, other: ManifestEntry): boolean {
 /** Applies a delegate's changes to its parent's sandbox, file by file. Idempotent: a change that is already there is skipped. */
 export interface AppliedFiles {
   readonly applied: readonly string[];
+  /** Of them, those that were changed in both places: Git joined the changes. */
+  readonly merged: readonly string[];
   readonly notApplied: readonly NotApplied[];
 }
 
@@ -155,22 +164,27 @@ export interface NotApplied {
 }
 
 export async function applyFiles(
-  sandbox: Pick<Sandbox, "files">,
+  sandbox: Pick<Sandbox, "files"> & CommandSandbox,
   changed: readonly ChangedFile[],
   signal: AbortSignal,
 ): Promise<AppliedFiles> {
   const applied: string[] = [];
+  const merged: string[] = [];
   const notApplied: NotApplied[] = [];
   for (const file of changed) {
     signal.throwIfAborted();
-    const reason = await applyFile(sandbox.files, file);
+    let reason = await applyFile(sandbox.files, file);
+    if (reason === CHANGED_HERE) {
+      reason = await mergeTexts(sandbox, file);
+      if (reason === undefined) merged.push(file.path);
+    }
     if (reason === undefined) applied.push(file.path);
     else notApplied.push({ path: file.path, reason });
   }
-  return { applied, notApplied };
+  return { applied, merged, notApplied };
 }
 
-/** @returns why it was not merged */
+/** @returns why it was not applied */
 async function applyFile(
   files: SandboxFiles,
   { path, base, child, bytes }: ChangedFile,
@@ -192,5 +206,43 @@ async function applyFile(
           ifHash: parent?.hash ?? null,
           mode: child?.mode,
         });
+  return done.ok ? undefined : done.message;
+}
+
+/** Larger files are hardly written by hand. */
+const MAX_MERGED_BYTES = 1024 * 1024;
+const MERGE_TIMEOUT_MS = 30_000;
+/** Prints the file of the workspace with the delegate's changes in it. Its input: the file as the delegate got it, then as it left it. */
+const MERGE = `d=$(mktemp -d); trap 'rm -rf "$d"' EXIT
+head -c "$1" > "$d/base"; cat > "$d/theirs"
+git merge-file -p -q "$2" "$d/base" "$d/theirs"`;
+
+/**
+ * Joins changes of one text in both places, line by line, as Git does. Idempotent: a file that has the delegate's changes stays as it
+ * is.
+ * @returns why they cannot be joined
+ */
+async function mergeTexts(
+  sandbox: Pick<Sandbox, "files"> & CommandSandbox,
+  { path, child, baseBytes, bytes }: ChangedFile,
+): Promise<string | undefined> {
+  if (baseBytes === undefined || bytes === undefined) return CHANGED_HERE;
+  if (Math.max(baseBytes.length, bytes.length) > MAX_MERGED_BYTES) return CHANGED_HERE;
+  const before = await sandbox.files.read(path, { maxBytes: 1 });
+  if (!before.ok) return before.message;
+  const state = await runOwn(sandbox, {
+    id: `merge-${randomUUID()}`,
+    argv: ["sh", "-ec", MERGE, "sh", String(baseBytes.length), `./${path}`],
+    stdin: Buffer.concat([baseBytes, bytes]),
+    timeoutMs: MERGE_TIMEOUT_MS,
+  });
+  if (state.kind !== "exited" || state.exitCode !== 0) {
+    const end = await readEnd(sandbox, state);
+    const why = "message" in end ? lastLine(end.message) : "";
+    return `${CHANGED_HERE}${why === "" ? ", in the same lines" : `: ${why}`}`;
+  }
+  const merged = await buffer(wholeOutput(sandbox, state));
+  await sandbox.discard(state.id);
+  const done = await sandbox.files.write(path, merged, { ifHash: before.hash, mode: child?.mode });
   return done.ok ? undefined : done.message;
 }

@@ -33,6 +33,8 @@ export interface EndedDelegate {
 
 export interface ReturnedFiles {
   readonly applied: readonly string[];
+  /** Of them, those that were changed in both places. */
+  readonly merged?: readonly string[];
   readonly notApplied: readonly NotApplied[];
   /** Files that were not merged, with their content. */
   readonly left: readonly ChangedFile[];
@@ -99,9 +101,11 @@ function endText({ status, limit, error, closed, stopped }: EndedDelegate): stri
   }
 }
 
-function filesText({ applied, notApplied }: ReturnedFiles, handle: string | undefined): string {
+function filesText({ applied, merged = [], notApplied }: ReturnedFiles, handle: string | undefined): string {
   const lines: string[] = [];
   if (applied.length > 0) lines.push(`Files applied (${applied.length}): ${named(applied)}`);
+  if (merged.length > 0)
+    lines.push(`Of these, merged with what was changed here meanwhile: ${named(merged)}`);
   if (notApplied.length > 0) {
     const where = handle === undefined ? "" : `; the delegate's versions: read_output ${handle}`;
     lines.push(`Not applied (${notApplied.length})${where}`);

@@ -127,7 +127,7 @@ const MAX_IN_EVENT = 100;
 function endedEvent(
   { step, callId }: { readonly step: number; readonly callId: string },
   { child, status, steps, costUsd }: EndedDelegate,
-  { applied, notApplied }: ReturnedFiles,
+  { applied, merged = [], notApplied }: ReturnedFiles,
 ): NewEvent {
   return {
     type: "delegate:ended",
@@ -139,6 +139,7 @@ function endedEvent(
       steps,
       costUsd,
       applied: applied.slice(0, MAX_IN_EVENT),
+      merged: merged.length === 0 ? undefined : merged.slice(0, MAX_IN_EVENT),
       notApplied: notApplied.slice(0, MAX_IN_EVENT),
     },
   };
@@ -230,17 +231,18 @@ async function takeFiles(
       log.warn("the workspace was not saved; the next save makes up for it", { step, reason: String(error) });
       throw error;
     });
-  const merged = await saves.around(session.id, { changes: true, save }, (saved) =>
+  const files = await saves.around(session.id, { changes: true, save }, (saved) =>
     withoutLost(sandboxes, session.id, async () => {
       await saved;
       const { sandbox } = await sandboxes.open(session, step, scope.signal);
       return applyFiles(sandbox, changes.files, scope.signal);
     }),
   );
-  const refused = new Set(merged.notApplied.map(({ path }) => path));
+  const refused = new Set(files.notApplied.map(({ path }) => path));
   return {
-    applied: merged.applied,
-    notApplied: [...merged.notApplied, ...changes.left],
+    applied: files.applied,
+    merged: files.merged,
+    notApplied: [...files.notApplied, ...changes.left],
     left: changes.files.filter(({ path }) => refused.has(path)),
   };
 }

@@ -267,7 +267,7 @@ export const eventData = {
   "question:withdrawn": of({ id: text, reason: text }),
   /** A separate session works on a call; `about`: its task's beginning. */
   "delegate:started": of({ callId: text, childId: text, access: z.enum(["read", "write"]), about: text }),
-  /** `applied`: its files that were merged, and those that were not; at most 100 of each are named. */
+  /** `applied`: its files that were taken, `merged` of them with changes in both places, and those that were not; at most 100 each. */
   "delegate:ended": of({
     callId: text,
     childId: text,
@@ -275,6 +275,7 @@ export const eventData = {
     steps: number,
     costUsd: number.nullable(),
     applied: list(text),
+    merged: list(text).optional(),
     notApplied: list(of({ path: text, reason: text })),
   }),
   /** A server's tools are available, or it was connected again; `tokens` counts their descriptions. */

@@ -104,6 +104,31 @@ describe("a delegate", () => {
     await checkFamily(agent, session);
   });
 
+  it("changes other lines of a file than another one: both are in it, and the same line is left", async () => {
+    const lines = ["one", "two", "three", "four", "five", "six", "seven"].map((line) => `${line}\n`).join("");
+    const edit = (script: string) => [call("bash", { command: `sed -i '${script}' same.txt` })];
+    const session = await agent.run(
+      bySession({
+        "": [
+          ["one", "seven", "one again"].map((task) => delegateCall(`Change ${task}.`, { access: "write" })),
+          [call("bash", { command: "cat same.txt; ls -A" })],
+          [text("Done.")],
+        ],
+        ".s1c0": [edit("s/one/ONE/"), [text("Answer 0.")]],
+        ".s1c1": [edit("s/seven/SEVEN/"), [text("Answer 1.")]],
+        ".s1c2": [edit("s/one/Uno/"), [text("Answer 2.")]],
+      }),
+      { config: delegating({}), workspace: await packWorkspace([file("same.txt", lines)]) },
+    );
+    const texts = await resultTexts(agent.database.store, session.id);
+    expect(texts[1]).toContain("Of these, merged with what was changed here meanwhile: same.txt");
+    expect(texts[2]).toContain("- same.txt: it was changed here meanwhile, in the same lines");
+    expect(texts[3]).toBe("ONE\ntwo\nthree\nfour\nfive\nsix\nSEVEN\nsame.txt");
+    const ended = await session.dataOf("delegate:ended");
+    expect(ended.map(({ merged }) => merged)).toEqual([undefined, ["same.txt"], undefined]);
+    await checkFamily(agent, session);
+  });
+
   it("waits for its place, and files are merged in the order of the calls", { tags: ["D6"] }, async () => {
     const tasks = [0, 1, 2, 3, 4, 5].map((n) => delegateCall(`Task ${n}.`, n < 2 ? { access: "write" } : {}));
     const write = (n: number) => [call("write_file", { path: "same.txt", content: `of ${n}` })];

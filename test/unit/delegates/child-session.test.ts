@@ -103,7 +103,9 @@ describe("a delegate's result", () => {
     expect(long.text.length).toBeLessThan(8_200);
     expect(long.whole).toBe("x".repeat(9_000));
     const bytes = Buffer.from("mine");
-    const left = [{ path: "a.txt", base: undefined, child: { hash: "h", mode: 0o644 }, bytes }];
+    const left = [
+      { path: "a.txt", base: undefined, child: { hash: "h", mode: 0o644 }, baseBytes: undefined, bytes },
+    ];
     const files = {
       applied: ["b.txt"],
       notApplied: [{ path: "a.txt", reason: "it was changed here meanwhile" }],
