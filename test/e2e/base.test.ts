@@ -3,16 +3,16 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, test } from "vitest";
 import { sql } from "drizzle-orm";
-import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { pullWorkspace, sessionDiff } from "../../client/workspace/pull-workspace.ts";
-import { startAgent, type AgentHarness, type RunningSession, useAgent } from "../support/agent-harness.ts";
+import { type AgentHarness, type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { sessionRow } from "../support/client-services.ts";
 import { type AtEnd, emptyFolder } from "../support/empty-folder.ts";
 import { gitIn, makeRemote, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
+import { withoutLayers } from "../support/without-layers.ts";
 
 const agent = useAgent();
 const ends: (() => Promise<void> | void)[] = [];
@@ -182,22 +182,12 @@ describe("a repository that is too large for a save", () => {
 });
 
 test("an engine without layers gets a copy, and says so", async () => {
-  let host: SandboxHost | undefined;
-  const unable = await startAgent({});
-  try {
-    host = unable.deps.sandboxHost;
-    const { bases } = host;
-    if (bases === undefined) throw new Error("This host has layers.");
-    (host as { bases: typeof bases }).bases = { ...bases, unable: async () => "invalid argument" };
-    const session = await unable.start(commands("echo kept > new; git status -s").says("Done."), {
-      config: config(remote().url),
-    });
-    expect(await session.result()).toMatchObject({ status: "completed" });
-    expect(await session.dataOf("base:none")).toEqual([expect.objectContaining({ why: "invalid argument" })]);
-    expect((await session.dataOf("sandbox:created")).at(-1)).toMatchObject({ layers: "copy" });
-    expect((await resultTexts(unable.database.store, session.id))[0]).toContain("?? new");
-    await checkSession(unable, session);
-  } finally {
-    await unable.close();
-  }
+  withoutLayers(agent.deps, "invalid argument");
+  const session = await agent.run(commands("echo kept > new; git status -s").says("Done."), {
+    config: config(remote().url),
+  });
+  expect(await session.dataOf("base:none")).toEqual([expect.objectContaining({ why: "invalid argument" })]);
+  expect((await session.dataOf("sandbox:created")).at(-1)).toMatchObject({ layers: "copy" });
+  expect((await resultTexts(agent.database.store, session.id))[0]).toContain("?? new");
+  await checkSession(agent, session);
 });

@@ -8,6 +8,7 @@ import { checkSession } from "../support/checker/check-session.ts";
 import { gitIn, makeRemote, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
+import { withoutLayers } from "../support/without-layers.ts";
 
 const agent = useAgent();
 
@@ -39,7 +40,8 @@ it("resumed with its saved files, it removes none that Git tracks, by name or by
   await checkSession(agent, session);
 });
 
-it("whose history is too large for a save is refused unpaid, with the way to start it", async () => {
+it("without layers, whose history is too large for a save, is refused with the way to start it", async () => {
+  withoutLayers(agent.deps, "invalid argument");
   const { bytes } = LIMITS;
   onTestFinished(() => void (LIMITS.bytes = bytes));
   LIMITS.bytes = 200_000;
