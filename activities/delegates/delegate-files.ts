@@ -3,12 +3,11 @@
  * of it comes back, file by file; and how that is applied to the parent's sandbox.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { buffer } from "node:stream/consumers";
 import { checkpointChain, latestCheckpoint } from "../store/checkpoints.ts";
 import type { Database } from "../store/db.ts";
 import { unpackManifest, unpackMissing, type ManifestEntry } from "../store/workspace-manifest.ts";
 import { readFiles } from "../store/workspace-pack.ts";
-import { type CommandSandbox, lastLine, readEnd, runOwn, wholeOutput } from "../sandbox/own-command.ts";
+import { type CommandSandbox, lastLine, readEnd, runOwn } from "../sandbox/own-command.ts";
 import type { Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 
 export interface ChangedFile {
@@ -236,13 +235,14 @@ async function mergeTexts(
     stdin: Buffer.concat([baseBytes, bytes]),
     timeoutMs: MERGE_TIMEOUT_MS,
   });
-  if (state.kind !== "exited" || state.exitCode !== 0) {
-    const end = await readEnd(sandbox, state);
-    const why = "message" in end ? lastLine(end.message) : "";
+  const end = await readEnd(sandbox, state);
+  if ("how" in end) {
+    const why = lastLine(end.message);
     return `${CHANGED_HERE}${why === "" ? ", in the same lines" : `: ${why}`}`;
   }
-  const merged = await buffer(wholeOutput(sandbox, state));
-  await sandbox.discard(state.id);
+  const merged = Buffer.from(end.out);
+  if (merged.byteLength !== state.outBytes)
+    return `${CHANGED_HERE}, and is no text in UTF-8 of at most 1 MiB`;
   const done = await sandbox.files.write(path, merged, { ifHash: before.hash, mode: child?.mode });
   return done.ok ? undefined : done.message;
 }

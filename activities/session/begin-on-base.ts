@@ -74,16 +74,16 @@ export function createBaseMakers(deps: AgentDeps, sandboxes: SessionSandboxes) {
       const startMs = performance.now();
       const sinceStartMs = () => Math.round(performance.now() - startMs);
       const say = (event: NewEvent) => appendEvents(deps.store.db, session.id, session.epoch, [event]);
-      const found =
+      const nearest =
         repository.depth === 0 || (await isHere(own)) ? await findHere(beginning, own) : undefined;
-      if (found === undefined) {
+      if (nearest === undefined) {
         const why = "none is on this host that this commit differs little from";
         await say({ type: "base:making", step: 0, data: { commit, why } });
         const made = await make(beginning, own);
         if (made !== undefined)
           await say({ type: "base:made", step: 0, data: { commit, ...made, ms: sinceStartMs() } });
       }
-      const base = found ?? { ...own, behind: 0 };
+      const base = nearest ?? { ...own, behind: 0 };
       await beginSave(deps, sandboxes, session, base.key);
       const used = { base: base.key, commit: base.commit, behind: base.behind, ms: sinceStartMs() };
       await say({ type: "base:used", step: 0, data: used });

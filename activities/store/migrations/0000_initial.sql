@@ -15,7 +15,7 @@ CREATE TABLE "blobs" (
 --> statement-breakpoint
 CREATE TABLE "bases" (
 	"key" text PRIMARY KEY NOT NULL,
-	"family" text NOT NULL,
+	"base_family" text NOT NULL,
 	"url" text NOT NULL,
 	"commit" text NOT NULL,
 	"manifest" "bytea" NOT NULL,
@@ -460,7 +460,7 @@ ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOR
 ALTER TABLE "cursors" ADD CONSTRAINT "cursors_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runs" ADD CONSTRAINT "runs_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "public"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-CREATE INDEX "bases_family_idx" ON "bases" USING btree ("family","created_at");--> statement-breakpoint
+CREATE INDEX "bases_family_idx" ON "bases" USING btree ("base_family","created_at");--> statement-breakpoint
 CREATE INDEX "blob_uses_blob_idx" ON "blob_uses" USING btree ("sha256");--> statement-breakpoint
 CREATE INDEX "checkpoints_base_idx" ON "checkpoints" USING btree ("base_key") WHERE base_key is not null;--> statement-breakpoint
 CREATE INDEX "checkpoints_parent_idx" ON "checkpoints" USING btree ("parent_id") WHERE parent_id is not null;--> statement-breakpoint

@@ -262,7 +262,7 @@ export const bases = pgTable(
     /** A hash of all that it was made from: address, commit, settings, whose it is. */
     key: text().primaryKey(),
     /** The same without the commit: bases of one family differ in nothing else. */
-    family: text().notNull(),
+    family: text("base_family").notNull(),
     url: text().notNull(),
     commit: text().notNull(),
     /** As a checkpoint's: all its files. */
