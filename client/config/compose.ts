@@ -1,6 +1,6 @@
 /** Services from a compose file: what a sandbox can have is read, and everything else is refused by its name before anything starts. */
 import { lstatSync, realpathSync } from "node:fs";
-import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, posix, relative, resolve } from "node:path";
 import { parse } from "yaml";
 import { readBoundedText } from "../console/read-bounded-text.ts";
 import { parseDuration, servicesSchema } from "../../activities/config/service-settings.ts";
@@ -13,8 +13,22 @@ type Group = Readonly<Record<string, unknown>>;
 export interface ComposedServices {
   /** As in `sandbox.services`. */
   readonly services: Readonly<Record<string, Group>>;
+  /** What is read of the service that is the sandbox itself, if one was named. */
+  readonly sandbox?: ComposedSandbox | undefined;
   /** For people, one per line. */
   readonly notes: readonly string[];
+}
+
+export interface ComposedSandbox {
+  readonly image: string | undefined;
+  /** Paths are relative to the compose file's folder; that of the Dockerfile too. */
+  readonly build:
+    | (Readonly<Record<"dockerfile" | "context", string>> & {
+        readonly args: Readonly<Record<string, string>>;
+        readonly target: string | undefined;
+      })
+    | undefined;
+  readonly env: Readonly<Record<string, string>>;
 }
 
 interface ComposeRequest {
@@ -23,6 +37,10 @@ interface ComposeRequest {
   /** The project's folder: files of services are in it. */
   readonly workspace: string | undefined;
   readonly without?: readonly string[] | undefined;
+  /** The service that is the sandbox itself. */
+  readonly sandbox?: string | undefined;
+  /** Names of the services that are started; default all. */
+  readonly only?: readonly string[] | undefined;
 }
 
 /** Keys without a meaning for a container beside a sandbox. */
@@ -47,7 +65,13 @@ const USUAL_INTERVAL_MS = 30_000;
 const USUAL_RETRIES = 3;
 
 /** @throws ClientError (usage) that names the service and the setting which a sandbox cannot have */
-export function readCompose({ path, workspace, without = [] }: ComposeRequest): ComposedServices {
+export function readCompose({
+  path,
+  workspace,
+  without = [],
+  sandbox,
+  only,
+}: ComposeRequest): ComposedServices {
   const file = parsedFile(path);
   const name = basename(path);
   for (const key of ["include", "secrets", "configs"])
@@ -58,16 +82,53 @@ export function readCompose({ path, workspace, without = [] }: ComposeRequest): 
     if (!Object.hasOwn(all, left))
       throw usageError(`--without ${left}: ${name} has no service of that name.`);
   const volumes = groupIn(file["volumes"]);
-  const names = Object.keys(all).filter((service) => !without.includes(service));
+  if (sandbox !== undefined && !Object.hasOwn(all, sandbox))
+    throw usageError(`${name} has no service ${sandbox}, which is to be the sandbox.`);
+  const names = Object.keys(all).filter(
+    (service) =>
+      service !== sandbox && !without.includes(service) && (only === undefined || only.includes(service)),
+  );
   const reader = { name, folder: dirname(resolve(path)), workspace, volumes, names };
   const notes: string[] = [];
   const services = Object.fromEntries(
     names.map((service) => [service, serviceIn(reader, service, groupIn(all[service]), notes)]),
   );
+  const own = sandbox === undefined ? undefined : sandboxIn(reader, sandbox, groupIn(all[sandbox]), notes);
   const result = servicesSchema.safeParse(services);
   if (!result.success)
     throw usageError(`${name}: services.${issueTexts(result.error, servicesSchema).join("; services.")}.`);
-  return { services, notes };
+  return { services, sandbox: own, notes };
+}
+
+/** Keys of the sandbox's own service that say how a container of it would be kept alive and get the project's files. */
+const NOT_NEEDED = ["command", "entrypoint", "volumes", "depends_on", "working_dir", "ports", "expose"];
+
+function sandboxIn(reader: Reader, service: string, raw: Group, notes: string[]): ComposedSandbox {
+  const { image, build, environment, env_file: files, ...others } = raw;
+  const settings = interpolated(reader.name, service, { image, build, environment, env_file: files });
+  const ignored = Object.keys(others).filter((key) => !NOT_NEEDED.includes(key) && !key.startsWith("x-"));
+  if (ignored.length > 0)
+    notes.push(
+      `${reader.name}: left out of ${service}, which is the sandbox: ${ignored.join(", ")}. Set them in sandbox of a file of your own.`,
+    );
+  const fromFiles = listIn(settings.env_file).map((entry) => envFile(reader, service, entry));
+  return {
+    image: settings.image === undefined ? undefined : textIn(settings.image),
+    build: settings.build === undefined ? undefined : buildIn(settings.build),
+    env: { ...Object.assign({}, ...fromFiles), ...variablesIn(settings.environment) },
+  };
+}
+
+function buildIn(value: unknown): ComposedSandbox["build"] {
+  const build = typeof value === "string" ? { context: value } : groupIn(value);
+  const context = textIn(build["context"] ?? ".");
+  const target = build["target"];
+  return {
+    context,
+    dockerfile: posix.join(context, textIn(build["dockerfile"] ?? "Dockerfile")),
+    args: variablesIn(build["args"]),
+    target: target === undefined ? undefined : textIn(target),
+  };
 }
 
 function parsedFile(path: string): Group {

@@ -12,7 +12,7 @@ import { issueTexts } from "../../activities/config/issue-text.ts";
 import { usageError, unreadable } from "../console/errors.ts";
 import { present, definedFields } from "../console/format.ts";
 import { closedAddress, domainProblem } from "../../activities/config/egress-domains.ts";
-import type { ComposedServices } from "./compose.ts";
+import { type ComposedServices, readCompose } from "./compose.ts";
 import type { ConfigFile } from "./config-file.ts";
 
 /** Possible paths, in order of precedence. Source: containers.dev, the specification. */
@@ -35,7 +35,9 @@ const devcontainerSchema = z.looseObject({
   // The name in older files.
   dockerFile: z.string().optional(),
   context: z.string().optional(),
-  dockerComposeFile: z.unknown().optional(),
+  dockerComposeFile: command.optional(),
+  service: z.string().optional(),
+  runServices: z.array(z.string()).optional(),
   onCreateCommand: commands.optional(),
   updateContentCommand: commands.optional(),
   postCreateCommand: commands.optional(),
@@ -66,6 +68,8 @@ export interface Devcontainer {
   readonly build: ImageBuild | undefined;
   readonly setup: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** Those of its compose file, without the one that is the sandbox. */
+  readonly services?: ComposedServices["services"] | undefined;
   /** For people, one per line. */
   readonly notes: readonly string[];
 }
@@ -82,29 +86,51 @@ export function readDevcontainer(workspace: string): Devcontainer {
       if (code === "ENOENT" || code === "ENOTDIR") continue;
       throw unreadable(path, error);
     }
-    return parseDevcontainer(text, path, posix.dirname(location));
+    const folder = posix.dirname(location);
+    return parseDevcontainer(text, path, {
+      folder,
+      readComposed: (file, named) =>
+        readCompose({ path: join(workspace, folder, file), workspace, ...named }),
+    });
   }
   throw usageError(`--devcontainer: ${workspace} has no ${PLACES.join(" and no ")}.`);
 }
 
-/** @param path for messages @param folder that contains the file, in the workspace @throws ClientError (usage) */
-export function parseDevcontainer(text: string, path: string, folder = ".devcontainer"): Devcontainer {
-  const file = parsed(text, path);
-  if (file.dockerComposeFile !== undefined)
-    throw usageError(
-      `${path}: dockerComposeFile is not supported: the sandbox is one container.`,
-      NAME_IMAGE,
-    );
+interface FilePlace {
+  /** The folder of the file in the workspace; default `.devcontainer`. */
+  readonly folder?: string;
+  /** Reads a compose file beside it; absent if there are no files to read. */
+  readonly readComposed?: (
+    file: string,
+    named: { readonly sandbox: string; readonly only: readonly string[] | undefined },
+  ) => ComposedServices;
+}
+
+/** @param path for messages @throws ClientError (usage) */
+export function parseDevcontainer(
+  text: string,
+  path: string,
+  { folder = ".devcontainer", readComposed }: FilePlace = {},
+): Devcontainer {
+  const named = parsed(text, path);
+  const composed = composedBy(named, path, readComposed);
+  const file: DevcontainerFile = { ...named, image: named.image ?? composed?.sandbox?.image };
   const { env, notes } = environmentOf(file);
-  const { build, notes: buildNotes } = file.image === undefined ? buildOf(file, path, folder) : NO_BUILD;
+  const own = composed?.sandbox?.build;
+  const place = own && { ...file, build: { ...own }, dockerFile: undefined };
+  const composeFolder = posix.join(folder, posix.dirname(String(named.dockerComposeFile ?? "")));
+  const { build, notes: buildNotes } =
+    file.image === undefined ? buildOf(place ?? file, path, own ? composeFolder : folder) : NO_BUILD;
   const ignoredKeys = LEFT_OUT.filter((key) => file[key] !== undefined);
   const ports = file.forwardPorts ?? [];
   return {
     image: file.image,
     build,
     setup: [file.onCreateCommand, file.updateContentCommand, file.postCreateCommand].flatMap(commandsOf),
-    env,
+    env: { ...composed?.sandbox?.env, ...env },
+    services: composed?.services,
     notes: present(
+      ...(composed?.notes ?? []),
       ignoredKeys.length > 0 &&
         `${path}: left out, because a sandbox has no such setting: ${ignoredKeys.join(", ")}.`,
       file["features"] !== undefined && `${path}: ${FEATURES}`,
@@ -114,8 +140,31 @@ export function parseDevcontainer(text: string, path: string, folder = ".devcont
   };
 }
 
+/** The compose file's services: one is the sandbox, the others start beside it. */
+function composedBy(
+  { dockerComposeFile, service, runServices }: DevcontainerFile,
+  path: string,
+  readComposed: FilePlace["readComposed"],
+): ComposedServices | undefined {
+  if (dockerComposeFile === undefined) return undefined;
+  const [file, ...more] = [dockerComposeFile].flat();
+  if (file === undefined || more.length > 0)
+    throw usageError(
+      `${path}: dockerComposeFile names ${more.length + (file === undefined ? 0 : 1)} files, and one is read: they are not merged here.`,
+      "Write what docker compose config prints into one file, and name that.",
+    );
+  if (service === undefined)
+    throw usageError(`${path}: dockerComposeFile without service: it says which of them is the sandbox.`);
+  if (readComposed === undefined)
+    throw usageError(
+      `${path}: the compose file that it names is not read from a remote repository.`,
+      NAME_IMAGE,
+    );
+  return readComposed(file, { sandbox: service, only: runServices });
+}
+
 const NAME_IMAGE =
-  "Name an image in devcontainer.json, or set sandbox.image and sandbox.setup in a file of your own. Other services start beside the sandbox with --services FILE.";
+  "Name an image in devcontainer.json, or set sandbox.image in a file of your own, and start the services with --services FILE.";
 
 const FEATURES =
   "features are left out: their scripts run as root. Install what they provide in the Dockerfile, or in onCreateCommand without root.";
@@ -249,9 +298,10 @@ export function withSandboxFlags(
     const problem = domainProblem(domain) ?? closedAddress(domain, file?.allow ?? []);
     if (problem !== undefined) throw usageError(`--allow-domain ${domain}: ${problem}.`);
   }
+  const composed = fromCompose?.services ?? fromDevcontainer?.services;
   const sandbox = {
     ...withContainer(file, fromDevcontainer),
-    ...(fromCompose === undefined ? {} : { services: servicesWith(file, fromCompose) }),
+    ...(composed === undefined ? {} : { services: servicesWith(file, { services: composed }) }),
     ...(network === undefined ? {} : { network }),
     ...(key.length === 0 ? {} : { keys: [...new Set([...(file?.keys ?? []), ...key])] }),
   };

@@ -110,5 +110,5 @@ export async function devcontainerOfRepository(
       `${found.trouble.fix} With --devcontainer this machine reads the repository too.`,
     );
   const folder = found.path.includes("/") ? ".devcontainer" : ".";
-  return parseDevcontainer(found.text, found.path, folder);
+  return parseDevcontainer(found.text, found.path, { folder });
 }

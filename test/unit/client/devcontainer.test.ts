@@ -55,7 +55,13 @@ test("an unsupported setting is refused, with what to do instead", () => {
     /build.dockerfile: expected a path/,
   );
   expect(() => of({ build: { dockerfile: "Dockerfile", context: "../.." } })).toThrow(/build.context/);
-  expect(() => of({ dockerComposeFile: "a.yml" })).toThrow(/dockerComposeFile/);
+  expect(() => of({ dockerComposeFile: "a.yml" })).toThrow(/dockerComposeFile without service/);
+  expect(() => of({ dockerComposeFile: ["a.yml", "b.yml", "c.yml"], service: "app" })).toThrow(
+    /names 3 files, and one is read/,
+  );
+  expect(() => of({ dockerComposeFile: "a.yml", service: "app" })).toThrow(
+    /not read from a remote repository/,
+  );
   expect(() => of("{")).toThrow(/not JSON with comments/);
   expect(() => of({ postCreateCommand: 3 })).toThrow(/postCreateCommand/);
 });
@@ -100,4 +106,48 @@ test("its image overrides the person's, its commands run first, the person's var
     setup: { commands: ["npm ci", "make"], optional: true },
     env: { A: "mine", B: "theirs" },
   });
+});
+
+test("of a compose file one service is the sandbox, and the others start beside it", () => {
+  const workspace = emptyFolder();
+  mkdirSync(join(workspace, ".devcontainer"));
+  const write = (compose: string, more: object = {}) => {
+    writeFileSync(join(workspace, ".devcontainer/compose.yml"), compose);
+    const file = {
+      dockerComposeFile: ["compose.yml"],
+      service: "app",
+      containerEnv: { A: "of the file" },
+      ...more,
+    };
+    writeFileSync(join(workspace, ".devcontainer/devcontainer.json"), JSON.stringify(file));
+    return readDevcontainer(workspace);
+  };
+  const APP = `
+services:
+  app:
+    build: {context: .., dockerfile: docker/Dockerfile, args: {V: 1}, target: dev}
+    command: sleep infinity
+    volumes: ["..:/workspaces/app:cached"]
+    environment: {A: of compose, B: two}
+    privileged: true
+    depends_on: [db]
+  db: {image: "postgres:17", environment: {POSTGRES_PASSWORD: test}, ports: ["5432"]}
+  cache: {image: "redis:8", depends_on: [app]}
+`;
+  const read = write(APP);
+  expect(read).toMatchObject({
+    image: undefined,
+    build: { dockerfile: "docker/Dockerfile", context: ".", args: { V: "1" }, target: "dev" },
+    env: { A: "of the file", B: "two" },
+  });
+  expect(Object.keys(read.services ?? {})).toEqual(["db", "cache"]);
+  expect(read.notes).toEqual([
+    "compose.yml: left out of app, which is the sandbox: privileged. Set them in sandbox of a file of your own.",
+  ]);
+  expect(Object.keys(write(APP, { runServices: ["db"] }).services ?? {})).toEqual(["db"]);
+  expect(write(APP, { image: "node:24" })).toMatchObject({ image: "node:24", build: undefined });
+  expect(() => write(APP, { service: "web" })).toThrow("compose.yml has no service web");
+  expect(() => write(APP.replace("ports:", "privileged: true, ports:"))).toThrow(
+    /service "db" uses privileged, which a sandbox cannot have/,
+  );
 });
