@@ -2,8 +2,10 @@
 import type { Command } from "commander";
 import { harmlessLine, shellWord } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
-import { SESSION, withSession } from "../sessions/with-session.ts";
+import { parseSettings, SESSION, withSession } from "../sessions/with-session.ts";
 import { once } from "node:events";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { sandboxServices } from "../../activities/config/service-settings.ts";
 import { type ExitCode, exitCodes } from "../console/errors.ts";
 import { cannotListen } from "../serve/local-server.ts";
 import { portNumber } from "../sessions/flag-values.ts";
@@ -14,15 +16,25 @@ export function portsCommand(command: Command, output: Output) {
   return (reference: string, flags: { readonly json?: boolean }) =>
     withSession(reference, async ({ store }, row) => {
       const { listeningPorts, sandboxHere } = await import("../setup/local-containers.ts");
-      const ports = await listeningPorts(await sandboxHere(store, row.id));
+      const ports = await listeningPorts(
+        await sandboxHere(store, row.id),
+        servicesByPort(parseSettings(row)),
+      );
       if (flags.json) return output.json(ports, 2);
       if (ports.length === 0) return output.note(`Nothing listens in the sandbox of ${row.id}.\n`);
-      for (const { port, address, pid, process } of ports) {
-        const holder = process === null ? "" : `  ${harmlessLine(process, 40)} (${pid})`;
+      for (const { port, address, pid, process, service } of ports) {
+        const program = process === null ? "" : `  ${harmlessLine(process, 40)} (${pid})`;
+        const holder = service === undefined ? program : `  service ${harmlessLine(service, 40)}`;
         output.result(`${String(port).padStart(5)}  ${address}${holder}\n`);
       }
       output.note(`To reach one from here: longhaul forward ${shellWord(row.id)} ${ports[0]?.port}\n`);
     });
+}
+
+/** Names by port, of those that the settings say. */
+function servicesByPort({ sandbox }: RunConfig): ReadonlyMap<number, string> {
+  const services = Object.entries(sandboxServices(sandbox));
+  return new Map(services.flatMap(([name, { ports }]) => ports.map((port) => [port, name] as const)));
 }
 
 /** `longhaul forward ID PORT`: a port of this machine that leads to a server in a session's sandbox. */

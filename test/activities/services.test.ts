@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { listeningPorts } from "../../activities/sandbox/docker/sandbox-ports.ts";
 import { serviceContainer } from "../../activities/sandbox/docker/services/service-profile.ts";
+import { eventually } from "../support/eventually.ts";
 import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 import { cache, database, inspectService, labelled } from "../support/test-services.ts";
 import { runServices, type RunningServices } from "../support/running-services.ts";
@@ -24,7 +26,18 @@ describe("the services of a sandbox", () => {
         health: { test: ["CMD", "redis-cli", "-p", "6380", "ping"] },
       }),
     };
-    const { spec, again } = await runServices(sandboxes, services);
+    const { spec, sandbox, again } = await runServices(sandboxes, services);
+    // For `longhaul ports`: what of the services' ports is known, and none of our own.
+    await sandbox.start({ id: "web", argv: ["python3", "-m", "http.server", "8080"] });
+    const container = sandboxes.docker.getContainer(sandbox.container);
+    const listed = await eventually("the agent's own server", async () => {
+      const all = await listeningPorts(container, new Map([[6380, "late"]]));
+      return all.some(({ port }) => port === 8080) ? all : undefined;
+    });
+    expect(listed.map(({ port, service, process }) => `${port} ${service ?? process}`).toSorted()).toEqual(
+      expect.arrayContaining(["6380 late", "8080 python3"]),
+    );
+    expect(listed.some(({ port }) => port === 6379)).toBe(false);
     const before = await Promise.all(["db", "cache"].map((name) => idOf(spec.sessionId, name)));
     // As if the first worker had died before it made the last one.
     await sandboxes.docker

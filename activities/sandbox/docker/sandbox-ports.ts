@@ -21,6 +21,8 @@ export interface ListeningPort {
   /** Null if the process cannot be inspected. */
   readonly pid: number | null;
   readonly process: string | null;
+  /** The service beside the sandbox that has this port. */
+  readonly service?: string | undefined;
 }
 
 /**
@@ -38,9 +40,19 @@ export async function runningSandbox(
   return isOurs && info.State.Running ? container : undefined;
 }
 
-export async function listeningPorts(container: Dockerode.Container): Promise<readonly ListeningPort[]> {
-  const stream = await startProgram(container, ["LONGHAUL_PORTS", portsSource], [], TOOL_USER);
-  return JSON.parse(await programOutput(stream)) as ListeningPort[];
+/** @param services their names by the ports that they are known to have: of others' ports only these are listed */
+export async function listeningPorts(
+  container: Dockerode.Container,
+  services: ReadonlyMap<number, string> = new Map(),
+): Promise<readonly ListeningPort[]> {
+  const whose = services.size === 0 ? [] : ["LONGHAUL_PORTS_OF=all"];
+  const stream = await startProgram(container, ["LONGHAUL_PORTS", portsSource], whose, TOOL_USER);
+  const listed = JSON.parse(await programOutput(stream)) as ListeningPort[];
+  return listed
+    .map((listener) =>
+      listener.pid === null ? { ...listener, service: services.get(listener.port) } : listener,
+    )
+    .filter(({ pid, service }) => services.size === 0 || pid !== null || service !== undefined);
 }
 
 /**
