@@ -11,6 +11,8 @@ import type { ServiceHost } from "./service-host.ts";
 export interface SandboxHost {
   /** Name of the host, for the ledger and the task queue. */
   readonly name: string;
+  /** What the session's sandbox is called here, also before it is made. Absent: as the session. */
+  nameOf?(sessionId: string): string;
   /**
    * The session's running sandbox: adopts an existing one, starts a stopped one, or creates it.
    * Idempotent; concurrent callers get the same sandbox.

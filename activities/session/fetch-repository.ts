@@ -23,6 +23,7 @@ import { appendEvents } from "../store/events.ts";
 import { findRepository, saveRepository } from "../store/repositories.ts";
 import { markClosed, PARKED } from "../store/sandboxes.ts";
 import { setPrompt } from "../store/stored-settings.ts";
+import { takeSandboxTools } from "../step/catalogues.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { MAX_PACK_BYTES, unpackMissing } from "../store/workspace-manifest.ts";
 import { whyNoBase } from "../workspace/base.ts";
@@ -64,6 +65,7 @@ async function fetchRepository(
     whyNone === undefined ? await bases.begin({ session, repository, access, fetched, signal }) : undefined;
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, step, scope.signal);
+    await takeSandboxTools(deps, scope, session, { step, sandbox });
     const { url } = repository;
     const beganMs = performance.now();
     const isCopy = base === undefined || sandbox.identity.base !== base.key;

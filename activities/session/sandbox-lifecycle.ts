@@ -19,11 +19,21 @@ import { enterWaiting } from "./waiting.ts";
 import { takeSandboxTools } from "../step/catalogues.ts";
 import type { OpenBudget } from "../contract/limits.ts";
 import { SandboxLost } from "../sandbox/sandbox.ts";
+import { findRepository } from "../store/repositories.ts";
+import type { Session } from "../store/sessions.ts";
+import { whyNoBase } from "../workspace/base.ts";
 import { closeSandbox, parkSandbox } from "../workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { abortable } from "../sandbox/shared-work.ts";
 import { TRIES } from "../contract/tries.ts";
+
+/** Whether the session's repository was not fetched yet, and can stand on a base here. */
+async function beginsOnBase(deps: AgentDeps, { id, config }: Session): Promise<boolean> {
+  if (config.repository === undefined || (await findRepository(deps.store.db, id)) !== undefined)
+    return false;
+  return (await whyNoBase(deps, config)) === undefined;
+}
 
 /** @param ready the same sandboxes, each set up before it is returned */
 export function createSandboxLifecycle(
@@ -36,14 +46,13 @@ export function createSandboxLifecycle(
     openSandbox: (input: { step: number }): Promise<SandboxFacts> =>
       inScope(deps, async (scope) => {
         const session = await enterSession(deps, scope, { step: input.step, phase: "model" });
-        const { sandbox, workspace } = await sandboxes.open(session, input.step, scope.signal);
+        const { sandbox: taskQueue } = deps.taskQueues;
+        // It is opened with its repository, on a base that is not chosen yet: see fetch-repository.ts.
+        if (await beginsOnBase(deps, session))
+          return { container: deps.sandboxHost.nameOf?.(session.id) ?? session.id, taskQueue };
+        const { sandbox } = await sandboxes.open(session, input.step, scope.signal);
         await takeSandboxTools(deps, scope, session, { step: input.step, sandbox });
-        const queue = deps.taskQueues.sandbox;
-        return {
-          container: sandbox.container,
-          workspace,
-          taskQueue: queue,
-        };
+        return { container: sandbox.container, taskQueue };
       }),
 
     /** The set-up of the session's project, before its first step: see workspace/set-up.ts. */

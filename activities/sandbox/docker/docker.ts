@@ -83,6 +83,7 @@ export function createDockerHost({
   const own = addingInstallation(installation);
   return {
     name,
+    nameOf: sandboxName,
     open: async (spec, signal) => opener.open(await own(spec), signal),
     refuseUnfit: (spec) => images.refuseUnfit(spec),
     async remove(sessionId, { keeps } = {}) {
