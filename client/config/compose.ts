@@ -19,7 +19,7 @@ export interface ComposedServices {
   readonly notes: readonly string[];
 }
 
-export interface ComposedSandbox {
+interface ComposedSandbox {
   readonly image: string | undefined;
   /** Paths are relative to the compose file's folder; that of the Dockerfile too. */
   readonly build:

@@ -3,12 +3,16 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, test } from "vitest";
 import { sql } from "drizzle-orm";
+import { readInstallation } from "../../activities/store/installation.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { pullWorkspace, sessionDiff } from "../../client/workspace/pull-workspace.ts";
 import { type AgentHarness, type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { sessionRow } from "../support/client-services.ts";
 import { type AtEnd, emptyFolder } from "../support/empty-folder.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { makeLargeRepository } from "../support/large-repository.ts";
 import { gitIn, makeRemote, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
@@ -192,4 +196,30 @@ test("an engine without layers gets a copy, and says so", async () => {
   expect((await session.dataOf("sandbox:created")).at(-1)).toMatchObject({ layers: "copy" });
   expect((await resultTexts(agent.database.store, session.id))[0]).toContain("?? new");
   await checkSession(agent, session);
+});
+
+test("a worker killed while it makes a base leaves no half of one: the next makes it whole", async () => {
+  const remoteFolder = emptyFolder(end);
+  await makeLargeRepository(remoteFolder, { files: 4_000, meanBytes: 2_000 });
+  const session = await startKillableSession(
+    agent.database,
+    commands("git ls-files | wc -l; git status -s; git fsck --connectivity-only").says("Done."),
+    { environment: { LONGHAUL_GIT_FOLDER: emptyFolder(end) }, config: config(`file://${remoteFolder}`) },
+  );
+  const worker = await session.startWorker();
+  await session.until("base:making");
+  const installation = await readInstallation(agent.database.store.db);
+  const filters = { label: ["longhaul.makes", `longhaul.installation=${installation}`] };
+  await eventually("the sandbox in which it is made", async () =>
+    (await agent.docker.listContainers({ filters })).length > 0 ? true : undefined,
+  );
+  await worker.kill();
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ status: "completed" });
+  expect(await session.dataOf("base:made")).toEqual([
+    expect.objectContaining({ commit: gitIn(remoteFolder, "rev-parse", "main") }),
+  ]);
+  expect((await resultTexts(agent.database.store, session.id))[0]).toBe("4000");
+  expect(await agent.docker.listContainers({ all: true, filters })).toEqual([]);
+  await checkSession(session.services, session, { kills: 1 });
 });
