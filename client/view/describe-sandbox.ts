@@ -103,8 +103,9 @@ export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type
   ],
 };
 
-function created({ workspace, network, allow, gaps }: EventData["sandbox:created"]): Sentence[] {
-  const filesText = workspace === "restored" ? ", files restored" : `, ${workspace}`;
+function created({ workspace, layers, network, allow, gaps }: EventData["sandbox:created"]): Sentence[] {
+  const copied = workspace === "restored" ? ", files restored" : `, ${workspace}`;
+  const filesText = layers === "overlay" ? " on the repository's checkout" : copied;
   const open = network?.reach === "allowed" ? undefined : network?.why;
   return present(
     quiet(`sandbox created${workspace === "empty" ? "" : filesText}`),

@@ -61,7 +61,7 @@ describe.concurrent("sessions on a repository", () => {
     for (const session of sessions) expect(await session.result()).toMatchObject({ status: "completed" });
     const made = await Promise.all(sessions.map((session) => session.dataOf("base:made")));
     expect(made.flat()).toHaveLength(1);
-    expect(made.flat()[0]).toMatchObject({ commit: place.at("main") });
+    expect(made.flat()[0]).toMatchObject({ commit: place.at("main"), files: Object.keys(FILES).length });
     for (const session of sessions) {
       expect(await session.dataOf("base:used")).toEqual([
         expect.objectContaining({ commit: place.at("main"), behind: 0 }),

@@ -226,12 +226,13 @@ def files_below(path):
 
 
 def list_all(_order, _parts, write):
-    """Writes the listing of everything. @returns how many files it has, and their bytes"""
+    """Writes the listing of everything. @returns how many files of the work it has, and the bytes of all, history included"""
     entries = Survey(UNBOUNDED, []).entries
     for piece in written_listing(entries, {}):
         write(piece)
-    sizes = [fields(value)[2] for value in entries.values() if value.startswith(b"f")]
-    return {"files": len(sizes), "bytes": sum(sizes)}
+    sizes = {path: fields(value)[2] for path, value in entries.items() if value.startswith(b"f")}
+    work = [path for path in sizes if b".git" not in path.split(b"/")]
+    return {"files": len(work), "bytes": sum(sizes.values())}
 
 
 def listing_of(parts):
