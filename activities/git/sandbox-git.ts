@@ -238,6 +238,11 @@ if [ -n "$BRANCH" ]; then git checkout -q -B "$BRANCH" "$COMMIT"; else git check
 const BEGIN_BRANCH = `git update-ref "refs/heads/$BRANCH" "$COMMIT"
 git symbolic-ref HEAD "refs/heads/$BRANCH"`;
 
+/** A name of then may be the folder of one of now. The objects stay: the history of the newer commit has them. */
+const WITHOUT_REFS = `find .git -name '*.lock' -type f -delete
+git symbolic-ref -q --delete refs/remotes/origin/HEAD || true
+git for-each-ref --format='delete %(refname)' refs/remotes/origin refs/tags | git update-ref --stdin`;
+
 const HAS_LFS = `if command -v git-lfs >/dev/null; then echo yes; fi`;
 
 /** Replaces pointers by files; installs the filter if the image has git-lfs without it. */
@@ -282,7 +287,7 @@ export async function advance(
   pack: Pack,
 ): Promise<number> {
   // Left by an attempt whose worker died: no one else works here yet.
-  await must(sandbox, "prepare the checkout", { argv: shell("find .git -name '*.lock' -type f -delete") });
+  await must(sandbox, "prepare the checkout", { argv: shell(WITHOUT_REFS) });
   return unpack(sandbox, pack, { cwd: ".", commit, branch, defaultBranch, isSaved: false });
 }
 

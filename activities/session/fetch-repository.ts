@@ -93,7 +93,7 @@ async function fetchRepository(
       });
       const ref = start.name;
       await appendEvents(tx, session.id, session.epoch, [
-        ...(isCopy && deps.sandboxHost.bases !== undefined
+        ...(isCopy && deps.sandboxHost.bases !== undefined && session.config.sandbox.container === undefined
           ? [{ type: "base:none" as const, step: 0, data: { why: whyNone ?? "", ms: copyMs } }]
           : []),
         { type: "git:fetched", step: 0, data: { url, ref, commit: start.commit, branch, bytes } },

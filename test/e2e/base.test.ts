@@ -109,6 +109,25 @@ describe.concurrent("sessions on a repository", () => {
     await checkSession(agent, session);
   });
 
+  it("stand on an older base though a branch of then is the folder of one of now", async () => {
+    const place = remote();
+    place.commit("feature", { "src/a.txt": "feature\n" });
+    const at = (ref: string) => ({ config: onRepository(place.url, { push: "never", ref }) });
+    await agent.run(commands("ls").says("Done."), at("feature"));
+    const older = place.at("feature") ?? "";
+    gitIn(place.folder, "update-ref", "-d", "refs/heads/feature");
+    gitIn(place.folder, "update-ref", "refs/heads/feature/x", older);
+    const commit = place.commit("feature/x", { "src/a.txt": "x\n" });
+    const look =
+      "cat src/a.txt; git status -s; git rev-parse origin/feature/x; git branch -r | grep -c feature$ || true";
+    const session = await agent.run(commands(look).says("Done."), at("feature/x"));
+    expect(await session.dataOf("base:used")).toEqual([
+      expect.objectContaining({ commit: older, behind: 1 }),
+    ]);
+    expect((await resultTexts(agent.database.store, session.id))[0]).toBe(`x\n${commit}\n0`);
+    await checkSession(agent, session);
+  });
+
   it("go on where the base is gone: it is made again from the store, without the remote", async () => {
     const place = remote({ ...FILES, "node_modules/dep/a.js": "a", "node_modules/dep/b.js": "b" });
     const session = await agent.start(
