@@ -152,7 +152,7 @@ const OWN: Readonly<Record<string, Partial<ToolLimits>>> = {
   glob_files: { timeoutMs: 60_000 },
   // A page of a stored output is as long as a command's result.
   read_output: { maxChars: 30_000 },
-  // Source: design, repositories 7.2 (20 s). A page is as long as a command's result.
+  // Chosen: pages that take longer are hardly read to their end. A page is as long as a command's result.
   web_fetch: { timeoutMs: 20_000, maxTimeoutMs: 20_000, maxChars: 30_000 },
   // The delegate's last answer. Chosen: some 2,000 tokens.
   delegate: { maxChars: 8_000 },

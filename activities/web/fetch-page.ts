@@ -53,9 +53,9 @@ interface PageRequest {
   readonly timeoutMs: number;
 }
 
-/** Source: design, repositories 7.2. */
+/** Chosen: sites use one or two; browsers stop at twenty. */
 const MAX_REDIRECTS = 5;
-/** Source: design, repositories 7.2. Of a body, without its compression. */
+/** Of a body, without its compression. Chosen: larger ones are files to download, not pages to read. */
 const MAX_BYTES = 5 << 20;
 /** A server compresses once; each further time multiplies what it costs to undo it. */
 const MAX_ENCODINGS = 1;
