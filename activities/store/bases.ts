@@ -74,19 +74,10 @@ export async function baseChain(db: Queryable, key: string): Promise<StoredChain
   return { manifest: await baseList(db, key), packs: basePacks(db, key) };
 }
 
-/** What the store has of a base's files: what was kept when a session first changed one, then its own pack. */
+const bytesIn = (column: PgColumn) => sql<number>`octet_length(${column})`;
+
+/** A base's own pack. @throws RecordMissing (retryable) */
 export async function* basePacks(db: Queryable, key: string): AsyncGenerator<StoredBytes> {
-  const { id, baseKey, before } = checkpoints;
-  const bytesIn = (column: PgColumn) => sql<number>`octet_length(${column})`;
-  const rows = await db
-    .select({ id, byteLength: bytesIn(before) })
-    .from(checkpoints)
-    .where(and(eq(baseKey, key), isNotNull(before)));
-  for (const row of rows)
-    yield {
-      byteLength: row.byteLength,
-      pieces: () => readSlices(db, before, eq(id, row.id), row.byteLength),
-    };
   const isBase = eq(bases.key, key);
   const [base] = await db
     .select({ byteLength: bytesIn(bases.pack) })
@@ -94,6 +85,24 @@ export async function* basePacks(db: Queryable, key: string): AsyncGenerator<Sto
     .where(isBase);
   if (base === undefined) throw rowsGone("the files were not read");
   yield { ...base, pieces: () => readSlices(db, bases.pack, isBase, base.byteLength) };
+}
+
+/** What the store has of a base's files for a session: what its saves kept where it changed them, then the base's own pack. */
+export async function* packsBelow(
+  db: Queryable,
+  { baseKey, sessionId }: { readonly baseKey: string; readonly sessionId: string },
+): AsyncGenerator<StoredBytes> {
+  const { id, before } = checkpoints;
+  const rows = await db
+    .select({ id, byteLength: bytesIn(before) })
+    .from(checkpoints)
+    .where(and(eq(checkpoints.sessionId, sessionId), eq(checkpoints.baseKey, baseKey), isNotNull(before)));
+  for (const row of rows)
+    yield {
+      byteLength: row.byteLength,
+      pieces: () => readSlices(db, before, eq(id, row.id), row.byteLength),
+    };
+  yield* basePacks(db, baseKey);
 }
 
 /** Removes bases that no save is the difference to. */

@@ -10,7 +10,7 @@ import {
   type StoredPack,
   type WorkspaceFile,
 } from "./workspace-pack.ts";
-import { basePacks, findBase, type StoredBase, wholeList } from "./bases.ts";
+import { findBase, packsBelow, type StoredBase, wholeList } from "./bases.ts";
 import type { Database, Queryable } from "./db.ts";
 import { readSlices, storable } from "./pack-slices.ts";
 import { unpackMissing, type MissingPaths } from "./workspace-manifest.ts";
@@ -162,12 +162,12 @@ export const toVersion = (checkpoint: Pick<Checkpoint, "id" | "version"> | undef
  * @throws WorkspaceLost (fatal) if one is missing, also later while the packs are read
  */
 export async function checkpointChain(db: Queryable, id: number): Promise<StoredChain> {
-  const { manifest, baseKey } = await savedList(db, id);
+  const { manifest, baseKey, sessionId } = await savedList(db, id);
   const packs = async function* () {
     yield* packsOf(db, id);
     // Those of a session that has left its base build on saves that have not.
-    const key = baseKey ?? (await baseBelow(db, id));
-    if (key !== null) yield* basePacks(db, key);
+    const below = baseKey ?? (await baseBelow(db, id));
+    if (below !== null) yield* packsBelow(db, { baseKey: below, sessionId });
   };
   return { manifest: baseKey === null ? manifest : await wholeList(db, baseKey, manifest), packs: packs() };
 }
@@ -179,7 +179,11 @@ export async function differenceChain(db: Queryable, id: number): Promise<Stored
 
 async function savedList(db: Queryable, id: number) {
   const [row] = await db
-    .select({ manifest: checkpoints.manifest, baseKey: checkpoints.baseKey })
+    .select({
+      manifest: checkpoints.manifest,
+      baseKey: checkpoints.baseKey,
+      sessionId: checkpoints.sessionId,
+    })
     .from(checkpoints)
     .where(eq(checkpoints.id, id));
   if (row === undefined) throw saveMissing(`Save ${id} of the session's files is`);
@@ -266,14 +270,17 @@ export async function readMissing(db: Queryable, sessionId: string): Promise<Mis
   return latest && unpackMissing((await checkpointChain(db, latest.id)).manifest);
 }
 
-/** The stored pack of one checkpoint, piece by piece. */
-export async function* packPieces(db: Queryable, id: number): AsyncGenerator<Uint8Array> {
+/** The packs of one checkpoint: what it keeps, and what was there before where it has that. */
+export async function* ownPacks(db: Queryable, id: number): AsyncGenerator<StoredBytes> {
   const isRow = eq(checkpoints.id, id);
-  const [row] = await db
-    .select({ byteLength: sql<number>`octet_length(${checkpoints.pack})` })
-    .from(checkpoints)
-    .where(isRow);
-  yield* readSlices(db, checkpoints.pack, isRow, row?.byteLength ?? 0);
+  for (const column of [checkpoints.pack, checkpoints.before]) {
+    const [row] = await db
+      .select({ byteLength: sql<number | null>`octet_length(${column})` })
+      .from(checkpoints)
+      .where(isRow);
+    const byteLength = row?.byteLength ?? 0;
+    if (byteLength > 0) yield { byteLength, pieces: () => readSlices(db, column, isRow, byteLength) };
+  }
 }
 
 async function chainOf(db: Queryable, id: number): Promise<Link[]> {

@@ -7,7 +7,8 @@ import type { PgTable } from "drizzle-orm/pg-core";
 import { cleanDeep } from "../text/clean.ts";
 import { createMasker } from "../redaction/secret-mask.ts";
 import { blobsOf, dropBlobs, loadBlobs, saveBlob } from "./blobs.ts";
-import { packPieces } from "./checkpoints.ts";
+import { basePacks } from "./bases.ts";
+import { ownPacks } from "./checkpoints.ts";
 import type { Database, Queryable } from "./db.ts";
 import { lockFamily, type FamilyMember } from "./delete-session.ts";
 import { sessionTables } from "./session-tables.ts";
@@ -21,6 +22,7 @@ import {
   toolOutputs,
 } from "./schema/index.ts";
 import { assigned } from "./statements.ts";
+import type { StoredBytes } from "./workspace-pack.ts";
 
 const PURGED = "[purged]";
 /** Rows that are read and written at once. */
@@ -188,18 +190,33 @@ async function purgeBlobs(tx: Queryable, ids: readonly string[], text: string) {
 
 async function savesWith(db: Database, ids: readonly string[], text: string): Promise<Purged["saves"]> {
   const all = await db
-    .select({ id: checkpoints.id, sessionId: checkpoints.sessionId, step: checkpoints.step })
+    .select({
+      id: checkpoints.id,
+      sessionId: checkpoints.sessionId,
+      step: checkpoints.step,
+      baseKey: checkpoints.baseKey,
+    })
     .from(checkpoints)
     .where(inArray(checkpoints.sessionId, [...ids]))
     .orderBy(checkpoints.step);
+  // A repository is in the base of its session's saves.
+  const hasByBase = new Map<string | null, boolean>([[null, false]]);
+  for (const { baseKey } of all)
+    if (baseKey !== null && !hasByBase.has(baseKey))
+      hasByBase.set(baseKey, await packsHave(basePacks(db, baseKey), text));
   const stepsBySession = new Map<string, number[]>();
-  for (const { id, sessionId, step } of all)
-    if (await packHas(db, id, text))
+  for (const { id, sessionId, step, baseKey } of all)
+    if (hasByBase.get(baseKey) === true || (await packsHave(ownPacks(db, id), text)))
       stepsBySession.set(sessionId, [...(stepsBySession.get(sessionId) ?? []), Math.max(0, step)]);
   return [...stepsBySession].map(([id, steps]) => ({ id, steps }));
 }
 
-async function packHas(db: Database, id: number, text: string): Promise<boolean> {
+async function packsHave(packs: AsyncIterable<StoredBytes>, text: string): Promise<boolean> {
+  for await (const pack of packs) if (await packHas(pack, text)) return true;
+  return false;
+}
+
+async function packHas(pack: StoredBytes, text: string): Promise<boolean> {
   const stream = finderOf(text).stream();
   const decoder = new StringDecoder("utf8");
   let pending = "";
@@ -209,7 +226,7 @@ async function packHas(db: Database, id: number, text: string): Promise<boolean>
     isFound ||= !pending.startsWith(output);
     pending = pending.slice(output.length);
   };
-  const unpacked = Readable.from(packPieces(db, id)).compose(createGunzip());
+  const unpacked = Readable.from(pack.pieces()).compose(createGunzip());
   for await (const bytes of unpacked) {
     // Read to the end even after a match: a stream that is abandoned fails later, outside any handler.
     if (isFound) continue;

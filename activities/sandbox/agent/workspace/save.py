@@ -177,7 +177,7 @@ def save(order, parts, write):
             break
         survey, kept = look_and_keep(order, have)
     pack.close()
-    before = pack_before(survey, base or {}, Pack(write))
+    before = pack_before(survey, {} if whole else base, Pack(write))
     missing = survey.missing()
     if not any(differences(latest or {}, survey.entries)) and is_known(missing, was_missing):
         return report(survey, unchanged=True)
@@ -188,8 +188,8 @@ def save(order, parts, write):
 
 
 def pack_before(survey, earlier, pack):
-    """Packs files as the base has them: those at and below paths that the earlier listing does not have. @returns the pack's bytes;
-    0 without one"""
+    """Packs files as the base has them: those at and below paths that the earlier listing does not have; a whole save has them all.
+    No difference is shown of a repository's own files. @returns the pack's bytes; 0 without one"""
     if not are_mounted():
         return 0
     left, found = MAX_BEFORE_BYTES, False
@@ -197,6 +197,8 @@ def pack_before(survey, earlier, pack):
         if path in earlier or value.startswith(b"d"):
             continue
         for here in files_below(os.path.join(os.fsencode(BASE), path)):
+            if b".git" in here.split(b"/"):
+                continue
             size = os.lstat(here).st_size
             if size > MAX_BEFORE_FILE_BYTES or size > left:
                 continue
