@@ -1,9 +1,10 @@
 /** The first save of a session that begins on its repository's base: nothing differs from it yet. */
+import { retryable } from "../contract/failures.ts";
 import type { SessionGit } from "../config/git-settings.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import { commitsAhead, type Fetched } from "../git/lay-out.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { findBase, relatedBases, type StoredBase } from "../store/bases.ts";
+import { findBase, holdBase, relatedBases, type StoredBase } from "../store/bases.ts";
 import { latestCheckpoint, saveCheckpoint } from "../store/checkpoints.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
@@ -108,6 +109,11 @@ async function beginSave(
     await inCharge(tx, session);
     const before = await latestCheckpoint(tx, session.id);
     if (before?.baseKey === baseKey) return;
+    if (!(await holdBase(tx, baseKey)))
+      throw retryable(
+        "SandboxUnavailable",
+        "the base was removed with the last session on it; it is made again",
+      );
     // An earlier attempt began elsewhere, as before the branch moved: its sandbox does not stand on this base.
     sandboxes.forget(session.id);
     await deps.sandboxHost.remove(session.id);

@@ -1,5 +1,5 @@
 /** Bases of workspaces: checkouts that the saves of many sessions list their difference to. */
-import { and, desc, eq, isNotNull, notExists, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, isNotNull, notExists, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import { rowsGone } from "../contract/failures.ts";
 import type { Queryable } from "./db.ts";
@@ -105,9 +105,20 @@ export async function* packsBelow(
   yield* basePacks(db, baseKey);
 }
 
-/** Removes bases that no save is the difference to. */
+/** Keeps a base from being removed until the transaction ends. @returns false if it is gone */
+export async function holdBase(tx: Queryable, key: string): Promise<boolean> {
+  const rows = await tx.select({ key: bases.key }).from(bases).where(eq(bases.key, key)).for("key share");
+  return rows.length > 0;
+}
+
+/** Removes bases that no save is the difference to, but those that a save is just being stored with. */
 export async function removeUnusedBases(tx: Queryable): Promise<void> {
-  await tx
-    .delete(bases)
-    .where(notExists(part.select(ANY).from(checkpoints).where(eq(checkpoints.baseKey, bases.key))));
+  const builds = part.select(ANY).from(checkpoints).where(eq(checkpoints.baseKey, bases.key));
+  const unused = await tx
+    .select({ key: bases.key })
+    .from(bases)
+    .where(notExists(builds))
+    .for("update", { skipLocked: true });
+  const keys = unused.map(({ key }) => key);
+  if (keys.length > 0) await tx.delete(bases).where(inArray(bases.key, keys));
 }

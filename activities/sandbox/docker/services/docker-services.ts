@@ -1,4 +1,5 @@
 /** The Docker adapter of the port to services: each is a container in its sandbox's network namespace, found by name and proved by labels. */
+import { Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import { pack } from "tar-stream";
@@ -173,12 +174,12 @@ async function createService(
 const READABLE = 0o444;
 
 /** A tar of files by absolute path, which everyone can read, and which belong to root. */
-function fileArchive(files: Readonly<Record<string, Uint8Array>>): NodeJS.ReadableStream {
+function fileArchive(files: Readonly<Record<string, Uint8Array>>): Readable {
   const archive = pack();
   for (const [path, bytes] of Object.entries(files))
     archive.entry({ name: path.replace(/^\/+/, ""), mode: READABLE, uid: 0, gid: 0 }, Buffer.from(bytes));
   archive.finalize();
-  return archive as unknown as NodeJS.ReadableStream;
+  return Readable.from(archive);
 }
 
 /** @returns why its program does not start: the engine's words @throws SandboxLost if its sandbox does not run */
