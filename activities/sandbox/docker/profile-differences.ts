@@ -4,9 +4,9 @@ import { PROTOCOL } from "../agent/sources.ts";
 import { CACHE_FOLDER, hasEgress, type SandboxSpec } from "../sandbox-host.ts";
 import {
   isAnonymousVolume,
-  limitTexts,
-  namedPaths,
-  sortedRecord,
+  sharedIsolation,
+  sharedLimits,
+  startedDifferences,
   upperNames,
   type Wanted,
   wantedDifferences,
@@ -20,14 +20,11 @@ import {
   ENTRYPOINT,
   nanoCpus,
   networkMode,
-  NOFILE,
-  OOM_SCORE_ADJ,
   PROTOCOL_LABEL,
   layerMounts,
   serviceHosts,
   INSTALLATION_LABEL,
   SESSION_LABEL,
-  SHM_BYTES,
   SOURCE_VARIABLE,
   tmpOptions,
   workspaceVolume,
@@ -55,25 +52,17 @@ export interface Surroundings {
  * too: a sandbox must match its session's configuration exactly.
  */
 export function differences(info: ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): string[] {
-  const host = info.HostConfig;
   const expectations = {
     ...wantedProgram(info, spec, around),
     ...wantedIsolation(info, spec, around),
     ...wantedMounts(info, spec, around),
     ...wantedLimits(info, spec),
   };
-  const differing = wantedDifferences(expectations);
-  // The engine sets the profile when it starts the container.
-  const confined = around.appArmor ? "docker-default" : "";
-  if (info.State.Running && info.AppArmorProfile !== confined)
-    differing.push(
-      `AppArmor: ${JSON.stringify(info.AppArmorProfile)} instead of ${JSON.stringify(confined)}`,
-    );
-  // Without swap accounting in the kernel the engine reports -1, and only the memory limit applies.
-  if (host.MemorySwap !== spec.memoryBytes && host.MemorySwap !== -1) {
-    differing.push(`memory with swap: ${host.MemorySwap} instead of ${spec.memoryBytes}`);
-  }
-  return differing;
+  const { appArmor } = around;
+  return [
+    ...wantedDifferences(expectations),
+    ...startedDifferences(info, { appArmor, memorySwap: spec.memoryBytes }),
+  ];
 }
 
 function wantedProgram(
@@ -109,28 +98,11 @@ function wantedIsolation(
   return {
     init: [host.Init, true],
     runtime: [host.Runtime, spec.runtime ?? defaultRuntime],
-    groups: [host.GroupAdd ?? [], []],
-    "control group": [host.CgroupParent ?? "", ""],
-    "kernel settings": [sortedRecord(host.Sysctls), {}],
-    "runtime's annotations": [sortedRecord("Annotations" in host ? host.Annotations : {}), {}],
-    privileged: [host.Privileged, false],
-    "dropped capabilities": [upperNames(host.CapDrop), ["ALL"]],
+    ...sharedIsolation(host),
     "added capabilities": [upperNames(host.CapAdd), CAPABILITIES],
-    "security options": [host.SecurityOpt, ["no-new-privileges:true"]],
     network: [host.NetworkMode, networkMode(spec)],
     networks: [Object.keys(info.NetworkSettings.Networks), [networkMode(spec)]],
     "host names": [[...(host.ExtraHosts ?? []), ...(host.Links ?? [])], serviceHosts(spec) ?? []],
-    nameservers: [[...(host.Dns ?? []), ...(host.DnsOptions ?? []), ...(host.DnsSearch ?? [])], []],
-    "published ports": [Object.keys(sortedRecord(host.PortBindings)), []],
-    "all ports published": [host.PublishAllPorts ?? false, false],
-    "host folders": [host.Binds ?? [], []],
-    "volumes of others": [host.VolumesFrom ?? [], []],
-    devices: [[...(host.Devices ?? []), ...(host.DeviceRequests ?? [])], []],
-    "device rules": [host.DeviceCgroupRules ?? [], []],
-    "process namespace": [host.PidMode, ""],
-    "user namespace": [host.UsernsMode ?? "", ""],
-    "host name namespace": [host.UTSMode ?? "", ""],
-    "shared memory namespace": [host.IpcMode, "private"],
   };
 }
 
@@ -165,13 +137,7 @@ function wantedLimits({ HostConfig: host }: ContainerInspectInfo, spec: SandboxS
     processes: [host.PidsLimit, spec.pids],
     memory: [host.Memory, spec.memoryBytes],
     cpus: [host.NanoCpus, nanoCpus(spec)],
-    "shared memory": [host.ShmSize, SHM_BYTES],
-    "limits of a process": [limitTexts(host.Ulimits), [`core=0:0`, `nofile=${NOFILE}:${NOFILE}`]],
-    "out-of-memory rank": [host.OomScoreAdj, OOM_SCORE_ADJ],
-    "out-of-memory killer off": [host.OomKillDisable ?? false, false],
-    "masked paths": [namedPaths(host, "MaskedPaths").includes("/proc/kcore"), true],
-    "read-only paths": [namedPaths(host, "ReadonlyPaths").includes("/proc/sys"), true],
-    "restart policy": [host.RestartPolicy?.Name || "no", "no"],
+    ...sharedLimits(host),
     log: [host.LogConfig?.Type, "none"],
   };
 }

@@ -6,9 +6,10 @@ import type { OwnSession } from "../../sandbox-host.ts";
 import type { ServiceSpec, ServiceHome } from "../../service-host.ts";
 import {
   isAnonymousVolume,
-  limitTexts,
-  namedPaths,
+  sharedIsolation,
+  sharedLimits,
   sortedRecord,
+  startedDifferences,
   upperNames,
   type Wanted,
   wantedDifferences,
@@ -171,15 +172,10 @@ export function serviceDifferences(
     "temporary folders": [sortedRecord(host.Tmpfs), sortedRecord(tmpfsOf(service))],
     ...limitsOf(host, ours),
   };
-  const differing = wantedDifferences(expected);
-  const confined = around.appArmor ? "docker-default" : "";
-  if (info.State.Running && info.AppArmorProfile !== confined)
-    differing.push(
-      `AppArmor: ${JSON.stringify(info.AppArmorProfile)} instead of ${JSON.stringify(confined)}`,
-    );
-  if (host.MemorySwap !== ours.MemorySwap && host.MemorySwap !== -1)
-    differing.push(`memory with swap: ${host.MemorySwap} instead of ${ours.MemorySwap}`);
-  return differing;
+  return [
+    ...wantedDifferences(expected),
+    ...startedDifferences(info, { appArmor: around.appArmor, memorySwap: ours.MemorySwap }),
+  ];
 }
 
 type HostConfig = ContainerInspectInfo["HostConfig"];
@@ -196,28 +192,11 @@ const isolationOf = (info: ContainerInspectInfo, ours: WantedHost): Wanted => {
   const host = info.HostConfig;
   return {
     init: [host.Init ?? false, false],
-    groups: [host.GroupAdd ?? [], []],
-    "control group": [host.CgroupParent ?? "", ""],
-    "kernel settings": [sortedRecord(host.Sysctls), {}],
-    "runtime's annotations": [sortedRecord("Annotations" in host ? host.Annotations : {}), {}],
-    privileged: [host.Privileged, false],
-    "dropped capabilities": [upperNames(host.CapDrop), ["ALL"]],
+    ...sharedIsolation(host),
     "added capabilities": [upperNames(host.CapAdd), CAPABILITIES],
-    "security options": [host.SecurityOpt, ["no-new-privileges:true"]],
     network: [host.NetworkMode, ours.NetworkMode],
     networks: [Object.keys(info.NetworkSettings.Networks), []],
     "host names": [[...(host.ExtraHosts ?? []), ...(host.Links ?? [])], []],
-    nameservers: [[...(host.Dns ?? []), ...(host.DnsOptions ?? []), ...(host.DnsSearch ?? [])], []],
-    "published ports": [Object.keys(sortedRecord(host.PortBindings)), []],
-    "all ports published": [host.PublishAllPorts ?? false, false],
-    "host folders": [host.Binds ?? [], []],
-    "volumes of others": [host.VolumesFrom ?? [], []],
-    devices: [[...(host.Devices ?? []), ...(host.DeviceRequests ?? [])], []],
-    "device rules": [host.DeviceCgroupRules ?? [], []],
-    "process namespace": [host.PidMode, ""],
-    "user namespace": [host.UsernsMode ?? "", ""],
-    "host name namespace": [host.UTSMode ?? "", ""],
-    "shared memory namespace": [host.IpcMode, "private"],
   };
 };
 
@@ -243,13 +222,7 @@ const limitsOf = (host: HostConfig, ours: WantedHost): Wanted => ({
   processes: [host.PidsLimit, PIDS],
   memory: [host.Memory, ours.Memory],
   cpus: [host.NanoCpus, ours.NanoCpus],
-  "shared memory": [host.ShmSize, SHM_BYTES],
-  "limits of a process": [limitTexts(host.Ulimits), [`core=0:0`, `nofile=${NOFILE}:${NOFILE}`]],
-  "out-of-memory rank": [host.OomScoreAdj, OOM_SCORE_ADJ],
-  "out-of-memory killer off": [host.OomKillDisable ?? false, false],
-  "masked paths": [namedPaths(host, "MaskedPaths").includes("/proc/kcore"), true],
-  "read-only paths": [namedPaths(host, "ReadonlyPaths").includes("/proc/sys"), true],
-  "restart policy": [host.RestartPolicy?.Name || "no", "no"],
+  ...sharedLimits(host),
   log: [
     [host.LogConfig?.Type, sortedRecord(host.LogConfig?.Config)],
     [LOG.Type, sortedRecord(LOG.Config)],
