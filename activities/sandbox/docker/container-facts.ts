@@ -54,16 +54,16 @@ export const sharedLimits = (host: HostConfig): Wanted => ({
 /** What the engine adds when a container is started, one line for each that differs. Without swap accounting it reports -1. */
 export function startedDifferences(
   info: ContainerInspectInfo,
-  wanted: { readonly appArmor: boolean; readonly memorySwap: number | undefined },
+  expected: { readonly appArmor: boolean; readonly memorySwap: number | undefined },
 ): string[] {
-  const confined = wanted.appArmor ? "docker-default" : "";
+  const confined = expected.appArmor ? "docker-default" : "";
   const { MemorySwap: swap } = info.HostConfig;
   return [
     ...(info.State.Running && info.AppArmorProfile !== confined
       ? [`AppArmor: ${JSON.stringify(info.AppArmorProfile)} instead of ${JSON.stringify(confined)}`]
       : []),
-    ...(swap !== wanted.memorySwap && swap !== -1
-      ? [`memory with swap: ${swap} instead of ${wanted.memorySwap}`]
+    ...(swap !== expected.memorySwap && swap !== -1
+      ? [`memory with swap: ${swap} instead of ${expected.memorySwap}`]
       : []),
   ];
 }
