@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it, test } from "vitest";
 import { sql } from "drizzle-orm";
 import { readInstallation } from "../../activities/store/installation.ts";
+import { readFamily } from "../../activities/store/delete-session.ts";
+import { purgeText } from "../../activities/store/purge.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { pullWorkspace, sessionDiff } from "../../client/workspace/pull-workspace.ts";
 import { type AgentHarness, type RunningSession, useAgent } from "../support/agent-harness.ts";
@@ -126,6 +128,17 @@ describe.concurrent("sessions on a repository", () => {
     ]);
     expect((await resultTexts(agent.database.store, session.id))[0]).toBe(`x\n${commit}\n0`);
     await checkSession(agent, session);
+  });
+
+  it("are named by purge for a text that only the repository has, or what a file was before", async () => {
+    const place = remote({ ...FILES, "key.txt": "hunter2-of-the-repository\n" });
+    const session = await agent.run(commands("echo gone > key.txt").says("Done."), {
+      config: config(place.url),
+    });
+    const { db } = agent.database.store;
+    const purged = await purgeText(db, await readFamily(db, session.id), "hunter2-of-the-repository");
+    expect(purged?.saves).toEqual([{ id: session.id, steps: [0, 1] }]);
+    expect((await purgeText(db, await readFamily(db, session.id), "nowhere-at-all"))?.saves).toEqual([]);
   });
 
   it("go on where the base is gone: it is made again from the store, without the remote", async () => {
