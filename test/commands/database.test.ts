@@ -1,4 +1,5 @@
 /** Clients with their own Postgres role: they see their owner's sessions, and none of the operator's tables. */
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -249,3 +250,35 @@ const DENIED = "42501";
 /** One pixel. */
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+test("the base of a repository's session is read and forked by its person, and seen by no other", async () => {
+  const folder = emptyFolder();
+  const git = (...words: string[]) =>
+    execFileSync("git", ["-c", "user.name=A", "-c", "user.email=a@b.c", ...words], { cwd: folder });
+  git("init", "-q", "-b", "main");
+  writeFileSync(join(folder, "mine.txt"), "alice's\n");
+  git("add", "-A");
+  git("commit", "-qm", "One");
+  const task = "run: echo more >> mine.txt\nsay: Done.";
+  const words = ["start", task, "--repo", `file://${folder}`, "--push", "never"];
+  const started = await longhaul(words, as("alice"));
+  expect(started, started.err).toMatchObject({ code: 0 });
+  const id = started.out.trim();
+  await untilStatus(id, ({ endedAt }) => endedAt !== null);
+  expect((await longhaul(["diff", id], as("alice"))).out).toContain("+more");
+  const cwd = emptyFolder();
+  expect((await longhaul(["pull", id, "out"], { ...as("alice"), cwd })).code).toBe(0);
+  expect(readFileSync(join(cwd, "out/mine.txt"), "utf8")).toBe("alice's\nmore\n");
+  const forked = await longhaul(["fork", id, "--from-step", "2", "--detach"], as("alice"));
+  expect(forked, forked.err).toMatchObject({ code: 0 });
+  await untilStatus(forked.out.trim(), ({ endedAt }) => endedAt !== null);
+  const bases = "select key from bases where url = $1";
+  const [base] = await sql<{ key: string }>(urls.alice, bases, [`file://${folder}`]);
+  expect(base?.key).toMatch(/^[0-9a-f]{32}$/);
+  expect(await sql(urls.bob, bases, [`file://${folder}`])).toEqual([]);
+  const bobs = await sessionOf("bob");
+  const taken =
+    "insert into checkpoints (session_id, epoch, step, manifest, pack, base_key) values ($1, 1, 99, '', '', $2)";
+  expect(await refusal("bob", taken, [bobs, base?.key])).toBe("42501");
+  expect(await refusal("alice", "update bases set commit = ''")).toBe("42501");
+});
