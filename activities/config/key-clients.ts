@@ -21,8 +21,10 @@ type Named<Key> = readonly (readonly [name: string, key: Key])[];
 /** @param keys those that the session has */
 export function keyClients(keys: KeyDefinitions): ClientSettings {
   const entries = Object.entries(keys);
-  const of = <Name extends string>(kind: Name) =>
-    entries.filter(([, key]) => "registry" in key && key.registry === kind) as unknown as Named<Recipe<Name>>;
+  const of = <Name extends string>(kind: Name): Named<Recipe<Name>> =>
+    entries.flatMap(([name, key]) =>
+      "registry" in key && key.registry === kind ? [[name, key as Recipe<Name>] as const] : [],
+    );
   const [npm, maven] = [of("npm"), of("maven")];
   return {
     env: {

@@ -5,7 +5,7 @@ import type { Bases, OwnSession, SandboxSpec } from "../sandbox-host.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { unless } from "./docker-errors.ts";
 import { ownVolume, removeSandbox, volumeLabels } from "./docker-containers.ts";
-import { tryLayers } from "./layers.ts";
+import { trialSession, tryLayers } from "./layers.ts";
 import {
   BASE_LABEL,
   baseMaker,
@@ -102,18 +102,24 @@ export async function removeOldBases(docker: Dockerode): Promise<string[]> {
   return [...(await removeLeftMakers(docker)), ...(await removeUnusedHere(docker))];
 }
 
+/** What a worker that died in a making or in a trial left. */
 async function removeLeftMakers(docker: Dockerode): Promise<string[]> {
   const filters = { label: [MAKES_LABEL] };
-  const containers = (await unless([], () => docker.listContainers({ all: true, filters }))) ?? [];
+  const volumes = (await unless([], () => docker.listVolumes({ filters })))?.Volumes ?? [];
   const removed: string[] = [];
-  for (const { Created: madeAtS, Labels: labels } of containers) {
-    if (!(Date.now() - madeAtS * 1_000 >= MAX_MAKING_MS)) continue;
-    const key = labels[MAKES_LABEL] ?? "";
-    await removeSandbox(docker, baseMaker(key, labels[INSTALLATION_LABEL]));
+  for (const volume of volumes) {
+    const { [MAKES_LABEL]: key = "", [INSTALLATION_LABEL]: installation = "" } = volume.Labels;
+    if (!isOlder(volume, MAX_MAKING_MS) || (await isMade(docker, key, installation))) continue;
+    await removeSandbox(docker, trialSession(key));
+    await removeSandbox(docker, baseMaker(key, installation));
     removed.push(`removed half of the base ${key}`);
   }
   return removed;
 }
+
+/** By the time that the engine gives; without one it is new. */
+const isOlder = (volume: object, ageMs: number): boolean =>
+  "CreatedAt" in volume && Date.now() - Date.parse(String(volume.CreatedAt)) >= ageMs;
 
 async function removeUnusedHere(docker: Dockerode): Promise<string[]> {
   const filters = { label: [BASE_LABEL] };
@@ -122,8 +128,7 @@ async function removeUnusedHere(docker: Dockerode): Promise<string[]> {
   for (const volume of volumes) {
     const { [BASE_LABEL]: key = "", [INSTALLATION_LABEL]: installation = "" } = volume.Labels;
     if (volume.Name !== readyName(key, installation)) continue;
-    const createdAt = "CreatedAt" in volume ? String(volume.CreatedAt) : "";
-    if (!(Date.now() - Date.parse(createdAt) >= MAX_AGE_MS)) continue;
+    if (!isOlder(volume, MAX_AGE_MS)) continue;
     if (await forgetBase(docker, key, installation)) removed.push(`removed the base ${volume.Name}`);
   }
   return removed;

@@ -10,7 +10,7 @@ import { pack } from "tar-stream";
 import { reasonOf } from "../../contract/errors.ts";
 import { retryable } from "../../contract/failures.ts";
 import { cutChars } from "../../text/cut.ts";
-import type { SandboxSpec } from "../sandbox-host.ts";
+import type { OwnSession, SandboxSpec } from "../sandbox-host.ts";
 import { ownVolume, removeSandbox, volumeLabels } from "./docker-containers.ts";
 import { statusOf, unavailable, unless } from "./docker-errors.ts";
 import {
@@ -123,6 +123,9 @@ os.rename("folder", "renamed")
 os.unlink("file")
 print("works" if seen == of_base else "its volumes are not on one file system")`;
 
+/** Whose changes stand on the base of a trial. */
+export const trialSession = (key: string): OwnSession => ({ sessionId: `trial:${key}` });
+
 /**
  * Tries layers out with two volumes of their own, which it removes.
  * @returns why they do not work here; undefined if they do
@@ -131,7 +134,7 @@ print("works" if seen == of_base else "its volumes are not on one file system")`
 export async function tryLayers(docker: Dockerode, image: string): Promise<string | undefined> {
   const id = randomBytes(8).toString("hex");
   const spec: SandboxSpec = {
-    sessionId: `trial:${id}`,
+    ...trialSession(id),
     base: id,
     image,
     network: "none",
