@@ -126,6 +126,8 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
   [schema.deletedSessions, { rows: isMine(schema.deletedSessions.owner) }],
   [clientRoles, { rows: sql`${clientRoles.role} = current_user` }],
   [schema.tokenRatios, { rows: sql`true` }],
+  [schema.spending, { rows: isMine(schema.spending.owner) }],
+  [schema.verifications, { rows: ofSession(schema.verifications) }],
   // Written by functions and triggers.
   [schema.blobUses, { rows: ofSession(schema.blobUses) }],
   // Accessed through their functions only.
@@ -135,6 +137,8 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
   [schema.installation, "none"],
   [schema.rateWindows, "none"],
   [schema.openRequests, "none"],
+  [schema.budgetWindows, "none"],
+  [schema.budgetReservations, "none"],
   [schema.mcpCredentials, "none"],
 ]);
 

@@ -102,7 +102,15 @@ test("no row of another person's is visible or can be changed, in any table", as
   expect(tables.filter(({ isClosed }) => !isClosed)).toEqual([]);
   let withRows = 0;
   // The operator's tables are closed entirely, see below.
-  const closed = ["blobs", "workers", "mcp_credentials", "rate_windows", "open_requests"];
+  const closed = [
+    "blobs",
+    "workers",
+    "mcp_credentials",
+    "rate_windows",
+    "open_requests",
+    "budget_windows",
+    "budget_reservations",
+  ];
   for (const { name } of tables.filter((table) => table.ofSession && !closed.includes(table.name))) {
     const there = await sql(operator, `select from ${name} where session_id = $1`, [id]);
     withRows += there.length > 0 ? 1 : 0;

@@ -176,7 +176,9 @@ CREATE TABLE "sandboxes" (
 	"closed_run" text,
 	"saves_begun" integer DEFAULT 0 NOT NULL,
 	"left_out" json DEFAULT '[]'::json NOT NULL,
-	"notice" text
+	"notice" text,
+	"parked_at" timestamp with time zone,
+	"parked_until" timestamp with time zone
 );
 --> statement-breakpoint
 CREATE TABLE "events" (
@@ -341,6 +343,7 @@ CREATE TABLE "questions" (
 	"answered_at" timestamp with time zone,
 	"superseded_from" text,
 	"superseded_by" integer[],
+	"blocks" boolean DEFAULT true NOT NULL,
 	CONSTRAINT "questions_session_id_epoch_id_pk" PRIMARY KEY("session_id","epoch","id"),
 	CONSTRAINT "questions_kind_check" CHECK ("questions"."kind" in ('ask','approval','mcp','budget','egress','plan')),
 	CONSTRAINT "questions_status_check" CHECK ("questions"."status" in ('open','answered','defaulted','declined','withdrawn','superseded'))
@@ -456,6 +459,75 @@ CREATE TABLE "client_roles" (
 	"owner" text NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "budget_reservations" (
+	"session_id" text PRIMARY KEY NOT NULL,
+	"id" bigserial NOT NULL,
+	"usd" double precision NOT NULL,
+	"scopes" text[] NOT NULL,
+	"model" text NOT NULL,
+	"at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "budget_windows" (
+	"scope" text NOT NULL,
+	"period_start" date NOT NULL,
+	"usd" double precision NOT NULL,
+	"warned" json DEFAULT '[]'::json NOT NULL,
+	CONSTRAINT "budget_windows_scope_period_start_pk" PRIMARY KEY("scope","period_start")
+);
+--> statement-breakpoint
+CREATE TABLE "spending" (
+	"day" date NOT NULL,
+	"owner" text DEFAULT '' NOT NULL,
+	"tenant" text DEFAULT '' NOT NULL,
+	"repo" text DEFAULT '' NOT NULL,
+	"model" text NOT NULL,
+	"purpose" text NOT NULL,
+	"calls" integer NOT NULL,
+	"input_tokens" bigint DEFAULT 0 NOT NULL,
+	"cached_tokens" bigint DEFAULT 0 NOT NULL,
+	"output_tokens" bigint DEFAULT 0 NOT NULL,
+	"cost_usd" double precision NOT NULL,
+	CONSTRAINT "spending_day_owner_tenant_repo_model_purpose_pk" PRIMARY KEY("day","owner","tenant","repo","model","purpose")
+);
+--> statement-breakpoint
+CREATE TABLE "verifications" (
+	"session_id" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"round" integer NOT NULL,
+	"command" integer NOT NULL,
+	"outcome" text NOT NULL,
+	"exit_code" integer,
+	"duration_ms" integer NOT NULL,
+	"tree" text NOT NULL,
+	"signature" text,
+	"handle" text,
+	"protected" json,
+	"at" timestamp with time zone DEFAULT now() NOT NULL,
+	"superseded_epoch" integer,
+	"superseded_by" integer[],
+	CONSTRAINT "verifications_session_id_epoch_step_round_command_pk" PRIMARY KEY("session_id","epoch","step","round","command"),
+	CONSTRAINT "verifications_outcome_check" CHECK ("verifications"."outcome" in ('passed','failed','unavailable','changed-checks'))
+);
+--> statement-breakpoint
+CREATE TABLE "waits" (
+	"session_id" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"call_index" integer NOT NULL,
+	"kind" text NOT NULL,
+	"until" timestamp with time zone,
+	"target" json,
+	"reason" text,
+	"started_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"ended_at" timestamp with time zone,
+	"how" text,
+	"superseded_epoch" integer,
+	"superseded_by" integer[],
+	CONSTRAINT "waits_session_id_epoch_step_call_index_pk" PRIMARY KEY("session_id","epoch","step","call_index")
+);
+--> statement-breakpoint
 ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOREIGN KEY ("base_key") REFERENCES "public"."bases"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "cursors" ADD CONSTRAINT "cursors_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runs" ADD CONSTRAINT "runs_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -483,6 +555,7 @@ CREATE INDEX "questions_open_idx" ON "questions" USING btree ("asked_at") WHERE 
 CREATE INDEX "delegations_child_idx" ON "delegations" USING btree ("child_id");--> statement-breakpoint
 CREATE INDEX "batch_items_session_idx" ON "batch_items" USING btree ("session_id");--> statement-breakpoint
 CREATE INDEX "open_requests_key_idx" ON "open_requests" USING btree ("key");--> statement-breakpoint
+CREATE INDEX "verifications_at_idx" ON "verifications" USING btree ("session_id","at");--> statement-breakpoint
 CREATE VIEW "public"."messages" WITH (security_invoker = true) AS (select "stored_messages"."id", "stored_messages"."session_id", "stored_messages"."sequence", "stored_messages"."position", "stored_messages"."epoch", "stored_messages"."step", "stored_messages"."slot", "stored_messages"."role", "stored_messages"."kind", "stored_messages"."content", "stored_messages"."meta", "stored_messages"."token_count", "stored_messages"."pruned_step", "stored_messages"."superseded_epoch", "stored_messages"."created_at", "compaction_events"."id" is not null as "is_compacted", "compaction_events"."round" as "compacted_round", "compaction_events"."created_at" as "compacted_at", case when "stored_messages"."pruned_step" is not null then (
           select max(m.created_at) from view_marks m
           where m.session_id = "stored_messages"."session_id" and m.kind = 'prune' and m.superseded_epoch is null

@@ -309,17 +309,12 @@ export const checkpoints = pgTable(
   ],
 );
 
-export * from "./sandboxes.ts";
-export * from "./messages.ts";
-export * from "./messages.ts";
-export * from "./messages.ts";
-export * from "./workers.ts";
-export * from "./sandboxes.ts";
-export * from "./questions.ts";
-export * from "./questions.ts";
 export * from "./mcp.ts";
+export * from "./messages.ts";
+export * from "./questions.ts";
+export * from "./sandboxes.ts";
+export * from "./spending.ts";
 export * from "./started-sessions.ts";
-export * from "./started-sessions.ts";
-export * from "./started-sessions.ts";
-export * from "./workers.ts";
+export * from "./verifications.ts";
+export * from "./waits.ts";
 export * from "./workers.ts";

@@ -2,6 +2,7 @@
 import { sql } from "drizzle-orm";
 import {
   bigserial,
+  boolean,
   check,
   index,
   integer,
@@ -31,6 +32,8 @@ export const questions = pgTable(
     /** SHA-256 of the call's tool and input: the approval covers exactly these. */
     inputHash: text("input_hash"),
     askedAt: at("asked_at").notNull().defaultNow(),
+    /** Whether its call waits for the answer; if not, the answer comes as a message. */
+    blocks: boolean().notNull().default(true),
     /** When the default is used; null means never. */
     expiresAt: at("expires_at"),
     status: text().notNull().default("open"),

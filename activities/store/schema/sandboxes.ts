@@ -35,6 +35,9 @@ export const sandboxes = pgTable("sandboxes", {
    * sandbox, its content is ignored, and that run opens none.
    */
   closedRun: text("closed_run"),
+  /** When it was stopped, its files saved, and until when it is kept; null while it runs or once it is removed. */
+  parkedAt: at("parked_at"),
+  parkedUntil: at("parked_until"),
   /**
    * Saves that have begun since the last one ended, in whatever way. Each was lost with its worker, except that one of them
    * may be in progress.
