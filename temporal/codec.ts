@@ -83,7 +83,7 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
       `Temporal's data of this run is encrypted with the key "${id}", which is not in ${VARIABLE} of the process that reads it. The run waits: add the key there, after the first one, which encrypts.`,
     );
   const readerId = context?.workflowId;
-  if (readerId !== undefined && workflowId !== "" && readerId !== workflowId)
+  if (readerId !== undefined && workflowId !== "" && !isOf(readerId, workflowId))
     throw failure(
       "CodecRefused",
       `A payload of workflow ${workflowId} was found in workflow ${readerId}, so it was not read. The run waits.`,
@@ -103,6 +103,12 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
     );
   }
 }
+
+/** A schedule's payloads are encrypted for the id that it names; Temporal appends the start time for the id of each run. */
+const isOf = (readerId: string, workflowId: string): boolean =>
+  readerId === workflowId ||
+  (readerId.startsWith(`${workflowId}-`) &&
+    /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/.test(readerId.slice(workflowId.length + 1)));
 
 const boundTo = (keyId: string, workflowId: string): Buffer => bytes(JSON.stringify([keyId, workflowId]));
 

@@ -1,10 +1,15 @@
 /** A session whose history in Temporal is encrypted: it shows nothing, keys are rotated, a missing one makes it wait. */
 import { randomBytes } from "node:crypto";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
+import { eq } from "drizzle-orm";
 import { expect, it, onTestFinished } from "vitest";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { createSchedule } from "../../activities/store/batches.ts";
+import { sessions } from "../../activities/store/schema/index.ts";
 import { findResetPoint } from "../../client/sessions/retry-session.ts";
 import { serveCodec } from "../../client/serve/codec-server.ts";
 import { parseCodecKeys, createCodec } from "../../temporal/codec.ts";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { untilWaiting } from "../support/questions.ts";
@@ -70,6 +75,47 @@ it("shows nothing of it, waits for a missing key, continues with a new one, can 
   expect(memo).toMatchObject({ task: expect.stringContaining(SECRET) as string });
   expect(JSON.stringify(searchAttributes)).not.toContain(SECRET);
 }, 300_000);
+
+it("starts a schedule's sessions, whose ids Temporal makes of the schedule's", async () => {
+  const session = await startKillableSession(database, scriptedModel().says("By hand.").says("By itself."), {
+    environment: withKeys(ONE),
+  });
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ result: "By hand." });
+  const { client } = session.services;
+  const name = `${session.id}-nightly`;
+  const task = `Find ${SECRET}.`;
+  const { db } = database.store;
+  const [row] = await db
+    .select({ config: sessions.config })
+    .from(sessions)
+    .where(eq(sessions.id, session.id));
+  await createSchedule(db, { name, task, config: row?.config as RunConfig, owner: undefined });
+  const schedule = await client.schedule.create({
+    scheduleId: name,
+    spec: {},
+    action: {
+      type: "startWorkflow",
+      workflowType: WORKFLOW_TYPE,
+      workflowId: name,
+      taskQueue: session.id,
+      args: [{ schedule: name }],
+      memo: { task },
+    },
+  });
+  onTestFinished(() => schedule.delete());
+  await schedule.trigger();
+  const started = await eventually(
+    "the schedule starts a run",
+    async () => (await schedule.describe()).info.recentActions[0]?.action.workflow.workflowId,
+    20_000,
+  );
+  expect(started).toMatch(/-nightly-\d{4}-\d\d-\d\dT[\d:]+Z$/);
+  const run = client.workflow.getHandle(started);
+  onTestFinished(() => void run.terminate().catch(() => undefined));
+  expect(await run.result()).toMatchObject({ status: "completed", result: "By itself." });
+  expect((await run.describe()).memo).toMatchObject({ task });
+}, 120_000);
 
 /** A person's input in the Web UI, as its codec server returns it. */
 async function encodedByServer(value: unknown) {

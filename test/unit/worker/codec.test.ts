@@ -71,6 +71,20 @@ it("refuses another workflow's payload, a changed one, and a wrong key of the sa
   expect(refused.map((failure) => failure?.type)).toEqual(Array(4).fill("CodecRefused"));
 });
 
+it("decrypts a schedule's payload in the runs that it started, and in no others", async () => {
+  const payload = await seal(`one:${OLD}`, "x", "nightly");
+  expect(await open(`one:${OLD}`, payload, "nightly-2026-11-27T05:00:00Z")).toBe("x");
+  for (const other of [
+    "nightly-2",
+    "nightly-2026-11-27",
+    "nightlyx-2026-11-27T05:00:00Z",
+    "2026-11-27T05:00:00Z",
+  ])
+    expect(await failureOf(open(`one:${OLD}`, payload, other)), other).toMatchObject({
+      type: "CodecRefused",
+    });
+});
+
 it("measures payloads before encryption", async () => {
   const text = "x".repeat(65_000);
   expect(await open(`one:${OLD}`, await seal(`one:${OLD}`, text))).toBe(text);
