@@ -225,6 +225,45 @@ return [got > SIZE, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     ).toEqual([true, true]);
   }, 120_000);
 
+  it("a long upload in chunks arrives whole, and holds little memory", () => {
+    expect(
+      withKeyStand(`
+import hashlib, resource
+piece, got = os.urandom(2**20), hashlib.sha256()
+async def answer(head, reader, writer):
+    while size := int(await reader.readuntil(b"\\r\\n"), 16):
+        got.update(await reader.readexactly(size))
+        await reader.readexactly(2)
+    await reader.readexactly(2)
+    writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\ndone")
+stand = await Stand().start(answer)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+reader, writer = await stand.tunnel()
+writer.write(get("/v1/x", "Transfer-Encoding: chunked", method="POST"))
+sent = hashlib.sha256()
+for _ in range(100):
+    sent.update(piece)
+    writer.write(f"{len(piece):x}\\r\\n".encode() + piece + b"\\r\\n")
+    await writer.drain()
+writer.write(b"0\\r\\n\\r\\n")
+said = (await reader.read()).decode()
+return [body_of(said), got.hexdigest() == sent.hexdigest(), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 40_000]
+`),
+    ).toEqual(["done", true, true]);
+  }, 120_000);
+
+  it("a redirect to another host is the client's to follow: the proxy sends no request there", () => {
+    expect(
+      withKeyStand(`
+async def answer(head, reader, writer):
+    writer.write(b"HTTP/1.1 302 Found\\r\\nLocation: https://other.test/v1/x\\r\\nContent-Length: 0\\r\\n\\r\\n")
+stand = await Stand().start(answer)
+said = await stand.ask(get())
+return [said.split("\\r\\n")[0], "Location: https://other.test/v1/x" in said, len(stand.heads)]
+`),
+    ).toEqual(["HTTP/1.1 302 Found", true, 1]);
+  });
+
   it("what a websocket echoes is masked, in one frame, in many, and in one that ends it", () => {
     expect(
       withKeyStand(`

@@ -99,6 +99,11 @@ return [stand.heads[0].split("\\r\\n")[0], sorted(fields), answer.split("\\r\\n"
       ["a bare line feed", `b"GET /v1/x HTTP/1.1\\r\\nHost: good.test\\nX: y\\r\\n\\r\\n"`],
       ["a folded field", `get("/v1/x", "X: y\\r\\n z")`],
       ["a blank before a colon", `get("/v1/x", "Transfer-Encoding : chunked", method="POST")`],
+      ["another host for a proxy's server", `get("/v1/x", "X-Forwarded-Host: other.test")`],
+      ["the same in the standard's field", `get("/v1/x", "Forwarded: host=other.test")`],
+      ["another path in a field", `get("/v1/x", "X-Original-URL: /admin")`],
+      ["another path in a field with underscores", `get("/v1/x", "x_rewrite_url: /admin")`],
+      ["another method in a field", `get("/v1/x", "X-HTTP-Method-Override: DELETE", method="POST")`],
       ["a version of its own", `get().replace(b"HTTP/1.1", b"HTTP/1.2")`],
     ].map(([what = "", request = ""]) => [what, request, "HTTP/1.1 400 Bad Request", 0, []]),
   );

@@ -34,6 +34,12 @@ NOT_FORWARDED = {"accept-encoding", "range", "if-range", "sec-websocket-extensio
 # What a server sends for later connections: there it would be asked without the proxy.
 NOT_RETURNED = {"content-length", "transfer-encoding", "trailer", "alt-svc"}
 EXPIRED = "key-certificate-expired"
+# Frameworks and servers take a request's host, path or method from these, where they are set, and not from its first line.
+OVERRIDES = {
+    *("forwarded", "x-forwarded-host", "x-forwarded-server", "x-original-host", "x-host", "x-http-host-override"),
+    *("x-original-url", "x-rewrite-url", "x-original-uri", "x-forwarded-uri", "x-forwarded-path", "x-forwarded-prefix"),
+    *("x-http-method-override", "x-http-method", "x-method-override", "x-forwarded-method", "x-original-method"),
+}
 PHRASES = {400: "Bad Request", 421: "Misdirected Request", 502: "Bad Gateway"}
 
 
@@ -174,6 +180,9 @@ class KeyHost:
         if len(head.first) != 3 or not re.fullmatch(r"HTTP/1\.[01]", head.first[2]) or not re.fullmatch(r"[A-Z]+", head.first[0]):
             raise Malformed
         body_length(head)
+        # Servers that pass fields on as variables read `_` like `-`.
+        if any(name.lower().replace("_", "-") in OVERRIDES for name, _ in head.fields):
+            raise Malformed
         hosts = head.values("host")
         if len(hosts) != 1:
             raise Malformed
