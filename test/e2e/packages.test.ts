@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { PUBLIC_REGISTRIES } from "../../activities/config/public-registries.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { withMachine } from "../../client/registries/session-registries.ts";
+import { registriesAnswer } from "../support/registries-answer.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
@@ -16,16 +16,6 @@ const asThisMachine = (config: RunConfig): RunConfig => ({
   sandbox: withMachine({ ...config.sandbox, network: "bridge", memory: "1g" }, process.env, process.cwd())
     .sandbox,
 });
-
-/** Whether npm's registry, as configured on this machine, answers. */
-async function registriesAnswer(): Promise<boolean> {
-  return fetch(process.env["NPM_CONFIG_REGISTRY"] ?? `https://${PUBLIC_REGISTRIES[0]}/`, {
-    signal: AbortSignal.timeout(5_000),
-  }).then(
-    ({ ok }) => ok,
-    () => false,
-  );
-}
 
 /** A project of each kind, with one dependency if its kind has a registry. */
 const PROJECTS = [

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { useAgent } from "../support/agent-harness.ts";
+import { delegating } from "../support/delegating.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { cache, database, labelled, withTestServices } from "../support/test-services.ts";
@@ -75,6 +76,25 @@ test("a service that is killed at its memory limit is told once, and can be star
     return times(text, notice) / times(text, "Do what is asked.");
   });
   expect(counts).toEqual([0, 1, 1, 1, 1]);
+});
+
+test("a delegate has services of its own: what it changes there, its parent does not see", async () => {
+  const script = scriptedModel()
+    .calls("bash", { command: "redis-cli -h cache set of parent" })
+    .calls("delegate", { task: "Change the cache." })
+    // The delegate's.
+    .calls("bash", { command: "redis-cli -h cache get of; redis-cli -h cache set of delegate" })
+    .says("It is changed.")
+    .calls("bash", { command: "redis-cli -h cache get of" })
+    .says("Done.");
+  const services = await withTestServices({ cache: await cache() });
+  const session = await agent.run(script, { config: { ...delegating(), sandbox: services } });
+  const texts = await resultTexts(agent.database.store, session.id);
+  expect([texts[0], texts.at(-1)]).toEqual(["OK", "parent"]);
+  const child = `${session.id}.s2c0`;
+  // An absent value is an empty line.
+  expect(await resultTexts(agent.database.store, child)).toEqual(["\nOK"]);
+  expect(await labelled(agent.docker, child)).toEqual([]);
 });
 
 test("no service is started while a session plans", async () => {
