@@ -23,6 +23,7 @@ import { createSetUps, withSetUp } from "./workspace/set-up.ts";
 import { createSettleDelegate } from "./delegates/settle-delegate.ts";
 import { createSummarize } from "./step/summarize.ts";
 import { createUndoCompaction } from "./step/store-compaction.ts";
+import { createVerifyWork } from "./verify/verify-work.ts";
 import { createBatchActivities } from "./session/work-batch.ts";
 
 export function createActivities(deps: AgentDeps): AgentActivities & BatchActivities {
@@ -33,6 +34,7 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
   return {
     openSession: createOpenSession(deps),
     fetchRepository: createFetchRepository(deps, sandboxes),
+    verifyWork: createVerifyWork(deps, ready),
     publish: createPublish(deps, sandboxes),
     storeGuidance: createStoreGuidance(deps),
     modelStep: createModelStep(deps, services),

@@ -23,7 +23,7 @@ More about a command: longhaul run --help`;
 const EXIT_CODES = `
 Exit codes: 0 completed · 1 failed · 2 wrong usage or configuration, nothing started · 3 stopped by a limit ·
   4 a service or credential is missing · 5 no such session, or not possible in its state · 6 cancelled ·
-  7 waits for a person (--exit-on-question) · 8 completed, but not delivered ·
+  7 waits for a person (--exit-on-question) · 8 completed, but not delivered · 9 completed, but not verified ·
   130 this client was interrupted, the task continues
 Settings: a flag beats the environment, which beats longhaul.yaml.`;
 

@@ -13,6 +13,7 @@ import type {
 import type { Occasion } from "../activities/contract/budget.ts";
 import { repeatable } from "./stuck.ts";
 import type { ContextSize } from "../activities/contract/request-size.ts";
+import type { VerifiedWork } from "../activities/contract/verify.ts";
 import type { WaitingCall } from "./asking.ts";
 import type { Inbox } from "./inbox.ts";
 import { addOlder, createInbox, latestIds } from "./inbox.ts";
@@ -68,6 +69,8 @@ export interface AgentState {
   readonly leftVersion: string | undefined;
   /** When the commits were last pushed, in ms, 0 if they never were; for people, what was delivered last. */
   readonly delivery: { pushedAtMs: number; last: string | undefined };
+  /** Messages to the model about work that did not pass `verify`, and what the newest look saw. */
+  readonly verify: { round: number; last: VerifiedWork | undefined };
   /** Something that a person should see in the Web UI: a malformed signal, a retry. */
   remark: string | undefined;
 }
@@ -118,6 +121,7 @@ export type Phase =
   | "thinking"
   | "running tools"
   | "waiting"
+  | "verifying"
   | "compacting"
   | "pruning"
   | "closing"
@@ -154,7 +158,7 @@ const first = () =>
   }) satisfies Partial<AgentState>;
 
 export function createState({ carried = {}, guidance = [] }: CodingAgentInput): AgentState {
-  const { inbox, compaction, answers, repetition, delivery, usage, ...same } = carried;
+  const { inbox, compaction, answers, repetition, delivery, verify, usage, ...same } = carried;
   const initial = first();
   return {
     ...initial,
@@ -174,6 +178,7 @@ export function createState({ carried = {}, guidance = [] }: CodingAgentInput): 
     answers: { overflows: 0, empty: 0, unfinished: 0, mismatches: 0, writtenCalls: 0, cuts: 0, ...answers },
     repetition: { calls: [...(repetition?.calls ?? [])], isWarned: repetition?.isWarned ?? false },
     delivery: { pushedAtMs: 0, last: undefined, ...delivery },
+    verify: { round: 0, last: undefined, ...verify },
   };
 }
 
@@ -181,7 +186,7 @@ export function createState({ carried = {}, guidance = [] }: CodingAgentInput): 
 export function carry(state: AgentState): CarriedState {
   const { inbox, repetition } = state;
   const { step, results, steps, moreSteps, endsAtLimit, context, compaction, answers, note } = state;
-  const { usage, costUsd, deadlineAtMs, fallback, limits, switched, leftVersion, delivery } = state;
+  const { usage, costUsd, deadlineAtMs, fallback, limits, switched, leftVersion, delivery, verify } = state;
   return {
     inbox: { seen: latestIds(inbox) },
     step,
@@ -202,6 +207,7 @@ export function carry(state: AgentState): CarriedState {
     switched,
     leftVersion,
     delivery,
+    verify: verify.last === undefined ? undefined : verify,
   };
 }
 
@@ -257,6 +263,7 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
 export function beginAnew(state: AgentState): void {
   state.repetition.calls = [];
   Object.assign(state.answers, { mismatches: 0, writtenCalls: 0, cuts: 0 });
+  Object.assign(state.verify, { round: 0, last: undefined });
 }
 
 export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolFacts): void {

@@ -21,13 +21,14 @@ import { askNextStep } from "./model-step.ts";
 import { failed, closingError, toOutcome, type Outcome } from "./outcome.ts";
 import { announceStop, createRun, hasMessages, type Run } from "./run.ts";
 import type { CodingAgentInput } from "./run-input.ts";
+import { verifyWork, withVerified } from "./verify.ts";
 
 /** One session of the agent. The workflow's id is the session's. */
 export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedSession> {
   const run = createRun(input);
   setHandlers(run);
   CancellationScope.current().cancelRequested.catch(announceStop);
-  const outcome = await runSession(run, input).catch(toOutcome);
+  const outcome = withVerified(run, await runSession(run, input).catch(toOutcome));
   run.status = outcome.status;
   if (outcome.error?.type === "NothingToStart") return notStarted(run, outcome.error.message);
   let closed = await CancellationScope.nonCancellable(() => close(run, outcome));
@@ -93,11 +94,17 @@ async function loop(run: Run, first: Policy): Promise<Outcome> {
       if (end) return end;
       continue;
     }
-    if (answer.kind === "answered" && limit) return { status: "max_steps", limit };
+    if (answer.kind === "answered" && limit) {
+      await verifyWork(run, policy, { isLast: true });
+      return { status: "max_steps", limit };
+    }
     if (answer.kind === "unavailable") stepIn(state, Date.now());
     const next = afterStep(state, answer, policy);
     applyMove(state, answer, next);
-    if (next.kind === "completed") return { status: "completed" };
+    if (next.kind === "completed") {
+      if (await verifyWork(run, policy)) continue;
+      return { status: "completed" };
+    }
     if (next.kind === "failed") return failed(next.type, next.message);
     if (next.kind !== "run tools") continue;
 

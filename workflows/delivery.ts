@@ -1,5 +1,7 @@
 /** A session's repository: cloned before the first step, delivered while it works and at its end. */
 import type { DeliveryOrder, Publication, PublishInput } from "../activities/contract/delivery.ts";
+import { isUnverified } from "../activities/contract/verify.ts";
+import { heldBack } from "./verify.ts";
 import { showDetails, type Run } from "./run.ts";
 import { openSandbox, performOnHost } from "./sandbox.ts";
 import { messageOf, wasStopped, type Outcome } from "./outcome.ts";
@@ -38,16 +40,23 @@ export async function deliver(run: Run, outcome: Outcome): Promise<string | unde
   if (!run.opened || order === undefined) return undefined;
   const { branch, title } = order;
   const more = branch === undefined ? {} : { branch };
+  // What a person orders is delivered as it is.
+  const isOwnEnd = run.order === undefined;
+  const held = isOwnEnd ? heldBack(run, outcome) : undefined;
+  if (held !== undefined) return held;
+  const verified = isOwnEnd ? outcome.verified : undefined;
+  const hasFailed = isUnverified(verified?.outcome, run.policy?.verify ?? {});
   try {
     if (order.push) {
-      const pushed = await publish(run, { kind: "push", end: true, ...more, summary: "end · push" });
+      const tree = hasFailed ? undefined : verified?.tree;
+      const pushed = await publish(run, { kind: "push", end: true, ...more, tree, summary: "end · push" });
       if (pushed.outcome === "refused") return undefined;
     }
     if (order.pr === "none") return undefined;
     await publish(run, {
       kind: "pull-request",
       ...more,
-      draft: order.pr === "draft" ? true : undefined,
+      draft: order.pr === "draft" || hasFailed ? true : undefined,
       title,
       summary: "end · pull request",
     });

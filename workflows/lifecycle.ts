@@ -86,7 +86,7 @@ function closeSession(
   outcome: Outcome,
   { notClosed, notDelivered }: Undone,
 ): Promise<ClosedSession> {
-  const { status, limit, error } = outcome;
+  const { status, limit, error, verified } = outcome;
   return perform("closeSession", optionsOf(run), `close · ${status}`, {
     step: run.state.step,
     ...neverOpened(run),
@@ -95,6 +95,7 @@ function closeSession(
     error,
     notClosed,
     notDelivered,
+    verified: verified?.outcome,
   }).catch(() => notStored(run, outcome));
 }
 

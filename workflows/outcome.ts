@@ -9,6 +9,7 @@ import {
 } from "@temporalio/workflow";
 import type { FailureType } from "../activities/contract/failures.ts";
 import type { CloseSessionInput } from "../activities/contract/activities.ts";
+import type { VerifiedWork } from "../activities/contract/verify.ts";
 import type { Limit } from "../activities/contract/limits.ts";
 
 export interface Outcome {
@@ -16,6 +17,8 @@ export interface Outcome {
   /** For `max_steps`: which limit was reached. */
   readonly limit?: Limit;
   readonly error?: { readonly type: string; readonly message: string };
+  /** What commands said of the work, and of which files; absent if nothing was verified. */
+  readonly verified?: Pick<VerifiedWork, "outcome" | "tree" | "reason">;
   /** The failure as it came, for the Web UI's chain of causes. */
   readonly cause?: Error;
 }

@@ -30,7 +30,7 @@ const retry = (maximumAttempts: number, maximumIntervalMs = MINUTE_MS) => ({
   maximumAttempts,
 });
 
-type OptionsPolicy = Pick<RunPolicy, "timeouts" | "taskQueues" | "takesTurns">;
+type OptionsPolicy = Pick<RunPolicy, "timeouts" | "taskQueues" | "takesTurns" | "verify">;
 
 /** Options by activity; queues and the model's and tools' own timeouts come with the policy. */
 export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | undefined) {
@@ -66,6 +66,11 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     setUpSandbox: onHost((timeouts.setupMs ?? 0) + 10 * MINUTE_MS, TRIES.begin),
     // Allows for the first clone of a large repository; the activity itself gives up on an unreachable remote.
     fetchRepository: onHost(60 * MINUTE_MS, TRIES.begin),
+    // In addition to the commands' own time: opening the sandbox, setting it up again, making the commit.
+    verifyWork: {
+      ...onHost((policy.verify?.timeoutMs ?? 0) + 30 * MINUTE_MS),
+      retry: retry(TRIES.call, 15_000),
+    },
     publish: onHost(30 * MINUTE_MS),
     storeGuidance: final,
     // Refusals are not retried at all.

@@ -10,6 +10,7 @@ import type { DeliveryOrder } from "../activities/contract/delivery.ts";
 import { type Guidance, partsOf, isEmptyMessage } from "../activities/contract/guidance.ts";
 import type { Limit } from "../activities/contract/limits.ts";
 import { Undecodable } from "../activities/contract/undecodable.ts";
+import type { VerifiedWork } from "../activities/contract/verify.ts";
 import type { WaitingCall } from "./asking.ts";
 
 type Check<T> = (value: unknown) => value is T;
@@ -113,6 +114,10 @@ const CARRIED = {
   interrupting: isFlag,
   leftVersion: isText,
   delivery: isObjectOf({ pushedAtMs: isNumber, last: isText }),
+  verify: isObjectOf({
+    round: isNumber,
+    last: isA<VerifiedWork>(({ outcome, tree }) => isText(outcome) && isText(tree)),
+  }),
 } as const;
 
 export type CarriedState = Fields<typeof CARRIED>;

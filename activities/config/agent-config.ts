@@ -13,6 +13,7 @@ import { keysSchema } from "./key-settings.ts";
 import { mcpServersSchema } from "./mcp-settings.ts";
 import { sessionSkillsSchema, skillsSchema } from "./skills.ts";
 import { MAX_HEAD_MESSAGES, strategyNames } from "./strategies.ts";
+import { verifySchema } from "./verify-settings.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
 
 /** Whether and how long people are asked. */
@@ -234,6 +235,8 @@ export const agentConfigSchema = z.strictObject({
   permissions: permissionsSchema.default([]),
   delegate: delegateConfigSchema.prefault({}),
   mcpServers: mcpServersSchema.default({}),
+  /** Commands that decide whether the work is done. */
+  verify: verifySchema.optional(),
   /** On one machine: what an operator defines in the policy. Not a part of a session. */
   keys: keysSchema.default({}),
 });
@@ -272,6 +275,7 @@ export const runConfigSchema = z.object({
   plan: z.boolean().optional(),
   /** The session's last answer must be JSON matching this schema. */
   outputSchema: outputSchemaSchema.optional(),
+  verify: verifySchema.optional(),
   priority: prioritySchema.optional(),
   tenant: tenantSchema.optional(),
 });

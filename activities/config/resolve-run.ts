@@ -72,7 +72,8 @@ const fallbackWithoutTools = (name: string, model: string) =>
 
 /** The run with its own model only. */
 function ownRun(settings: AgentConfig, model: ModelTarget): RunConfig {
-  const { context, sandbox, limits, systemPrompt, instructions, skills, questions, permissions } = settings;
+  const { context, sandbox, limits, systemPrompt, instructions, skills, questions, permissions, verify } =
+    settings;
   const { parallel, ...tools } = settings.tools;
   const { model: _, ...delegate } = settings.delegate;
   const servers = Object.entries(settings.mcpServers).filter(([, { enabled }]) => enabled);
@@ -89,6 +90,7 @@ function ownRun(settings: AgentConfig, model: ModelTarget): RunConfig {
     permissions,
     parallelCalls: parallel === undefined || parallel === true ? undefined : parallel,
     systemPrompt,
+    ...(verify === undefined ? {} : { verify }),
     mcpServers: servers.length === 0 ? undefined : Object.fromEntries(servers),
   };
 }

@@ -6,6 +6,7 @@ import { toPrecedence } from "./precedence.ts";
 import { setupOf, sumSetupTimeouts } from "./sandbox-settings.ts";
 import { sumServiceTimeouts } from "./service-settings.ts";
 import type { ToolLimits } from "../contract/tools.ts";
+import { toVerifyPolicy } from "./verify-settings.ts";
 
 /** The same number as the failed compactions that trip the breaker. Source: requirement 2.9. */
 const MAX_FUTILE_ROUNDS = 3;
@@ -86,6 +87,7 @@ export function toRunPolicy(
     },
     tenant: config.tenant,
     takesTurns: toPrecedence(config) === undefined ? undefined : true,
+    verify: toVerifyPolicy(config.verify),
     checksAnswer: config.outputSchema === undefined ? undefined : true,
     parkAfterMs: questions.parkAfter,
     ...facts,

@@ -31,6 +31,7 @@ import type {
   SettleQuestionInput,
 } from "./questions.ts";
 import type { Precedence, RunPolicy } from "./run-policy.ts";
+import type { VerifiedWork, VerifyInput, VerifyOutcome } from "./verify.ts";
 
 export type * from "./calls.ts";
 
@@ -222,6 +223,8 @@ export interface CloseSessionInput {
   readonly notClosed?: string;
   /** Why the work was not delivered, if `publish` could not report it itself. */
   readonly notDelivered?: string;
+  /** What the last look at the work came to, if it was verified. */
+  readonly verified?: VerifyOutcome;
 }
 
 /** What a finished run returns, and what the Web UI shows as its result. */
@@ -236,6 +239,8 @@ export interface ClosedSession {
   readonly usage: StepUsage & { readonly calls: number };
   /** Set for a session that works on a repository. */
   readonly delivery?: DeliveryState;
+  /** Set if the work was verified. */
+  readonly verified?: VerifyOutcome;
   /** Set if the session could not end as the run had: what it was stored as, and why. */
   readonly error?: { readonly type: string; readonly message: string };
   /** The run whose end is stored; absent if none is, and from versions that did not tell. Not in the run's own result. */
@@ -251,6 +256,8 @@ export interface AgentActivities {
   fetchRepository(input: { readonly step: number }): Promise<FetchedRepository>;
   /** Runs the project's set-up in the sandbox, unless it has already run. */
   setUpSandbox(input: { readonly step: number }): Promise<void>;
+  /** Runs the commands that decide whether the work is done, once for each round. */
+  verifyWork(input: VerifyInput): Promise<VerifiedWork>;
   /** Pushes the session's branch, or opens its pull request. */
   publish(input: PublishInput): Promise<Publication>;
   /** Puts messages that have arrived into the queue in Postgres, and announces them to watchers. */

@@ -30,6 +30,8 @@ export interface PublishInput {
   /** For a pull request: open it as a draft. */
   readonly draft?: boolean;
   readonly title?: string;
+  /** The files that were verified: others are refused. */
+  readonly tree?: string;
 }
 
 export interface Publication {

@@ -1,5 +1,6 @@
 /** What the workflow bases its decisions on, and the precedence of its tasks. */
 import type { Budget } from "./budget.ts";
+import type { VerifyPolicy } from "./verify.ts";
 
 /** The policy of a run, fixed at its start and recorded in its history: what the workflow bases its decisions on. */
 export interface RunPolicy {
@@ -33,6 +34,8 @@ export interface RunPolicy {
   readonly deadline?: { readonly afterMs: number; readonly wrapUpMs: number };
   /** The last answer is checked against a schema. Absent if the session has none. */
   readonly checksAnswer?: true;
+  /** Commands decide whether the work is done. Absent if the session has none. */
+  readonly verify?: VerifyPolicy;
   /** How long a sandbox is kept while the session waits only for people, in ms. */
   readonly parkAfterMs?: number;
   /** The operator is notified of questions and of the end. */

@@ -169,6 +169,7 @@ export function childConfig(
     repository: _repository,
     delegate: _delegate,
     outputSchema: _outputSchema,
+    verify: _verify,
     fallback,
     ...rest
   } = besidesModel(parent);

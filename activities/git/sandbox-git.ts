@@ -23,6 +23,8 @@ export interface Prepared {
   /** The commit to deliver, and its reference: HEAD, or the one branch that is ahead if HEAD has nothing. Empty if there is none. */
   readonly head: string;
   readonly ref: string;
+  /** The commit's files, as Git names them. */
+  readonly tree: string;
   /** Its commits that the base does not have; -1 if the base is not there. */
   readonly ahead: number;
   /** Its commits that no `known` commit has, without the one that was made of uncommitted changes. */

@@ -70,6 +70,7 @@ async function closeSession(
     result: deps.idsOnly === true ? "" : cutChars(text, MAX_RESULT_CHARS),
     usage: await totalUsage(db, scope.sessionId),
     ...(session === undefined ? {} : { ...(await deliveryIn(db, session)), storedFor: scope.runId }),
+    verified: input.verified,
     error: input === request ? undefined : ANSWER_MISSING,
   };
 }
@@ -153,7 +154,12 @@ async function endRow(
   const delivery = await deliveryIn(tx, session);
   const costUsd = sessionCostUsd(await loadBill(tx, session.id), session.config);
   const { status } = input;
-  const row = await endSession(tx, session.id, runId, { status, result: text, error: error ?? limit });
+  const row = await endSession(tx, session.id, runId, {
+    status,
+    result: text,
+    error: error ?? limit,
+    verified: input.verified,
+  });
   if (!row) return undefined;
   const { durationMs } = row;
   const figures = { steps: step, rounds, costUsd, durationMs };
@@ -166,6 +172,7 @@ async function endRow(
     usage,
     ...figures,
     ...delivery,
+    verified: input.verified,
   };
   await appendEvents(tx, session.id, session.epoch, [
     ...undelivered,

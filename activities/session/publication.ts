@@ -18,6 +18,7 @@ import { addNotice, findSandbox } from "../store/sandboxes.ts";
 import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { lastAnswer } from "../store/transcript.ts";
+import { newestVerifications } from "../store/verifications.ts";
 import { openPullRequest } from "../git/forge.ts";
 import { ForgeRefusal } from "../git/git-http.ts";
 import { accessOf } from "./fetch-repository.ts";
@@ -159,7 +160,11 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
         into,
         draft: input.draft === true,
         title: input.title ?? titleOf(session.task),
-        body: `${cutChars(text.trim(), MAX_TEXT_CHARS)}\n\nLonghaul-Session: ${session.id}`,
+        body: [
+          cutChars(text.trim(), MAX_TEXT_CHARS),
+          ...(await verifiedPart(deps, session, input)),
+          `Longhaul-Session: ${session.id}`,
+        ].join("\n\n"),
       },
     );
   } catch (error) {
@@ -167,6 +172,30 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
     return { refused: error.message, isPassing: error.isPassing };
   }
 }
+
+/** One line for each command of `verify`, and the commit that it was run on; nothing if the step was not verified. */
+async function verifiedPart(
+  { store }: Pick<AgentDeps, "store">,
+  { id: sessionId, epoch }: Session,
+  { step }: PublishInput,
+): Promise<string[]> {
+  const rows = await newestVerifications(store.db, { sessionId, epoch, step });
+  const [first] = rows;
+  if (first === undefined) return [];
+  const code = (text: string) => `\`${text.replaceAll("`", "'").replaceAll(/\s+/g, " ")}\``;
+  const lines = rows.map(({ text, outcome, exitCode, ms }) => {
+    const how = outcome === "failed" && exitCode !== null ? ` (exit code ${exitCode})` : "";
+    return `- ${code(text)}: ${outcome === "changed-checks" ? "passed" : outcome}${how}, ${Math.round(ms / 1_000)} s`;
+  });
+  const changed = rows.flatMap(({ protectedPaths }) => protectedPaths ?? []);
+  const unique = [...new Set(changed)].slice(0, MAX_CHANGED_NAMED).map(code);
+  return [
+    [`Verified at ${first.commit ?? "the saved files"}:`, ...lines].join("\n"),
+    ...(unique.length === 0 ? [] : [`Files that decide about it were changed: ${unique.join(", ")}`]),
+  ];
+}
+
+const MAX_CHANGED_NAMED = 50;
 
 /** The task's first line. */
 const titleOf = (task: string): string => shorten(task.trim().split("\n", 1)[0] ?? "", MAX_TITLE_CHARS);

@@ -10,6 +10,7 @@ import { parseBytes } from "../config/setting-values.ts";
 import { listLeftOut, type Publication, type PublishInput } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
 import { accessOf } from "./fetch-repository.ts";
+import { prepareDelivery } from "./prepare-delivery.ts";
 import {
   deliverPullRequest,
   announceIfInCharge,
@@ -22,12 +23,11 @@ import { pushLfs } from "../git/lfs.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
 import { updateMirror } from "../git/mirror.ts";
 import { pushCommit } from "../git/push.ts";
-import { lsRemote } from "../git/remote.ts";
 import { unpushedSubmodule } from "../git/fetch-parts.ts";
 import { commitsSince, openRelay, receive, type Relay } from "../git/relay.ts";
 import { GitFailed } from "../git/run-git.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
-import { prepareWork, type Prepared } from "../git/sandbox-git.ts";
+import type { Prepared } from "../git/sandbox-git.ts";
 import type { Refusal } from "../git/trouble.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
@@ -35,9 +35,9 @@ import { appendEvents } from "../store/events.ts";
 import { findRepository, settleRefusals, type PublicationRow } from "../store/repositories.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
-const COMMIT_MESSAGE = "Commit what the session left uncommitted";
-const ASK_MS = 60_000;
 const MAX_LISTED_CHARS = 250;
+const NOT_VERIFIED =
+  "the files are not those that were verified: something changed them afterwards. Send a message (longhaul say), so that they are verified again";
 /** Begins the reason if work is outside of HEAD. */
 const BEHIND = "work of the session is not on the branch that is delivered";
 
@@ -66,8 +66,10 @@ async function push(delivery: Delivery, sandboxes: SessionSandboxes): Promise<Pu
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
     const pushes = await pushesOf(delivery);
-    const prepared = await prepare(delivery, sandbox, pushes);
+    const prepared = await prepareDelivery(delivery, sandbox, pushes, { atEnd: input.end === true });
     if ("trouble" in prepared) return refuse(delivery, { commit: "", refused: prepared.trouble });
+    if (input.tree !== undefined && prepared.tree !== input.tree)
+      return refuse(delivery, { commit: prepared.head, refused: NOT_VERIFIED });
     await reportLeftOut(delivery, prepared);
     const [delivered] = pushes.filter(({ status }) => status === "done");
     const { head, ahead } = prepared;
@@ -79,38 +81,6 @@ async function push(delivery: Delivery, sandboxes: SessionSandboxes): Promise<Pu
       ? publication
       : conclude(delivery, prepared, pushes, publication);
   });
-}
-
-/** Commits what is uncommitted, and finds what is to be delivered. The remote is asked only if there is work outside of HEAD. */
-async function prepare(
-  { deps, scope, session, git, repository, input }: Delivery,
-  sandbox: CommandSandbox,
-  pushes: readonly PublicationRow[],
-) {
-  const { url, baseCommit: base } = repository;
-  const commit =
-    input.end === true
-      ? { message: COMMIT_MESSAGE, author: git.author, date: new Date(scope.scheduledAtMs).toISOString() }
-      : undefined;
-  const delivered = pushes.filter(({ status }) => status === "done");
-  const onto = delivered.filter(({ epoch }) => epoch === session.epoch).slice(0, 1);
-  const deliveredCommits = delivered.map((row) => row.commit);
-  const request = {
-    base,
-    known: deliveredCommits,
-    onto: onto.map((row) => row.commit),
-    commit,
-    lfs: git.lfs,
-  };
-  const first = await prepareWork(sandbox, request);
-  if ("trouble" in first || !first.isElsewhere) return first;
-  const remote = await lsRemote(accessOf(deps), url, ["refs/*"], { signal: scope.signal, timeoutMs: ASK_MS });
-  return prepareWork(
-    sandbox,
-    "trouble" in remote
-      ? { ...request, remotes: true }
-      : { ...request, known: [...new Set(remote.refs.values())] },
-  );
 }
 
 /** @returns `nothing` if the remote has the commit, and that was recorded */

@@ -1,5 +1,6 @@
 /** What events carry, by type. Names are fixed (requirement 6); fields may be added, never renamed. */
 import { z } from "zod";
+import { VERIFY_OUTCOMES } from "../contract/verify.ts";
 
 const text = z.string();
 const number = z.number();
@@ -290,6 +291,19 @@ export const eventData = {
    * only the results of so many calls of the step are missing.
    */
   "record:missing": of({ from: number, to: number, calls: number.optional() }),
+  /** A command of `verify` begins to run, or is followed by another attempt. */
+  "verify:started": of({ command: text, round: number }),
+  /** `tail`: of a failure, the part of its output that says why; `changed`: files under `verify.protect` that the work changes. */
+  "verify:ended": of({
+    round: number,
+    command: text,
+    outcome: z.enum(VERIFY_OUTCOMES),
+    how: text,
+    exitCode: number.optional(),
+    ms: number,
+    tail: text,
+    changed: list(text).optional(),
+  }),
   "session:ended": of({
     status: text,
     /** Which limit was reached, if not the limit of steps. */
@@ -305,5 +319,7 @@ export const eventData = {
     durationMs: number,
     /** For a session that works on a repository. */
     delivery: z.enum(["none", "done", "refused"]).optional(),
+    /** For a session with `verify`: what the last look at its work came to. */
+    verified: z.enum(VERIFY_OUTCOMES).optional(),
   }),
 } as const;

@@ -31,6 +31,8 @@ export interface SessionRow {
   readonly runId: string | null;
   readonly result: string | null;
   readonly error: unknown;
+  /** What `verify` came to in the newest run; null if nothing was verified. */
+  readonly verified: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly endedAt: Date | null;
@@ -68,6 +70,7 @@ const sessionColumns = {
   runId: sessions.runId,
   result: sessions.result,
   error: sessions.error,
+  verified: sessions.verified,
   createdAt: sessions.createdAt,
   updatedAt: sessions.updatedAt,
   endedAt: sessions.endedAt,

@@ -188,10 +188,7 @@ async function take(
     .set({
       runId: run.runId,
       epoch,
-      status: "active",
-      endedAt: null,
-      result: null,
-      error: null,
+      ...NOT_ENDED,
       updatedAt: sql`now()`,
       namespace: circumstances.namespace,
       restoreWorkspace: dropped || undefined,
@@ -205,6 +202,9 @@ async function take(
   }
   return { epoch, wentBack: dropped };
 }
+
+/** What the end of the run before it had set. */
+const NOT_ENDED = { status: "active", endedAt: null, result: null, error: null, verified: null } as const;
 
 async function insertRun(
   tx: Queryable,

@@ -7,6 +7,7 @@ import type { McpCatalogue } from "../contract/tools.ts";
 import type { UserPart } from "../contract/message.ts";
 import { estimateMessage, type TokenRatio } from "../contract/request-size.ts";
 import type { SessionStatus } from "../contract/activities.ts";
+import type { VerifyOutcome } from "../contract/verify.ts";
 import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
 import { isOrphan } from "./delegations.ts";
@@ -256,7 +257,12 @@ export async function endSession(
   db: Queryable,
   id: string,
   runId: string,
-  end: { readonly status: SessionStatus; readonly result: string; readonly error: unknown },
+  end: {
+    readonly status: SessionStatus;
+    readonly result: string;
+    readonly error: unknown;
+    readonly verified?: VerifyOutcome | undefined;
+  },
 ): Promise<{ readonly durationMs: number } | undefined> {
   const [row] = await db
     .update(sessions)
@@ -264,6 +270,7 @@ export async function endSession(
       status: end.status,
       result: end.result,
       error: end.error ?? null,
+      verified: end.verified ?? null,
       ...ENDED_NOW,
     })
     .where(and(eq(sessions.id, id), eq(sessions.runId, runId), isNull(sessions.endedAt)))

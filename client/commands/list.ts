@@ -6,6 +6,7 @@ import { dollars, duration, percent } from "../../activities/text/format.ts";
 import { listDocuments } from "../sessions/session-status.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
+import { verifiedMark } from "../view/verified-words.ts";
 import { withServices } from "../sessions/with-session.ts";
 
 interface ListFlags {
@@ -73,8 +74,10 @@ export function listText(
     { head: "ID", cell: ({ id }) => id },
     {
       head: "STATUS",
-      cell: ({ status, waitsUntil }) =>
-        waitsUntil === null ? status : `${status}, waits ${duration(Date.parse(waitsUntil) - now.getTime())}`,
+      cell: ({ status, waitsUntil, verified }) =>
+        waitsUntil === null
+          ? `${status}${verified === null ? "" : ` ${verifiedMark(verified)}`}`
+          : `${status}, waits ${duration(Date.parse(waitsUntil) - now.getTime())}`,
     },
     ...(hasOwners && documents.some(({ owner: name }) => name !== null) ? [owner] : []),
     { head: "STEP", spare: 2, cell: ({ step }) => String(step) },

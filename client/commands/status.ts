@@ -6,6 +6,7 @@ import { bar, listNames, harmlessLine, present, shellWord } from "../console/for
 import { dollars, duration, percent, plural, tokens, usageText } from "../../activities/text/format.ts";
 import { isOfWorkflow } from "../connect/describe-run.ts";
 import { missingText } from "../view/describe-event.ts";
+import { VERIFIED_WORDS, verifiedMark } from "../view/verified-words.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -62,6 +63,7 @@ export function statusText(
     ],
     document.usageDoubtful && ["counts", doubtText()],
     ...document.missing.map((rows, index): Row => [index === 0 ? "missing" : "", missingText(rows)]),
+    document.verified !== null && ["verified", verifiedText(document.verified)],
     ...gitRows(document),
     document.notSaved.length > 0 && [
       "not saved",
@@ -92,6 +94,9 @@ function turnRow({ priority, tenant }: SessionStatusDocument): Row | false {
 function estimatedPart(usd: number): string {
   return usd < 0.000_1 ? "" : ` (${dollars(usd)} of it estimated: requests without a bill)`;
 }
+
+const verifiedText = (outcome: string): string =>
+  `${verifiedMark(outcome)} ${(VERIFIED_WORDS as Readonly<Record<string, string>>)[outcome] ?? outcome}`;
 
 function gitRows({ id, git, delivery }: SessionStatusDocument): Row[] {
   if (git === null) return [];

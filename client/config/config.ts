@@ -48,6 +48,8 @@ export interface ConfigFlags extends SandboxFlags {
   /** In ms. */
   readonly deadline?: number | undefined;
   readonly questions?: QuestionMode | undefined;
+  /** Commands that decide whether the work is done. */
+  readonly verify?: readonly string[] | undefined;
   /** False if services and workers are elsewhere. */
   readonly setup?: boolean | undefined;
   /** The uploaded folder: no configuration is read from it. */
@@ -230,7 +232,7 @@ function readMerged(flags: ConfigFlags, environment: Environment, cwd: string) {
 
 /** @throws ClientError (usage) that names the source of an invalid value; values from files were checked before */
 function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {
-  const { maxSteps, maxCost, deadline, questions: mode } = flags;
+  const { maxSteps, maxCost, deadline, questions: mode, verify } = flags;
   const model = flags.model ?? setting(environment, "LONGHAUL_MODEL") ?? file.model;
   const sandbox = withSandboxFlags(file.sandbox, flags);
   const parsed = agentConfigSchema.safeParse({
@@ -243,6 +245,7 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
       ),
     },
     limits: { ...file.limits, ...definedFields({ maxSteps, maxCostUsd: maxCost, deadline }) },
+    ...(verify === undefined ? {} : { verify: { ...file.verify, commands: [...verify] } }),
     ...(mode === undefined ? {} : { questions: { ...file.questions, mode } }),
   });
   if (parsed.success) return parsed.data;

@@ -13,6 +13,7 @@ export const exitCodes = {
   /** The session waits for a person, and the watcher asked to be notified of that. */
   waits: 7,
   undelivered: 8,
+  unverified: 9,
   interrupted: 130,
 } as const;
 
@@ -112,10 +113,15 @@ const SERVICES_MISSING: readonly string[] = [
  */
 export function toExitCode(
   status: string,
-  { delivery = "none", failure }: { delivery?: DeliveryState; failure?: string | undefined } = {},
+  {
+    delivery = "none",
+    failure,
+    isNotVerified = false,
+  }: { delivery?: DeliveryState; failure?: string | undefined; isNotVerified?: boolean } = {},
 ): ExitCode {
   switch (status) {
     case "completed":
+      if (isNotVerified) return exitCodes.unverified;
       return delivery === "refused" ? exitCodes.undelivered : exitCodes.completed;
     case "max_steps":
       return exitCodes.limit;

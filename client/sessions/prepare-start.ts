@@ -63,6 +63,11 @@ export async function prepareStart(
     ...definedFields({ outputSchema, ...precedenceFlags(flags), repository: git }),
   };
   if (git !== undefined) await check(git, flags);
+  if (git === undefined && (run.verify?.protect.length ?? 0) > 0)
+    throw usageError(
+      "verify.protect is about a repository's files, which are compared with where the session began, and there is none.",
+      "Add --repo URL, or leave verify.protect out.",
+    );
   return { start: { id, task, config: run, attachments, folder }, config };
 }
 

@@ -46,6 +46,8 @@ export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly plan?: boolean;
   readonly priority?: number;
   readonly tenant?: string;
+  /** Commands that decide whether the work is done. */
+  readonly verify?: readonly string[];
   /** A file's name; from the library, the schema itself. */
   readonly outputSchema?: string | OutputSchema;
 }
@@ -93,6 +95,11 @@ export function withSettingFlags(command: Command): Command {
       "--tenant <name>",
       "whom the session works for: tenants take turns when there are too few workers",
       checked(tenantSchema),
+    )
+    .option(
+      "--verify <command>",
+      "run this in the sandbox when the agent says that it is done: it passes, or the agent goes on; may be repeated",
+      collect,
     )
     .option("--output-schema <file>", "JSON Schema: the last answer is JSON that fits it, alone on stdout")
     .addOption(

@@ -76,6 +76,8 @@ export interface SessionStatusDocument {
   /** Null if the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
   readonly git: SessionGitStatus | null;
   readonly delivery: DeliveryState;
+  /** What `verify` came to in the newest run: `passed`, `failed`, `unavailable` or `changed-checks`; null if nothing was verified. */
+  readonly verified: string | null;
   /** Files that no save has in their present state, at most 200; empty in lists. */
   readonly notSaved: readonly { readonly path: string; readonly reason: string }[];
   /** Steps, or results of a step's calls, that a database restored from an older copy lacks; empty in lists. */
@@ -187,6 +189,7 @@ export function statusDocument(
     image: settings.image,
     git: null,
     delivery: "none",
+    verified: row.verified,
     notSaved: [],
     missing: [],
     parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },

@@ -21,6 +21,7 @@ import {
   quiet,
   warn,
 } from "./sentence.ts";
+import { VERIFIED_WORDS } from "./verified-words.ts";
 import { contextText, harmlessLine, present, stamp } from "../console/format.ts";
 
 /** @returns nothing for an event of a newer version too */
@@ -55,6 +56,12 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
     return [notice(`task: ${harmlessLine(task, NAMES_CHARS)}`, "▶"), quiet(`model ${model}`)];
   },
   "session:ended": (data) => ended(data),
+  "verify:started": ({ command, round }) => [
+    notice(
+      `verifying${round === 0 ? "" : ` again (round ${round})`}: ${harmlessLine(command, COMMAND_CHARS)}`,
+    ),
+  ],
+  "verify:ended": (data) => verified(data),
   "step:started": ({ estimatedInput, window }, { step }) => [
     {
       ...notice(`step ${step}`),
@@ -283,8 +290,18 @@ const ENDINGS: Readonly<Record<string, Sentence>> = {
   deadline: warn("stopped: the deadline has passed (limits.deadline)", "■"),
 };
 
+function verified({ command, outcome, how, ms, tail, changed = [] }: EventData["verify:ended"]): Sentence[] {
+  const what = `${harmlessLine(command, COMMAND_CHARS)}: ${VERIFIED_WORDS[outcome]} (${harmlessLine(how, REASON_CHARS)}, ${duration(ms)})`;
+  const files = changed.map((path) => harmlessLine(path, NAMES_CHARS)).join(", ");
+  return present(
+    outcome === "passed" ? { tone: "good" as const, mark: "✓", text: what } : { ...warn(what), detail: tail },
+    files !== "" &&
+      warn(`changed files that decide about the outcome: ${harmlessLine(files, LEFT_OUT_CHARS)}`),
+  );
+}
+
 function ended(data: EventData["session:ended"]): Sentence[] {
-  const { status, limit, reason, steps, rounds, usage, costUsd, durationMs } = data;
+  const { status, limit, reason, steps, rounds, usage, costUsd, durationMs, verified: outcome } = data;
   const ending = ENDINGS[limit ?? status] ?? warn(status, "■");
   const facts = present(
     plural(steps, "step"),
@@ -292,6 +309,7 @@ function ended(data: EventData["session:ended"]): Sentence[] {
     usageText(usage),
     costUsd !== null && dollars(costUsd),
     duration(durationMs),
+    outcome !== undefined && VERIFIED_WORDS[outcome],
   );
   return present(
     { ...ending, facts: facts.join(" · ") },

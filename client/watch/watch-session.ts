@@ -14,6 +14,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { PlainAnswer } from "../render/answers.ts";
 import { Renderer } from "../render/renderer.ts";
 import { restoredText } from "../view/describe-event.ts";
+import { isNotVerified } from "../view/verified-words.ts";
 
 /** Resolves with the exit code of the outcome, or 130 when the person detached with Ctrl-C. */
 export async function watchSession(watch: Watch): Promise<ExitCode> {
@@ -99,19 +100,26 @@ async function showEnd(
 ): Promise<ExitCode> {
   show.end(end);
   show.close();
-  const failure = await failureIn(services, sessionId);
+  const { failure, isNotVerified } = await outcomeIn(services, sessionId);
   // What the policy refused cannot simply go on: its message says how.
   const goOn = failure === "PolicyRefused" ? undefined : `longhaul say ${shellWord(sessionId)} "go on"`;
   for (const line of (await closing?.(end, goOn)) ?? nextHints(sessionId, goOn)) output.note(`${line}\n`);
-  return toExitCode(end.status, { delivery: await deliveryIn(services, sessionId), failure });
+  return toExitCode(end.status, {
+    delivery: await deliveryIn(services, sessionId),
+    failure,
+    isNotVerified,
+  });
 }
 
 /** Treats a missing table in a new database as no delivery. */
 const deliveryIn = async ({ store }: Services, sessionId: string) =>
   toDeliveryState((await unlessTableMissing(() => listPublications(store.db, sessionId))) ?? []);
 
-const failureIn = async ({ store }: Services, sessionId: string) =>
-  ((await findSessionRow(store.db, sessionId))?.error as { readonly type?: string } | null | undefined)?.type;
+async function outcomeIn({ store }: Services, sessionId: string) {
+  const row = await findSessionRow(store.db, sessionId);
+  const failure = (row?.error as { readonly type?: string } | null | undefined)?.type;
+  return { failure, isNotVerified: row !== undefined && isNotVerified(row) };
+}
 
 const nextHints = (id: string, goOn: string | undefined) =>
   present(

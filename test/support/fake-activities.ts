@@ -9,6 +9,7 @@ import type {
   OpenSessionInput,
 } from "../../activities/contract/activities.ts";
 import type { Publication } from "../../activities/contract/delivery.ts";
+import type { VerifiedWork } from "../../activities/contract/verify.ts";
 import { budgetFor } from "../../activities/config/budget.ts";
 import type { GuidanceDelivery, Guidance, StoreGuidanceInput } from "../../activities/contract/guidance.ts";
 import type { RunPolicy } from "../../activities/contract/run-policy.ts";
@@ -78,6 +79,8 @@ export interface FakeOptions {
   readonly step?: number;
   /** Outcomes of deliveries, in order; then none. */
   readonly publications?: Publication[];
+  /** What the looks at the work see, in order; then it passes. */
+  readonly verified?: VerifiedWork[];
   /** Further fields of the run's policy. */
   readonly policy?: Partial<RunPolicy>;
 }
@@ -96,6 +99,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
     openSandbox: async () => ({ container: "fake-box" }),
     fetchRepository: async () => ({ commit: "c0ffee", bytes: 1 }),
     setUpSandbox: async () => {},
+    verifyWork: async () => options.verified?.shift() ?? { outcome: "passed", tree: "t0" },
     publish: async () => options.publications?.shift() ?? { outcome: "nothing", branch: "longhaul/fake" },
     async storeGuidance({ items }) {
       const ids = items.map(({ id }) => id);

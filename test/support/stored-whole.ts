@@ -16,6 +16,7 @@ export const sessionRow: SessionRow = {
   runId: "run-1",
   result: "Fixed.",
   error: null,
+  verified: null,
   createdAt: AT,
   updatedAt: AT,
   endedAt: AT,

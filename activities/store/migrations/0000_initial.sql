@@ -118,6 +118,7 @@ CREATE TABLE "sessions" (
 	"parent_epoch" integer,
 	"access" text,
 	"owner" text,
+	"verified" text,
 	CONSTRAINT "sessions_status_check" CHECK ("sessions"."status" in ('active','waiting','completed','failed','cancelled','max_steps'))
 );
 --> statement-breakpoint
@@ -491,26 +492,6 @@ CREATE TABLE "spending" (
 	CONSTRAINT "spending_day_owner_tenant_repo_model_purpose_pk" PRIMARY KEY("day","owner","tenant","repo","model","purpose")
 );
 --> statement-breakpoint
-CREATE TABLE "verifications" (
-	"session_id" text NOT NULL,
-	"epoch" integer NOT NULL,
-	"step" integer NOT NULL,
-	"round" integer NOT NULL,
-	"command" integer NOT NULL,
-	"outcome" text NOT NULL,
-	"exit_code" integer,
-	"duration_ms" integer NOT NULL,
-	"tree" text NOT NULL,
-	"signature" text,
-	"handle" text,
-	"protected" json,
-	"at" timestamp with time zone DEFAULT now() NOT NULL,
-	"superseded_epoch" integer,
-	"superseded_by" integer[],
-	CONSTRAINT "verifications_session_id_epoch_step_round_command_pk" PRIMARY KEY("session_id","epoch","step","round","command"),
-	CONSTRAINT "verifications_outcome_check" CHECK ("verifications"."outcome" in ('passed','failed','unavailable','changed-checks'))
-);
---> statement-breakpoint
 CREATE TABLE "waits" (
 	"session_id" text NOT NULL,
 	"epoch" integer NOT NULL,
@@ -526,6 +507,26 @@ CREATE TABLE "waits" (
 	"superseded_epoch" integer,
 	"superseded_by" integer[],
 	CONSTRAINT "waits_session_id_epoch_step_call_index_pk" PRIMARY KEY("session_id","epoch","step","call_index")
+);
+--> statement-breakpoint
+CREATE TABLE "verifications" (
+	"session_id" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"round" integer NOT NULL,
+	"command" integer NOT NULL,
+	"outcome" text NOT NULL,
+	"exit_code" integer,
+	"duration_ms" integer NOT NULL,
+	"tree" text NOT NULL,
+	"command_text" text NOT NULL,
+	"signature" text,
+	"output_text" text DEFAULT '' NOT NULL,
+	"commit" text,
+	"protected" json,
+	"at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "verifications_session_id_epoch_step_round_command_pk" PRIMARY KEY("session_id","epoch","step","round","command"),
+	CONSTRAINT "verifications_outcome_check" CHECK ("verifications"."outcome" in ('passed','failed','unavailable','changed-checks'))
 );
 --> statement-breakpoint
 ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOREIGN KEY ("base_key") REFERENCES "public"."bases"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -555,7 +556,6 @@ CREATE INDEX "questions_open_idx" ON "questions" USING btree ("asked_at") WHERE 
 CREATE INDEX "delegations_child_idx" ON "delegations" USING btree ("child_id");--> statement-breakpoint
 CREATE INDEX "batch_items_session_idx" ON "batch_items" USING btree ("session_id");--> statement-breakpoint
 CREATE INDEX "open_requests_key_idx" ON "open_requests" USING btree ("key");--> statement-breakpoint
-CREATE INDEX "verifications_at_idx" ON "verifications" USING btree ("session_id","at");--> statement-breakpoint
 CREATE VIEW "public"."messages" WITH (security_invoker = true) AS (select "stored_messages"."id", "stored_messages"."session_id", "stored_messages"."sequence", "stored_messages"."position", "stored_messages"."epoch", "stored_messages"."step", "stored_messages"."slot", "stored_messages"."role", "stored_messages"."kind", "stored_messages"."content", "stored_messages"."meta", "stored_messages"."token_count", "stored_messages"."pruned_step", "stored_messages"."superseded_epoch", "stored_messages"."created_at", "compaction_events"."id" is not null as "is_compacted", "compaction_events"."round" as "compacted_round", "compaction_events"."created_at" as "compacted_at", case when "stored_messages"."pruned_step" is not null then (
           select max(m.created_at) from view_marks m
           where m.session_id = "stored_messages"."session_id" and m.kind = 'prune' and m.superseded_epoch is null

@@ -46,6 +46,8 @@ export const sessions = pgTable(
     /** The model's last message once the session has ended. */
     result: text(),
     error: json(),
+    /** What `verify` came to in the newest run; null if nothing was verified. */
+    verified: text(),
     /** Set for a session that another one started by `delegate`. */
     parentId: text("parent_id"),
     /** The call, as the ledger names it: `s12c0`. */

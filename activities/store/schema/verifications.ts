@@ -1,7 +1,7 @@
 /** What commands said about a session's work. */
-import { check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { check, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { sql } from "drizzle-orm";
-import { at, supersededBy } from "./columns.ts";
+import { at } from "./columns.ts";
 
 /** One row per command of `verify` and round. */
 export const verifications = pgTable(
@@ -19,21 +19,22 @@ export const verifications = pgTable(
     /** Null if it did not end by itself. */
     exitCode: integer("exit_code"),
     ms: integer("duration_ms").notNull(),
-    /** Hash of the files that it was run on. */
+    /** The files that it was run on: the commit's tree, or a hash of what is saved. */
     tree: text().notNull(),
+    /** The command itself, masked. */
+    text: text("command_text").notNull(),
     /** Equal for equal failures. */
     signature: text(),
-    /** Of its whole output. */
-    handle: text(),
+    /** The part of its output that matters, masked. */
+    output: text("output_text").notNull().default(""),
+    /** The commit that has these files; null for a session without a repository. */
+    commit: text(),
     /** Paths under `verify.protect` that differ from where the session began. */
     protectedPaths: json("protected").$type<string[]>(),
     at: at("at").notNull().defaultNow(),
-    supersededEpoch: integer("superseded_epoch"),
-    supersededBy: supersededBy(),
   },
   (t) => [
     primaryKey({ columns: [t.sessionId, t.epoch, t.step, t.round, t.command] }),
-    index("verifications_at_idx").on(t.sessionId, t.at),
     check(
       "verifications_outcome_check",
       sql`${t.outcome} in ('passed','failed','unavailable','changed-checks')`,

@@ -206,6 +206,7 @@ export function soundEvidence(): Evidence {
       runId: "run-1",
       container: null,
       restoreWorkspace: false,
+      verified: null,
       result: "answer 3",
       error: null,
       parentId: null,

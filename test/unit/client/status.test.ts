@@ -43,6 +43,7 @@ const DOCUMENT: SessionStatusDocument = {
   image: { name: "longhaul-sandbox:5", digest: null },
   git: null,
   delivery: "none",
+  verified: null,
   notSaved: [],
   missing: [],
   parent: null,

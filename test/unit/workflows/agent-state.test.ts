@@ -39,6 +39,7 @@ const STATE: AgentState = {
   waitingCalls: [],
   leftVersion: "fleet:v1",
   delivery: { pushedAtMs: 5_000, last: "pushed" },
+  verify: { round: 1, last: { outcome: "failed", tree: "t1", signature: "s1", reason: "npm test" } },
   remark: "a remark",
 };
 

@@ -47,6 +47,7 @@ describe("each activity", () => {
       openSession: undefined,
       fetchRepository: "host-1",
       setUpSandbox: "host-1",
+      verifyWork: "host-1",
       publish: "host-1",
       openSandbox: "host-1",
       modelStep: "m",

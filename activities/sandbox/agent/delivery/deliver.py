@@ -1,7 +1,7 @@
 """Commits uncommitted files of the workspace, and says what is to be delivered and what is not. Runs as a command, with the tools' rights.
 
 Input: one JSON document {base, known, onto, remotes?, lfs, commit?: {message, date, author: {name, email}}}.
-Output: {head, ref, ahead, fresh, committed?, leftOut, leftOutCount, isElsewhere} or {trouble}.
+Output: {head, tree, ref, ahead, fresh, committed?, leftOut, leftOutCount, isElsewhere} or {trouble}.
 
 HEAD is delivered. If it has nothing and exactly one local branch is ahead, that branch is. All other work is named.
 """
@@ -299,6 +299,7 @@ def deliver(order):
     entries = left_over(left, items)
     answer = {
         "head": "" if tip is None else tip.decode(),
+        "tree": "" if tip is None else git("rev-parse", tip.decode() + "^{tree}").stdout.decode().strip(),
         "ref": ref,
         "ahead": beyond,
         "fresh": fresh,

@@ -1,0 +1,39 @@
+/** Settings of `verify`: commands that decide whether the work is done. */
+import { z } from "zod";
+import type { VerifyPolicy } from "../contract/verify.ts";
+import { timerMs } from "./setting-values.ts";
+
+/** Chosen: as many as a build, its tests and its checks need. */
+const MAX_COMMANDS = 20;
+const MAX_ROUNDS = 20;
+
+export const verifySchema = z.strictObject({
+  /** Run in this order by the worker in the sandbox; the first that fails ends the look. */
+  commands: z
+    .array(z.string().max(10_000).regex(/\S/, "a command such as npm test"))
+    .min(1)
+    .max(MAX_COMMANDS),
+  /** How often the model is told of a failure and works on; 0: it is only reported. */
+  rounds: z.number().int().min(0).max(MAX_ROUNDS).default(3),
+  /** Longest time of one command, in ms. */
+  timeout: timerMs.default(15 * 60_000),
+  /** Paths of files that decide about the outcome, as in `.gitignore`: `test/`, `package.json`. */
+  protect: z.array(z.string().min(1).max(500)).max(100).default([]),
+  /** What a change of one means: it is named; or the work counts as not verified, too. */
+  onProtected: z.enum(["report", "refuse"]).default("report"),
+  /** Work that is not verified: delivered as a draft that says so; or not delivered. */
+  onFail: z.enum(["draft", "hold"]).default("draft"),
+});
+export type VerifySettings = z.infer<typeof verifySchema>;
+
+/** What the workflow needs of them. A look may run all commands twice: they may have changed files. */
+export function toVerifyPolicy(settings: VerifySettings | undefined): VerifyPolicy | undefined {
+  if (settings === undefined) return undefined;
+  const { rounds, commands, timeout, onFail, onProtected } = settings;
+  return {
+    rounds,
+    timeoutMs: 2 * commands.length * timeout,
+    holds: onFail === "hold" ? true : undefined,
+    refusesChangedChecks: onProtected === "refuse" ? true : undefined,
+  };
+}

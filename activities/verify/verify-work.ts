@@ -1,0 +1,202 @@
+/**
+ * Verifies a session's work: runs the commands of `verify` in its sandbox, on the files that are delivered. With a repository, what is
+ * uncommitted is committed before, as delivery does it; that commit's tree is what the outcome is of.
+ *
+ * Idempotency key: (session, epoch, step, round, command), and a command's name in the sandbox with the files that it runs on: a second
+ * attempt reads what was recorded, and follows a command that still runs. Side effects: a commit in the workspace, the commands' own,
+ * rows, events, a notice to the model. Heartbeat: by timer. Retry class: engine, remote, database; a command that fails, or cannot be
+ * run, is a result. Cancel: the command is ended, and nothing is recorded of it.
+ */
+import { inScope } from "../runtime/activity-scope.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { fatal, superseded } from "../contract/failures.ts";
+import type { VerifiedWork, VerifyInput } from "../contract/verify.ts";
+import { type Sandbox, SandboxLost } from "../sandbox/sandbox.ts";
+import type { Queryable } from "../store/db.ts";
+import { appendEvents } from "../store/events.ts";
+import { addNotice } from "../store/sandboxes.ts";
+import { lockRun } from "../store/session-locks.ts";
+import { listVerifications, recordVerification } from "../store/verifications.ts";
+import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
+import { failureNotice, notRun, type SeenCommand } from "./seen-command.ts";
+import { verifyCommand } from "./verify-command.ts";
+import { type Files, filesToVerify, type Verification } from "./files.ts";
+
+/** The commands may change files once, such as a formatter does; then they run again on what they made. */
+const MOST_LOOKS = 2;
+/** After so many lost sandboxes the work counts as not verifiable: another attempt would most likely lose the next one. */
+const MOST_LOST = 2;
+
+/** @param sandboxes each set up before it is returned */
+export function createVerifyWork(deps: AgentDeps, sandboxes: SessionSandboxes) {
+  return (input: VerifyInput): Promise<VerifiedWork> =>
+    inScope(deps, async (scope) => {
+      const session = await enterSession(deps, scope, {
+        step: input.step + 1,
+        phase: "model",
+        round: "earlier",
+      });
+      const settings = session.config.verify;
+      if (settings === undefined)
+        throw fatal("BadConfiguration", "This session has no commands that verify its work.");
+      const verification = { deps, scope, session, settings, input };
+      const recorded = await concludedBefore(verification);
+      if (recorded !== undefined) return recorded;
+      try {
+        return await withoutLost(sandboxes, session.id, async () => {
+          const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
+          return look(verification, sandbox);
+        });
+      } catch (error) {
+        if (!(error instanceof SandboxLost) || scope.tries < MOST_LOST) throw error;
+        const [command = ""] = settings.commands;
+        return conclude(verification, { tree: "", commit: undefined, changed: [] }, [
+          notRun(command, `the sandbox was lost ${MOST_LOST} times while the commands ran`),
+        ]);
+      }
+    });
+}
+
+/** An attempt before this one recorded the round, and its worker died before it could say so. */
+async function concludedBefore(verification: Verification): Promise<VerifiedWork | undefined> {
+  const { deps, session, settings, input } = verification;
+  const rows = await listVerifications(deps.store.db, {
+    ...input,
+    sessionId: session.id,
+    epoch: session.epoch,
+  });
+  const last = rows.at(-1);
+  if (last === undefined) return undefined;
+  const isOver = last.outcome !== "passed" || rows.length >= settings.commands.length;
+  if (!isOver) return undefined;
+  const how = last.exitCode === null ? last.outcome : `exit code ${last.exitCode}`;
+  return toResult(verification, {
+    outcome: last.outcome as VerifiedWork["outcome"],
+    tree: last.tree,
+    reason: last.outcome === "passed" ? undefined : `${last.text} (${how})`,
+    signature: last.signature ?? undefined,
+  });
+}
+
+async function look(verification: Verification, sandbox: Sandbox): Promise<VerifiedWork> {
+  let files = await filesToVerify(verification, sandbox);
+  for (let looks = 1; ; looks += 1) {
+    if ("trouble" in files)
+      return conclude(verification, NO_FILES, [notDeliverable(verification, files.trouble)]);
+    const seen = await runAll(verification, sandbox, files);
+    if (seen.at(-1)?.outcome !== "passed") return conclude(verification, files, seen);
+    const after = await filesToVerify(verification, sandbox);
+    if ("trouble" in after || after.tree === files.tree) return conclude(verification, files, seen);
+    if (looks === MOST_LOOKS)
+      return conclude(verification, after, [...seen.slice(0, -1), changedAgain(seen)]);
+    files = after;
+  }
+}
+
+const NO_FILES: Files = { tree: "", commit: undefined, changed: [] };
+
+/** The first command that does not pass is the last one. */
+async function runAll(verification: Verification, sandbox: Sandbox, { tree }: Files): Promise<SeenCommand[]> {
+  const seen: SeenCommand[] = [];
+  for (const index of verification.settings.commands.keys()) {
+    const command = await verifyCommand(verification, sandbox, { index, tree });
+    seen.push(command);
+    if (command.outcome !== "passed") break;
+  }
+  return seen;
+}
+
+/** What delivery would refuse is not verified either: the model can mend it. */
+function notDeliverable({ settings: { commands } }: Verification, trouble: string): SeenCommand {
+  const [command = ""] = commands;
+  const how = `not run: the work cannot be delivered as it is: ${trouble}`;
+  return { ...notRun(command, how), outcome: "failed", excerpt: trouble };
+}
+
+function changedAgain(seen: readonly SeenCommand[]): SeenCommand {
+  const last = seen.at(-1) ?? notRun("", "");
+  return {
+    ...last,
+    outcome: "failed",
+    how: "the commands change files each time they run, so what was verified is never what is delivered",
+    signature: "changes-files",
+  };
+}
+
+/** Records the round and its events, and tells the model of a failure that it is to mend: in one transaction, once. */
+async function conclude(
+  verification: Verification,
+  files: Files,
+  seen: readonly SeenCommand[],
+): Promise<VerifiedWork> {
+  const { deps, scope, session, settings, input } = verification;
+  const last = seen.at(-1) ?? notRun("", "no command was run");
+  const isChanged = last.outcome === "passed" && files.changed.length > 0;
+  const outcome = isChanged ? "changed-checks" : last.outcome;
+  const why = isChanged
+    ? `passed, and files that decide about it were changed: ${listed(files.changed)}`
+    : `${last.text} (${last.how})`;
+  const result = toResult(verification, {
+    outcome,
+    tree: files.tree,
+    reason: outcome === "passed" ? undefined : why,
+    signature: last.signature,
+  });
+  await deps.store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, session.id, scope.runId)))
+      throw superseded("what the commands said was not recorded");
+    const all = [...seen.slice(0, -1), { ...last, outcome }];
+    const isNew = await recordRound(tx, verification, files, all);
+    if (isNew && result.goesOn === true) {
+      const notice = failureNotice(last, { round: input.round + 1, rounds: settings.rounds });
+      await addNotice(tx, session.id, notice);
+    }
+  });
+  return result;
+}
+
+/** @returns false if all of it was recorded before */
+async function recordRound(
+  tx: Queryable,
+  { session, input }: Verification,
+  { tree, commit, changed }: Files,
+  seen: readonly SeenCommand[],
+): Promise<boolean> {
+  const { step, round } = input;
+  const { id: sessionId, epoch } = session;
+  const protectedPaths = changed.length > 0 ? [...changed] : undefined;
+  let isNew = false;
+  for (const [command, { text, outcome, how, exitCode, ms, excerpt, signature }] of seen.entries()) {
+    const at = { sessionId, epoch, step, round, command };
+    const ended = { outcome, exitCode, ms, signature, output: excerpt };
+    if (!(await recordVerification(tx, { ...at, ...ended, text, tree, commit, protectedPaths }))) continue;
+    isNew = true;
+    const data = { round, command: text, outcome, how, exitCode, ms, tail: excerpt, changed: protectedPaths };
+    await appendEvents(tx, sessionId, epoch, [{ type: "verify:ended", step, data }]);
+  }
+  return isNew;
+}
+
+/** Whether the model goes on follows from the input and the outcome alone, so that each attempt says the same. */
+function toResult(
+  { input }: Pick<Verification, "input">,
+  { outcome, tree, reason, signature }: Pick<VerifiedWork, "outcome" | "tree" | "reason" | "signature">,
+): VerifiedWork {
+  const isSame = input.before?.tree === tree && input.before.signature === signature;
+  const why = isSame && outcome === "failed" ? `${reason ?? ""}; no progress since the last look` : reason;
+  return {
+    outcome,
+    tree,
+    signature,
+    reason: why,
+    goesOn: outcome === "failed" && input.isLast !== true && !isSame ? true : undefined,
+  };
+}
+
+const MAX_LISTED = 10;
+
+function listed(paths: readonly string[]): string {
+  const more = paths.length - MAX_LISTED;
+  return `${paths.slice(0, MAX_LISTED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
