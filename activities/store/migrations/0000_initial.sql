@@ -150,9 +150,12 @@ CREATE TABLE "tool_calls" (
 	"mcp_task" text,
 	"superseded_epoch" integer,
 	"superseded_by" integer[],
+	"background" text,
+	"background_end" json,
 	CONSTRAINT "tool_calls_session_id_epoch_step_index_pk" PRIMARY KEY("session_id","epoch","step","index"),
 	CONSTRAINT "tool_calls_session_sequence_key" UNIQUE("session_id","sequence"),
-	CONSTRAINT "tool_calls_status_check" CHECK ("tool_calls"."status" in ('pending','running','completed','error','interrupted','unknown'))
+	CONSTRAINT "tool_calls_status_check" CHECK ("tool_calls"."status" in ('pending','running','completed','error','interrupted','unknown')),
+	CONSTRAINT "tool_calls_background_check" CHECK ("tool_calls"."background" in ('running','ended','told'))
 );
 --> statement-breakpoint
 CREATE TABLE "tool_outputs" (
@@ -556,6 +559,7 @@ CREATE INDEX "questions_open_idx" ON "questions" USING btree ("asked_at") WHERE 
 CREATE INDEX "delegations_child_idx" ON "delegations" USING btree ("child_id");--> statement-breakpoint
 CREATE INDEX "batch_items_session_idx" ON "batch_items" USING btree ("session_id");--> statement-breakpoint
 CREATE INDEX "open_requests_key_idx" ON "open_requests" USING btree ("key");--> statement-breakpoint
+CREATE INDEX "tool_calls_background_idx" ON "tool_calls" USING btree ("session_id") WHERE background in ('running', 'ended');--> statement-breakpoint
 CREATE VIEW "public"."messages" WITH (security_invoker = true) AS (select "stored_messages"."id", "stored_messages"."session_id", "stored_messages"."sequence", "stored_messages"."position", "stored_messages"."epoch", "stored_messages"."step", "stored_messages"."slot", "stored_messages"."role", "stored_messages"."kind", "stored_messages"."content", "stored_messages"."meta", "stored_messages"."token_count", "stored_messages"."pruned_step", "stored_messages"."superseded_epoch", "stored_messages"."created_at", "compaction_events"."id" is not null as "is_compacted", "compaction_events"."round" as "compacted_round", "compaction_events"."created_at" as "compacted_at", case when "stored_messages"."pruned_step" is not null then (
           select max(m.created_at) from view_marks m
           where m.session_id = "stored_messages"."session_id" and m.kind = 'prune' and m.superseded_epoch is null

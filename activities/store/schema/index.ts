@@ -107,6 +107,16 @@ export const cursors = pgTable("cursors", {
   eventSeq: bigint("event_seq", { mode: "number" }).notNull().default(0),
 });
 
+/** How a command in the background ended. */
+export interface CommandEnd {
+  /** `exited` and its code; `gone` with its sandbox; else what ended it. */
+  readonly how: string;
+  readonly exitCode?: number;
+  readonly ms?: number;
+  /** The end of what it printed. */
+  readonly lines?: string;
+}
+
 /** The ledger: a row is written with the assistant message, before anything is run. */
 export const toolCalls = pgTable(
   "tool_calls",
@@ -134,6 +144,10 @@ export const toolCalls = pgTable(
     mcpState: text("mcp_state"),
     /** Id of the server's task for the call, with which any worker can fetch the result. */
     mcpTask: text("mcp_task"),
+    /** Of a command in the background: `running`, `ended` (which the model must be told) or `told`; null for all other calls. */
+    background: text(),
+    /** How that command ended, in words, masked. */
+    backgroundEnd: json("background_end").$type<CommandEnd>(),
     supersededEpoch: integer("superseded_epoch"),
     supersededBy: supersededBy(),
   },
@@ -141,10 +155,14 @@ export const toolCalls = pgTable(
     primaryKey({ columns: [t.sessionId, t.epoch, t.step, t.index] }),
     unique("tool_calls_session_sequence_key").on(t.sessionId, t.sequence),
     index("tool_calls_call_id_idx").on(t.sessionId, t.callId),
+    index("tool_calls_background_idx")
+      .on(t.sessionId)
+      .where(sql`background in ('running', 'ended')`),
     check(
       "tool_calls_status_check",
       sql`${t.status} in ('pending','running','completed','error','interrupted','unknown')`,
     ),
+    check("tool_calls_background_check", sql`${t.background} in ('running','ended','told')`),
   ],
 );
 

@@ -81,6 +81,8 @@ export const callRow = (sequence: number, step: number, index: number, callId: s
   mcpServer: null,
   mcpState: null,
   mcpTask: null,
+  background: null,
+  backgroundEnd: null,
   ...LIVE,
 });
 
