@@ -1,6 +1,7 @@
 /** All activities, bound to what they are given. Binds and nothing else. */
 import type { AgentActivities } from "./contract/activities.ts";
 import type { BatchActivities } from "./contract/batch.ts";
+import { createCheckCommands, lookWhereOpen } from "./workspace/background-commands.ts";
 import { createAskPerson } from "./questions/ask-person.ts";
 import { createAskBudget, createSettleBudget } from "./questions/budget.ts";
 import { createBackgroundSaves } from "./workspace/background-save.ts";
@@ -37,7 +38,7 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
     verifyWork: createVerifyWork(deps, ready),
     publish: createPublish(deps, sandboxes),
     storeGuidance: createStoreGuidance(deps),
-    modelStep: createModelStep(deps, services),
+    modelStep: createModelStep(deps, { services, look: lookWhereOpen(deps, sandboxes) }),
     runTool: createRunTool(deps, ready, saves, services),
     askPerson: createAskPerson(deps),
     settleQuestion: createSettleQuestion(deps),
@@ -51,6 +52,7 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
     undoCompaction: createUndoCompaction(deps),
     prune: createPrune(deps),
     ...createSandboxLifecycle(deps, sandboxes, ready, saves),
+    checkCommands: createCheckCommands(deps, sandboxes),
     closeSession: createCloseSession(deps),
     ...createBatchActivities(deps),
   };

@@ -63,6 +63,8 @@ export interface AgentState {
     readonly facts: ToolFacts | undefined;
   }[];
   sandbox: { readonly container: string; readonly taskQueue: string | undefined } | undefined;
+  /** Commands that were started in the background, and whether the model was told at a last answer that some run. */
+  commands: { readonly started: number; readonly isTold: boolean };
   /** Calls of a step that the previous run left while it waited for people: they are done first. */
   readonly waitingCalls: readonly WaitingCall[];
   /** The worker version that the previous run left for another one. */
@@ -152,18 +154,20 @@ const first = () =>
     switched: undefined,
     lastCalls: [],
     sandbox: undefined,
+    commands: { started: 0, isTold: false },
     waitingCalls: [],
     leftVersion: undefined,
     remark: undefined,
   }) satisfies Partial<AgentState>;
 
 export function createState({ carried = {}, guidance = [] }: CodingAgentInput): AgentState {
-  const { inbox, compaction, answers, repetition, delivery, verify, usage, ...same } = carried;
+  const { inbox, compaction, answers, repetition, delivery, verify, usage, commands, ...same } = carried;
   const initial = first();
   return {
     ...initial,
     ...same,
     usage: { ...initial.usage, ...usage },
+    commands: { ...initial.commands, ...commands },
     inbox: createInbox(guidance, inbox?.seen ?? []),
     compaction: {
       round: 0,
@@ -186,7 +190,18 @@ export function createState({ carried = {}, guidance = [] }: CodingAgentInput): 
 export function carry(state: AgentState): CarriedState {
   const { inbox, repetition } = state;
   const { step, results, steps, moreSteps, endsAtLimit, context, compaction, answers, note } = state;
-  const { usage, costUsd, deadlineAtMs, fallback, limits, switched, leftVersion, delivery, verify } = state;
+  const {
+    usage,
+    costUsd,
+    deadlineAtMs,
+    fallback,
+    limits,
+    switched,
+    leftVersion,
+    delivery,
+    verify,
+    commands,
+  } = state;
   return {
     inbox: { seen: latestIds(inbox) },
     step,
@@ -208,6 +223,7 @@ export function carry(state: AgentState): CarriedState {
     leftVersion,
     delivery,
     verify: verify.last === undefined ? undefined : verify,
+    commands: commands.started > 0 ? commands : undefined,
   };
 }
 
@@ -276,6 +292,7 @@ export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolF
     prunable: context.prunable + facts.tokens,
   };
   if (facts.costUsd !== undefined) state.costUsd = facts.costUsd;
+  if (facts.background === true) state.commands = { ...state.commands, started: state.commands.started + 1 };
   state.repetition.calls.push(repeatable(call, facts));
   state.lastCalls = [...state.lastCalls, { step: state.step, call, facts }].slice(-SHOWN_CALLS);
 }

@@ -18,6 +18,7 @@ import { limitToAsk, mayGoOn, untilLimitEnds } from "./limits.ts";
 import { afterStep, applyMove, limitReached, returnIfDue, stepIn } from "./loop-policy.ts";
 import { makeRoom, pruneOld, undoCompactions } from "./make-room.ts";
 import { askNextStep } from "./model-step.ts";
+import { tellsOfCommands } from "./sandbox.ts";
 import { failed, closingError, toOutcome, type Outcome } from "./outcome.ts";
 import { announceStop, createRun, hasMessages, type Run } from "./run.ts";
 import type { CodingAgentInput } from "./run-input.ts";
@@ -102,7 +103,7 @@ async function loop(run: Run, first: Policy): Promise<Outcome> {
     const next = afterStep(state, answer, policy);
     applyMove(state, answer, next);
     if (next.kind === "completed") {
-      if (await verifyWork(run, policy)) continue;
+      if ((await tellsOfCommands(run, policy)) || (await verifyWork(run, policy))) continue;
       return { status: "completed" };
     }
     if (next.kind === "failed") return failed(next.type, next.message);

@@ -89,6 +89,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     undoCompaction: brief,
     prune: brief,
     saveWorkspace: onHost(5 * MINUTE_MS),
+    checkCommands: { ...onHost(MINUTE_MS), retry: retry(TRIES.begin) },
     parkSandbox: onHost(5 * MINUTE_MS),
     // A lost host must not keep the run from ending. Nor may an unreachable engine: the activity itself gives up.
     closeSandbox: {

@@ -1,6 +1,9 @@
 /** The session's sandbox: opened, set up, and called on the host that has it, also if that host is gone. */
 import { ActivityFailure, ApplicationFailure, isCancellation, TimeoutFailure } from "@temporalio/workflow";
 import type { AgentActivities, SandboxFacts } from "../activities/contract/activities.ts";
+import type { RunPolicy } from "../activities/contract/run-policy.ts";
+import { limitReached } from "./loop-policy.ts";
+import { wasStopped } from "./outcome.ts";
 import type { AgentState } from "./agent-state.ts";
 import { perform, type Bound } from "./proxies.ts";
 import { enterPhase, optionsOf, showDetails, type Run } from "./run.ts";
@@ -89,4 +92,27 @@ export async function setUpSandbox(run: Run): Promise<void> {
   run.opening ??= openSandbox(run);
   await run.opening;
   await performOnHost(run, "setUpSandbox", "set up the project", { step });
+}
+
+/**
+ * Looks once in a run, when the model gives its last answer, whether it left something in the background.
+ * @returns whether the model has something to read about that, in a further step; its next last answer counts
+ */
+export async function tellsOfCommands(run: Run, policy: RunPolicy): Promise<boolean> {
+  const { state } = run;
+  const { commands } = state;
+  // At a limit there is no step left in which it could be read.
+  if (commands.started === 0 || commands.isTold || limitReached(state, policy) !== undefined) return false;
+  state.commands = { ...commands, isTold: true };
+  const { step, compaction } = state;
+  const summary = `step ${step} · look at the commands in the background`;
+  const { isTold } = await perform("checkCommands", optionsOf(run), summary, {
+    step,
+    round: compaction.round,
+  }).catch((error: unknown) => {
+    if (wasStopped(error)) throw error;
+    // Their sandbox or its host is away: the answer counts as it is.
+    return { isTold: false };
+  });
+  return isTold;
 }

@@ -191,6 +191,18 @@ export interface StepUsage {
   readonly reasoning: number;
 }
 
+export interface CheckCommandsInput {
+  /** Steps finished. */
+  readonly step: number;
+  /** As in `ModelStepInput`. */
+  readonly round: number;
+}
+
+export interface CheckedCommands {
+  /** The model has something to read about them: some run, or have ended. */
+  readonly isTold: boolean;
+}
+
 export interface WorkspaceFacts {
   readonly changed: number;
   readonly bytes: number;
@@ -290,6 +302,8 @@ export interface AgentActivities {
   prune(input: PruneInput): Promise<PruneFacts>;
   /** Saves what changed in the workspace. */
   saveWorkspace(input: { readonly step: number }): Promise<WorkspaceFacts>;
+  /** Looks at the commands in the background when the model has given its last answer. */
+  checkCommands(input: CheckCommandsInput): Promise<CheckedCommands>;
   /** Saves the workspace and removes the container, `afterMs` from now, for as long as the session waits. */
   parkSandbox(input: {
     readonly step: number;

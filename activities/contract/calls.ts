@@ -27,6 +27,8 @@ export interface ToolFacts {
   readonly hash: string;
   /** The result is the state of a command that still runs: to look at it again is no repetition. */
   readonly isLive?: true;
+  /** The call has started a command in the background. */
+  readonly background?: true;
   /** USD of the session and its delegates so far, after a call of `delegate` if a limit was set. */
   readonly costUsd?: number;
   /** The call was not run: a person must allow it first. */

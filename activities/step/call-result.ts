@@ -81,6 +81,8 @@ export async function storeResult(
     exitCode,
     streams: result.streams,
     truncated,
+    background: result.background,
+    endedCommands: result.endedCommands,
     content: message.content,
     tokens,
     epoch,
@@ -97,15 +99,14 @@ export async function storeResult(
     { ...ids, outcome, exitCode, server: server ?? undefined, durationMs },
     textsOfCall(call.input, part.text),
   );
-  return {
-    outcome: result.outcome,
-    tokens,
-    ms: durationMs,
-    hash: callHash(call, part.text),
-    isLive: result.isLive === true ? true : undefined,
-    asksForDomains: result.asksForDomains,
-  };
+  return { outcome, tokens, ms: durationMs, hash: callHash(call, part.text), ...factsOf(result) };
 }
+
+const factsOf = ({ isLive, asksForDomains, background }: Invoked) => ({
+  isLive: isLive === true ? (true as const) : undefined,
+  asksForDomains,
+  background: background === "running" ? (true as const) : undefined,
+});
 
 /** Whether a call has its result. */
 export function callHasEnded({ status }: LedgerRow): boolean {

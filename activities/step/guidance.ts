@@ -19,8 +19,8 @@ import {
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import { superseded } from "../contract/failures.ts";
 import { blobId, loadBlobs, saveBlob, withStoredSize } from "../store/blobs.ts";
-import { takeNotice } from "../store/sandboxes.ts";
 import type { Queryable, Store } from "../store/db.ts";
+import { takeNotices } from "../workspace/background-commands.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
 import {
@@ -109,16 +109,17 @@ interface DeliveryRequest {
 export async function deliverGuidance(
   deps: { readonly store: Store; readonly sanitizer: Sanitizer },
   scope: Pick<ActivityScope, "runId">,
-  session: Pick<Session, "id" | "epoch" | "sandboxNotice" | "hasWaiting" | "config">,
+  session: Pick<Session, "id" | "epoch" | "sandboxNotice" | "hasCommands" | "hasWaiting" | "config">,
   { step, note, guidance = [], roomTokens }: DeliveryRequest,
 ): Promise<GuidanceDelivery> {
-  if (!session.hasWaiting && !note && !session.sandboxNotice) return {};
+  const mayHaveNotice = session.sandboxNotice || session.hasCommands;
+  if (!session.hasWaiting && !note && !mayHaveNotice) return {};
   const { id: sessionId, epoch, config: viewer } = session;
   const location: StepPlace = { sessionId, epoch, step, viewer };
   const request = { ids: guidance, runId: scope.runId, roomTokens };
   return deps.store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, scope.runId))) throw superseded("its messages wait for that one");
-    if (session.sandboxNotice) await addSandboxNotice(tx, deps.sanitizer, location);
+    if (mayHaveNotice) await addSandboxNotice(tx, deps.sanitizer, location);
     const delivery = session.hasWaiting ? await addGuidance(tx, deps.sanitizer, location, request) : {};
     if (note) await addNote(tx, location, note);
     return delivery;
@@ -133,7 +134,7 @@ interface StepPlace {
 }
 
 async function addSandboxNotice(tx: Queryable, sanitizer: Sanitizer, location: StepPlace): Promise<void> {
-  const notice = await takeNotice(tx, location.sessionId);
+  const notice = await takeNotices(tx, location.sessionId);
   if (notice === undefined) return;
   const content = [{ type: "text" as const, text: sanitizer.clean(notice) }];
   // The slot contains the sequence, so that a second notice in one step is another row.

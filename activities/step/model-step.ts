@@ -52,19 +52,22 @@ import { answerFacts, storeAnswer } from "./store-answer.ts";
 import { TRIES } from "../contract/tries.ts";
 import type { SessionServices } from "../workspace/services.ts";
 
-/** @param services of this worker's sandboxes: one that has ended is told at the step's beginning */
-export function createModelStep(deps: AgentDeps, services?: Pick<SessionServices, "look">) {
+/** What has ended in this worker's sandboxes is told at the step's beginning. */
+interface Lookers {
+  readonly services?: Pick<SessionServices, "look"> | undefined;
+  /** At the session's commands in the background, if its sandbox is open here. */
+  readonly look?: ((session: Session, step: number) => Promise<void>) | undefined;
+}
+
+export function createModelStep(deps: AgentDeps, lookers: Lookers = {}) {
   const batch = new ChunkBatch((answers) => appendChunks(deps.store, answers));
   return (input: ModelStepInput): Promise<ModelStepFacts> =>
-    inScope(deps, (scope) => modelStep(deps, { batch, services }, scope, input), TRIES.step);
+    inScope(deps, (scope) => modelStep(deps, { batch, ...lookers }, scope, input), TRIES.step);
 }
 
 async function modelStep(
   deps: AgentDeps,
-  {
-    batch,
-    services,
-  }: { readonly batch: ChunkBatch; readonly services: Pick<SessionServices, "look"> | undefined },
+  { batch, services, look }: { readonly batch: ChunkBatch } & Lookers,
   scope: ActivityScope,
   input: ModelStepInput,
 ): Promise<ModelStepFacts> {
@@ -83,6 +86,7 @@ async function modelStep(
   // One step takes as much of a person's messages as compaction keeps verbatim.
   const { step, note, guidance } = input;
   await services?.look(session, step);
+  await look?.(session, step);
   const delivery = await deliverGuidance(deps, scope, session, {
     step,
     note,

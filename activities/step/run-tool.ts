@@ -18,6 +18,7 @@ import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
 import { saveSandbox } from "../workspace/save-files.ts";
 import type { SessionServices } from "../workspace/services.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
+import { lookWhereOpen } from "../workspace/background-commands.ts";
 import { createFolderNotes } from "./folder-notes.ts";
 import {
   endedBefore,
@@ -107,6 +108,8 @@ async function runTool(
         performCall(deps, { sandboxes, services }, scope, { ...claimed, saved }),
       ),
     ));
+  // Before the result is stored, which may tell of an end itself: its event is written by the look.
+  if (session.hasCommands) await lookWhereOpen(deps, sandboxes)(session, input.step);
   if (invoked.asks !== undefined) return waitsFor(deps, invoked.asks);
   const durationMs = Math.round(performance.now() - startMs);
   const notes =

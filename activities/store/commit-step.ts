@@ -11,10 +11,11 @@ import type { Streams } from "../text/streams.ts";
 import type { NewEvent } from "./event.ts";
 import type { Store } from "./db.ts";
 import { appending, insertLog } from "./events.ts";
+import { isUntold } from "./background.ts";
 import { isLive } from "./live-line.ts";
 import { cursors, modelCalls, sessions, storedMessages, streamChunks, toolCalls } from "./schema/index.ts";
 import { assigned, insertFrom } from "./statements.ts";
-import { claimCall, findCall, type LedgerRow } from "./tool-calls.ts";
+import { claimCall, findCall, outputHandle, type LedgerRow } from "./tool-calls.ts";
 import type { MessageMeta } from "./transcript.ts";
 import type { ModelCallRow } from "./model-calls.ts";
 
@@ -169,6 +170,10 @@ export interface StoredResult {
   readonly exitCode: number | undefined;
   readonly streams?: Streams | undefined;
   readonly truncated: boolean;
+  /** The call is a command in the background, of whose end the model was not told or was. */
+  readonly background?: "running" | "told" | undefined;
+  /** Commands in the background of whose ends the result tells the model. */
+  readonly endedCommands?: readonly string[] | undefined;
   readonly content: readonly [ToolResultPart];
   readonly tokens: number;
   readonly epoch: number;
@@ -189,6 +194,7 @@ with run as (
     [toolCalls.truncated, parameter("truncated")],
     [toolCalls.finishedAt, sql`now()`],
     [toolCalls.streams, sql`${parameter("streams")}::json`],
+    [toolCalls.background, parameter("background")],
     [
       toolCalls.startedAt,
       sql`coalesce(${toolCalls.startedAt}, now() - ${parameter("durationMs")} * interval '1 ms')`,
@@ -198,6 +204,10 @@ with run as (
     and ${toolCalls.step} = ${parameter("step")} and ${toolCalls.index} = ${parameter("index")}
     and ${toolCalls.fence} = ${parameter("fence")} and ${toolCalls.status} in ('pending', 'running') and exists (select 1 from run)
   returning ${toolCalls.sequence} as place
+), told as (
+  update ${toolCalls} set ${assigned([toolCalls.background, sql`'told'`])}
+  where ${isLive(toolCalls, sql`${parameter("sessionId")}`)} and ${isUntold} and exists (select 1 from ended)
+    and ${outputHandle} in (select json_array_elements_text(${parameter("told")}::json))
 ), message as (${insertFrom(
     storedMessages,
     {
@@ -249,6 +259,8 @@ async function commitResult(
     events: JSON.stringify(result.events.map(({ type, data }) => ({ type, data }))),
     meta: result.meta === undefined ? null : JSON.stringify(result.meta),
     streams: result.streams === undefined ? null : JSON.stringify(result.streams),
+    background: result.background ?? null,
+    told: JSON.stringify(result.endedCommands ?? []),
   });
   return rowCount === 1;
 }

@@ -163,6 +163,15 @@ export const eventData = {
   "service:failed": of({ name: text, why: text, log: text, container: text.optional() }),
   /** It was running and is gone, or its data is. */
   "service:lost": of({ name: text, why: text, container: text, log: text.optional() }),
+  /** A command in the background has ended: `how` in words, `lines` the end of what it printed. */
+  "process:ended": of({
+    id: text,
+    about: text,
+    how: text,
+    exitCode: number.nullable(),
+    ms: number.nullable(),
+    lines: text,
+  }),
   "setup:started": of({ container: text, commands: list(text) }),
   /** The sandbox is created from an image that the workspace's Dockerfile describes; `output`: the end of the build's output. */
   "setup:built": of({

@@ -1,5 +1,6 @@
 /** A session's sandbox: its host, how far its files are saved, and the model's pending notice. */
 import { and, eq, exists, gt, isNull, lt, max, or, sql, desc, inArray } from "drizzle-orm";
+import { markGone } from "./background.ts";
 import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
 import { ANY, part, prepared } from "./statements.ts";
@@ -88,6 +89,7 @@ export async function markClosed(db: Queryable, sessionId: string, closedRun: st
     .insert(sandboxes)
     .values({ sessionId, host: "", volume: "", container: "", boot: "", closedRun })
     .onConflictDoUpdate({ target: sandboxes.sessionId, set: { closedRun } });
+  await markGone(db, sessionId, closedRun === PARKED);
 }
 
 /** Whether this is still the sandbox with the session's files, with the same processes, for this run. */
@@ -126,6 +128,19 @@ export async function addNotice(db: Queryable, sessionId: string, text: string):
     .update(sandboxes)
     .set({ notice: sql`concat_ws(E'\n', ${sandboxes.notice}, ${text}::text)` })
     .where(eq(sandboxes.sessionId, sessionId));
+}
+
+/** As `addNotice`, unless the pending notice has this text already. */
+export async function addNoticeOnce(db: Queryable, sessionId: string, text: string): Promise<void> {
+  await db
+    .update(sandboxes)
+    .set({ notice: sql`concat_ws(E'\n', ${sandboxes.notice}, ${text}::text)` })
+    .where(
+      and(
+        eq(sandboxes.sessionId, sessionId),
+        sql`strpos(coalesce(${sandboxes.notice}, ''), ${text}::text) = 0`,
+      ),
+    );
 }
 
 /** Replaces the pending notice. */

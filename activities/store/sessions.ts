@@ -10,6 +10,7 @@ import type { SessionStatus } from "../contract/activities.ts";
 import type { VerifyOutcome } from "../contract/verify.ts";
 import { isLive } from "./live-line.ts";
 import type { Queryable, Store } from "./db.ts";
+import { isUntold } from "./background.ts";
 import { isOrphan } from "./delegations.ts";
 import { loadCatalogues } from "./mcp.ts";
 import { reachedStep } from "./missing-steps.ts";
@@ -31,6 +32,7 @@ import {
   sessions,
   storedMessages,
   tokenRatios,
+  toolCalls,
 } from "./schema/index.ts";
 
 export interface NewSession {
@@ -76,6 +78,8 @@ export interface Session {
   readonly sandboxNotice: boolean;
   /** People's messages wait for the next step. */
   readonly hasWaiting: boolean;
+  /** Commands were started in the background of whose ends the model was not told. */
+  readonly hasCommands: boolean;
   /** Who started it, if the client reported it. */
   readonly owner: string | undefined;
   /** The session that delegated its task. */
@@ -162,6 +166,12 @@ const sessionQuery = prepared((db) =>
               sql`not ${guidance.dropped}`,
             ),
           ),
+      )}`,
+      hasCommands: sql<boolean>`${exists(
+        part
+          .select(ANY)
+          .from(toolCalls)
+          .where(and(eq(toolCalls.sessionId, sessions.id), isUntold, isNull(toolCalls.supersededEpoch))),
       )}`,
       owner: sessions.owner,
       parentId: sessions.parentId,

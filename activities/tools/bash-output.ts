@@ -43,7 +43,7 @@ async function run(request: z.infer<typeof input>, context: ToolContext): Promis
       `offset ${from} is beyond the end of the output, which has ${state.outKept} bytes. ${describeState(state)}`,
     );
   }
-  const page = await readPage(
+  const page = await readOutputPage(
     sandbox,
     request.id,
     { from, to: Math.min(from + room, state.outKept) },
@@ -59,6 +59,7 @@ async function run(request: z.infer<typeof input>, context: ToolContext): Promis
     text: notes.filter((note) => note !== "").join("\n"),
     isLive: state.kind === "running",
     exitCode: state.kind === "exited" ? state.exitCode : undefined,
+    endedCommands: state.kind === "running" ? undefined : [request.id],
   };
 }
 
@@ -82,11 +83,11 @@ async function serviceLog({ id, offset }: z.infer<typeof input>, context: ToolCo
 }
 
 /** A page's text and where the next page starts. A secret that crosses a page's edge is masked in both pages. */
-async function readPage(
+export async function readOutputPage(
   sandbox: Sandbox,
   id: string,
   { from, to }: { readonly from: number; readonly to: number },
-  context: ToolContext,
+  context: Pick<ToolContext, "maskWindow">,
 ): Promise<{ text: string; next: number }> {
   const first = Math.max(0, from - AROUND_BYTES);
   const bytes = await readBytes(sandbox, { id, from: first, length: to - first + AROUND_BYTES });

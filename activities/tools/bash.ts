@@ -159,17 +159,19 @@ async function startedInTerminal(
     await sandbox.kill(id, GRACE_MS);
     return { text: "[interrupted: the terminal was ended]", interrupted: true };
   }
-  return terminalResult(
+  const screenResult = await terminalResult(
     terminalLook,
     terminalLook.state.terminal ?? terminal ?? USUAL_SIZE,
     { show: "screen", intro },
     context,
   );
+  return { ...screenResult, background: terminalLook.state.kind === "running" ? "running" : "told" };
 }
 
 function startedInBackground(state: CommandState): ToolResult {
   if (state.kind === "refused") return failure(`The command was not started: ${state.reason}`);
   return {
+    background: "running",
     text: `Started in the background, id "${state.id}". Poll it with bash_output id="${state.id}"; end it with kill_process id="${state.id}".`,
   };
 }

@@ -31,6 +31,8 @@ export interface InvokedTool {
   readonly truncated: boolean;
   /** The result is the state of a command that still runs. */
   readonly isLive?: boolean | undefined;
+  readonly background?: ToolResult["background"] | undefined;
+  readonly endedCommands?: ToolResult["endedCommands"] | undefined;
   /** The call has no result yet: its server must first ask a person something. */
   readonly asks?: ServerAsks;
   /** The whole output if `text` is only a part of it. `chars` is exact, or the number of bytes if that is cheaper. */
@@ -68,6 +70,8 @@ export async function invokeTool(
     streams: streams && cut.truncated ? cutStreams(streams, cut.kept) : streams,
     truncated: cut.truncated,
     isLive: result.isLive,
+    background: result.background,
+    endedCommands: result.endedCommands,
     asks: result.asks,
     whole: fullText,
   };

@@ -27,8 +27,14 @@ async function run(request: z.infer<typeof input>, context: ToolContext): Promis
   if (before.kind !== "running") {
     // The command has ended, but processes left in its group are killed.
     await sandbox.kill(request.id, GRACE_MS);
-    return { text: `"${request.id}" had ended before: ${describeState(before)}.` };
+    return {
+      text: `"${request.id}" had ended before: ${describeState(before)}.`,
+      endedCommands: [request.id],
+    };
   }
   const after = await sandbox.kill(request.id, before.terminal === undefined ? GRACE_MS : TERMINAL_GRACE_MS);
-  return { text: `"${request.id}": ${describeState(after)}. Its output: bash_output id="${request.id}".` };
+  return {
+    text: `"${request.id}": ${describeState(after)}. Its output: bash_output id="${request.id}".`,
+    endedCommands: after.kind === "running" ? undefined : [request.id],
+  };
 }

@@ -122,6 +122,10 @@ export interface ToolResult {
   readonly unknown?: boolean;
   /** The result is the state of a command that still runs. */
   readonly isLive?: boolean;
+  /** The call has started a command in the background: it runs, or the result tells of its end already. */
+  readonly background?: "running" | "told";
+  /** Commands in the background of whose ends the result tells. */
+  readonly endedCommands?: readonly string[];
   /** The call has no result yet: its server must first ask a person something. */
   readonly asks?: ServerAsks;
   /** The whole output if `text` is only a part of it; it is stored under the call's handle. */

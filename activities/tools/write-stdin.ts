@@ -74,7 +74,8 @@ async function run(request: Request, context: ToolContext): Promise<ToolResult> 
   // Nothing is looked at, so what the program printed stays new to the next call.
   if (settled === undefined)
     return { text: "[interrupted while it waited: what was typed has been typed]", interrupted: true };
-  return terminalResult(settled, settled.state.terminal ?? size, { show }, context);
+  const screenResult = await terminalResult(settled, settled.state.terminal ?? size, { show }, context);
+  return settled.state.kind === "running" ? screenResult : { ...screenResult, endedCommands: [id] };
 }
 
 /** @returns undefined if a person interrupted the wait. @throws the reason if the worker stops */

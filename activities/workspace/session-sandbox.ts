@@ -104,6 +104,8 @@ export function createSessionSandboxes(deps: WorkspaceDeps) {
         if (!(await hasFiles(row, deps.sandboxHost))) return undefined;
         return deps.sandboxHost.open(sandboxSpec({ ...session, config }, row?.baseKey));
       }),
+    /** The sandbox if this worker has it open, and it is still the session's. */
+    opened: current,
     /** Forgets a sandbox that is gone, so that the next `open` looks for it again. */
     forget(sessionId: string): void {
       entries.delete(sessionId);

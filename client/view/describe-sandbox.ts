@@ -8,7 +8,7 @@ const COMMAND_CHARS = 120;
 
 type SandboxEvent = Extract<
   EventType,
-  `${"base" | "egress" | "sandbox" | "service" | "setup" | "web"}:${string}`
+  `${"base" | "egress" | "process" | "sandbox" | "service" | "setup" | "web"}:${string}`
 >;
 
 export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type> } = {
@@ -40,6 +40,14 @@ export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type
   ],
   "service:lost": ({ name, why, log = "" }) => [
     { ...warn(`service ${harmlessLine(name, 80)}: ${harmlessLine(why, 200)}`), detail: log },
+  ],
+  "process:ended": ({ id, about, how, exitCode, lines }) => [
+    {
+      ...(exitCode === 0 ? quiet : warn)(
+        `${id}${about === "" ? "" : ` (${harmlessLine(about, COMMAND_CHARS)})`} ${harmlessLine(how, 200)}`,
+      ),
+      detail: lines,
+    },
   ],
   "setup:started": ({ commands }) => [
     quiet(`setting up: ${commands.map((command) => harmlessLine(command, COMMAND_CHARS)).join(" · ")}`),

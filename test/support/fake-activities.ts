@@ -119,6 +119,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       const { ms = 1 } = options;
       return { outcome: "completed", tokens: 10, ms, hash: options.hashes?.[calls - 1] ?? `hash${calls}` };
     },
+    checkCommands: async () => ({ isTold: false }),
     askPerson: async () => ({ kind: "passed" }),
     settleQuestion: async () => ({ kind: "allowed" }),
     askBudget: async () => ({ kind: "passed" }),

@@ -28,6 +28,7 @@ export function saveOf(
   const open: SessionSandboxes = {
     open: async () => ({ sandbox, workspace: "adopted" }),
     find: async () => sandbox,
+    opened: async () => sandbox,
     forget: () => undefined,
   };
   return (session, step) => saveSandbox(deps, open, session, step);

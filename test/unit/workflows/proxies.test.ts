@@ -59,6 +59,7 @@ describe("each activity", () => {
       undoCompaction: "a",
       prune: "a",
       saveWorkspace: "host-1",
+      checkCommands: "host-1",
       closeSandbox: "host-1",
       closeSession: "a",
     });
