@@ -51,7 +51,7 @@ export const gitConfigSchema = z.strictObject({
   allowDefaultBranch: z.boolean().default(false),
   /** Size limit of one push out of a sandbox. */
   maxBundle: sizeSchema.default("512m"),
-  forge: z.enum(["auto", "github", "gitlab"]).default("auto"),
+  forge: z.enum(["auto", "github", "gitlab", "gitea", "forgejo"]).default("auto"),
   /** Repositories that a session's own one may name (submodules, a store for LFS) and for which the worker's credentials are used. */
   also: z.array(repositoryPattern).max(100).default([]),
 });
@@ -137,7 +137,8 @@ export const tokenVariable = (host: string): string =>
 
 /** Which forge a repository is on, by its address and the setting `git.forge`. */
 export interface ForgePlace {
-  readonly kind: "github" | "gitlab";
+  /** Forgejo's API is Gitea's. */
+  readonly kind: "github" | "gitlab" | "gitea";
   readonly api: string;
   /** `owner/name`; GitLab's may have more parts. */
   readonly project: string;
@@ -155,13 +156,22 @@ export function parseForge(url: string, forge: GitConfig["forge"]): ForgePlace |
   const isWeb = parsed !== null && /^https?:$/.test(parsed.protocol);
   const origin = isWeb ? parsed.origin : `https://${host}`;
   if (kind === "gitlab") return { kind, api: `${origin}/api/v4`, project: path };
+  if (kind === "gitea" || kind === "forgejo") return onGitea(origin, path);
   // GitHub's own API has a separate host; that of GitHub Enterprise is below the server's address.
   return { kind, api: host === "github.com" ? "https://api.github.com" : `${origin}/api/v3`, project: path };
 }
 
+/** A project has an owner and a name; what comes before them is where the server is below its host. */
+function onGitea(origin: string, path: string): ForgePlace {
+  const parts = path.split("/");
+  const root = parts.slice(0, -2).map((part) => `/${part}`);
+  return { kind: "gitea", api: `${origin}${root.join("")}/api/v1`, project: parts.slice(-2).join("/") };
+}
+
 function guessed(host: string): ForgePlace["kind"] | undefined {
   if (host === "github.com" || host.startsWith("github.")) return "github";
-  return host === "gitlab.com" || host.startsWith("gitlab.") ? "gitlab" : undefined;
+  if (host === "gitlab.com" || host.startsWith("gitlab.")) return "gitlab";
+  return host === "codeberg.org" || /^(gitea|forgejo)\./.test(host) ? "gitea" : undefined;
 }
 
 /** Why a repository has no pull requests. */

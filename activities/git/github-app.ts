@@ -11,7 +11,8 @@ import {
   tokenVariable,
   usualHost,
 } from "../config/git-settings.ts";
-import { askForge, ForgeRefusal } from "./git-http.ts";
+import { ForgeRefusal } from "../forge/calls.ts";
+import { installationToken } from "../forge/github.ts";
 import { CredentialUnavailable } from "./trouble.ts";
 
 export interface GitHubAppSettings {
@@ -72,13 +73,7 @@ export function createGitHubApp(settings: GitHubAppSettings, now: () => Date) {
     const { id, key } = readApp(settings);
     const call = { forge, token: signed(id, key, now()), signal };
     try {
-      const { id: installation } = (await askForge(call, "GET", `/repos/${forge.project}/installation`)) as {
-        id: number;
-      };
-      const made = (await askForge(call, "POST", `/app/installations/${installation}/access_tokens`, {
-        repositories: [forge.project.split("/")[1]],
-      })) as { token: string; expires_at: string };
-      return { value: made.token, expiresAtMs: Date.parse(made.expires_at) };
+      return await installationToken(call);
     } catch (error) {
       if (!(error instanceof ForgeRefusal)) throw error;
       throw refused(settings, forge, error);

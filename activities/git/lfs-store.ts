@@ -16,12 +16,12 @@ import {
 import { isNetworkTrouble, passes } from "../contract/errors.ts";
 import { readJson, bodyText, type Bounds } from "../process/bounded-body.ts";
 import type { GitAccess } from "./git-access.ts";
-import { gitFetch } from "./git-http.ts";
+import { gitFetch, noAnswerReason, serverWords } from "../process/remote-fetch.ts";
 import { gitReason } from "./git-words.ts";
 import { refusedRemote } from "./remote.ts";
 import { credentialFor, gitEnvironment, GitFailed, shellQuoted, sshCommand, git } from "./run-git.ts";
 import { configIn } from "./submodules.ts";
-import { CredentialUnavailable, quoted, serverWords, noAnswerReason } from "./trouble.ts";
+import { CredentialUnavailable, quoted } from "./trouble.ts";
 
 export type LfsOperation = "download" | "upload";
 

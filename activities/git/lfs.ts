@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import type { NamedRepositories, NetworkRule } from "../config/repository-place.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { GitAccess } from "./git-access.ts";
-import { patience } from "./git-http.ts";
+import { patience } from "../process/remote-fetch.ts";
 import {
   lfsObjectsOf,
   type LfsObject,

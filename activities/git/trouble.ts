@@ -1,19 +1,11 @@
 /** Why a remote cannot be used, or work is not delivered, in words for people. */
-import { isNetworkTrouble, passes, innermostReason, theirWords } from "../contract/errors.ts";
+import { passes } from "../contract/errors.ts";
 import { shorten } from "../text/cut.ts";
 
 const MAX_QUOTED_CHARS = 200;
-const MAX_SERVER_CHARS = 500;
 
 /** A name or an address from a repository, on one line. */
 export const quoted = (text: string): string => JSON.stringify(shorten(text, MAX_QUOTED_CHARS));
-
-/** A server's answer on one line, without characters that control a terminal. */
-export const serverWords = (text: string): string => theirWords(text, MAX_SERVER_CHARS);
-
-/** Why a request had no answer, of a server or of a certificate that is not trusted. */
-export const noAnswerReason = (server: string, error: unknown): string =>
-  `${server} ${isNetworkTrouble(error) ? "does not answer" : "could not be asked"}: ${innermostReason(error)}`;
 
 /** Why something is not done. `isPassing`: asking again may help. */
 export interface Refusal {

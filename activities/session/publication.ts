@@ -19,8 +19,8 @@ import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { lastAnswer } from "../store/transcript.ts";
 import { newestVerifications } from "../store/verifications.ts";
-import { openPullRequest } from "../git/forge.ts";
-import { ForgeRefusal } from "../git/git-http.ts";
+import { ForgeRefusal } from "../forge/calls.ts";
+import { openPullRequest } from "../forge/open-pull-request.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { lsRemote } from "../git/remote.ts";
 import { CredentialUnavailable, refusal, toRefusal } from "../git/trouble.ts";
@@ -70,12 +70,16 @@ export async function refuse(
     readonly kind?: "pull-request";
     readonly refused: string;
     readonly isPassing?: boolean;
+    /** How long a forge wants to be left alone. */
+    readonly retryAfterMs?: number | undefined;
   },
 ): Promise<Publication> {
   const { branch, deps, input, scope } = delivery;
-  const { commit, kind = "push", refused, isPassing = false } = facts;
+  const { commit, kind = "push", refused, isPassing = false, retryAfterMs: delayMs } = facts;
   if (isPassing && scope.tries < TRIES.beforeUnpublished)
-    throw retryable("RepositoryUnavailable", `${refused.replace(/\.$/, "")}. It is tried again.`);
+    throw retryable("RepositoryUnavailable", `${refused.replace(/\.$/, "")}. It is tried again.`, {
+      delayMs,
+    });
   const reason = shorten(deps.sanitizer.clean(refused), MAX_REASON_CHARS);
   const event = { type: "git:refused", step: input.step, data: { branch, reason } } as const;
   await record(delivery, { kind, commit, status: "refused", reason }, event);
@@ -169,7 +173,8 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
     );
   } catch (error) {
     if (!(error instanceof CredentialUnavailable || error instanceof ForgeRefusal)) throw error;
-    return { refused: error.message, isPassing: error.isPassing };
+    const retryAfterMs = error instanceof ForgeRefusal ? error.retryAfterMs : undefined;
+    return { refused: error.message, isPassing: error.isPassing, retryAfterMs };
   }
 }
 

@@ -193,7 +193,9 @@ export function sessionGit(
       [
         ...(address.kind === "file"
           ? []
-          : ["If it is on GitHub or GitLab, set git.forge to github or gitlab in your own file."]),
+          : [
+              "If it is on GitHub, GitLab, Gitea or Forgejo, set git.forge to github, gitlab, gitea or forgejo in your own file.",
+            ]),
         "To deliver only the branch: --pr none --push end",
       ].join(" "),
     );

@@ -7,6 +7,7 @@ import { sources } from "./sources.ts";
  */
 const ALLOWED: Readonly<Record<string, string>> = {
   "activities/config/models.ts": "whether a model is shut down by now",
+  "activities/forge/calls.ts": "a retry-after given as a date, and a limit's end",
   "activities/git/own-repositories.ts": "times of files",
   "activities/model/ai-sdk.ts": "a retry-after given as a date",
   "activities/sandbox/docker/bases.ts": "how old a volume is, by the time that the engine says",

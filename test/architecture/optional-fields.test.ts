@@ -10,7 +10,7 @@ import { sources } from "./sources.ts";
 /** Where a key that is there without a value differs from one that is not. */
 const KEYS_COUNT: readonly (readonly [path: string, why: string])[] = [
   ["activities/config/registry-settings.ts", "environment variables"],
-  ["activities/git/git-http.ts", "headers"],
+  ["activities/forge/calls.ts", "headers"],
   ["activities/mcp/protocol-client.ts", "without hints, a tool has no `hints`"],
   ["activities/mcp/results.ts", "a server's own fields"],
   ["activities/model/identity/clouds.ts", "options of a package"],

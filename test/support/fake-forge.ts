@@ -1,6 +1,6 @@
 /**
- * Pull requests with the rules of GitHub and GitLab: required fields, one open request for a branch (422 and 409), tokens. Source:
- * docs.github.com/rest/pulls/pulls and docs.gitlab.com/api/merge_requests.
+ * Pull requests with the rules of GitHub, GitLab and Gitea: required fields, one open request for a branch (422 and 409), tokens. Source:
+ * docs.github.com/rest/pulls/pulls, docs.gitlab.com/api/merge_requests, and Gitea 1.24.6 (test/forge).
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
@@ -48,7 +48,7 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
     blindLookups: 0,
     async handle(request, response) {
       const url = new URL(request.url ?? "/", "http://forge");
-      const [, kind, path = ""] = /^\/api\/(v3|v4)(\/.*)$/.exec(url.pathname) ?? [];
+      const [, kind, path = ""] = /^\/api\/(v1|v3|v4)(\/.*)$/.exec(url.pathname) ?? [];
       if (kind === undefined) return false;
       const sent = await text(request);
       const send = ({ status, body }: Answer) =>
@@ -61,11 +61,8 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
       else if (kind === "v3" && ofApp !== undefined) send(ofApp);
       else if (!isRight(secret)) send({ status: 401, body: { message: "Bad credentials" } });
       else {
-        send(
-          kind === "v3"
-            ? github(method, path, url.searchParams, fields)
-            : gitlab(method, path, url.searchParams, fields),
-        );
+        const answers = { v1: gitea, v3: github, v4: gitlab }[kind] ?? gitlab;
+        send(answers(method, path, url.searchParams, fields));
       }
       return true;
     },
@@ -197,6 +194,49 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
     // The title marks a draft.
     if (typeof title === "string") found.draft = title.startsWith("Draft: ");
     return { status: 200, body: toGitLab(found) };
+  }
+
+  /** A list has no filter by branch, and is never longer than 50, newest first. */
+  function gitea(method: string, path: string, query: URLSearchParams, fields: Fields): Answer {
+    const toGitea = (entry: KeptRequest) => {
+      const here = { id: 1, full_name: "acme/app" };
+      const repo = entry.fork === undefined ? here : { id: 2, full_name: entry.fork };
+      return {
+        number: entry.number,
+        html_url: `https://forge.example/acme/app/pulls/${entry.number}`,
+        title: entry.title,
+        body: entry.body,
+        draft: entry.draft,
+        state: entry.state === undefined ? "open" : "closed",
+        merged: entry.state === "merged",
+        merged_at: entry.state === "merged" ? "2026-01-01T00:00:00Z" : null,
+        base: { ref: entry.into, repo_id: 1, repo: here },
+        head: { ref: entry.branch, sha: entry.commit ?? "", repo_id: repo.id, repo },
+      };
+    };
+    const list = "/repos/acme/app/pulls";
+    if (path === list && method === "GET") {
+      const [limit, page] = [query.get("limit") ?? "30", query.get("page") ?? "1"].map(Number);
+      const size = Math.min(limit ?? 30, 50);
+      const state = query.get("state") ?? "open";
+      const blind = forge.blindLookups > 0 && state === "closed";
+      if (blind) forge.blindLookups -= 1;
+      const isListed = ({ state: is }: KeptRequest) =>
+        state === "all" || (state === "open") === (is === undefined);
+      const kept = forge.blindLookups > 0 || blind ? [] : forge.requests.filter(isListed).toReversed();
+      return { status: 200, body: kept.slice(size * ((page ?? 1) - 1), size * (page ?? 1)).map(toGitea) };
+    }
+    if (path === list && method === "POST") {
+      const { title = "", head = "", base = "", body = "" } = fields as Record<string, string>;
+      const draft = /^(WIP:|\[WIP\])/i.test(title);
+      const created = createRequest({ title, branch: head, into: base, body, draft }, 409);
+      return "status" in created ? created : { status: 201, body: toGitea(created) };
+    }
+    const found = forge.requests.find(({ number }) => path === `${list}/${number}`);
+    if (found === undefined || method !== "PATCH") return { status: 404, body: { message: "Not Found" } };
+    change(found, { title: fields["title"], body: fields["body"] });
+    if (typeof fields["title"] === "string") found.draft = /^(WIP:|\[WIP\])/i.test(fields["title"]);
+    return { status: 201, body: toGitea(found) };
   }
 
   return forge;

@@ -4,7 +4,7 @@ import { createServer } from "node:https";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
 import { createMcpAccess } from "../../activities/mcp/access.ts";
-import { gitFetch } from "../../activities/git/git-http.ts";
+import { gitFetch } from "../../activities/process/remote-fetch.ts";
 import { trustAuthorities } from "../../activities/process/authorities.ts";
 import { createOutgoing } from "../../activities/process/outgoing-fetch.ts";
 import { childEnvironment } from "../../client/setup/processes.ts";

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { askForge } from "../../activities/git/git-http.ts";
+import { askForge } from "../../activities/forge/calls.ts";
 import { askBatch } from "../../activities/git/lfs-store.ts";
 import { gatheredBody } from "../../activities/model/stream-events.ts";
 import { readJson, type Bounds } from "../../activities/process/bounded-body.ts";

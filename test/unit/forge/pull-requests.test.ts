@@ -1,9 +1,8 @@
 import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
-import { openPullRequest } from "../../../activities/git/forge.ts";
-import { parseForge } from "../../../activities/config/git-settings.ts";
-import { ForgeRefusal } from "../../../activities/git/git-http.ts";
-import { readPorcelain } from "../../../activities/git/push.ts";
+import { openPullRequest } from "../../../activities/forge/open-pull-request.ts";
+import { parseForge, type GitConfig } from "../../../activities/config/git-settings.ts";
+import { ForgeRefusal } from "../../../activities/forge/calls.ts";
 import { createFakeForge, type FakeForge } from "../../support/fake-forge.ts";
 import { listen } from "../../support/listen.ts";
 
@@ -23,12 +22,14 @@ async function withForge(use: (forge: FakeForge, origin: string) => Promise<void
   await use(forge, `http://127.0.0.1:${port}`);
 }
 
-describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
-  const callTo = (origin: string, token = "secret") => ({
-    forge: parseForge(`${origin}/acme/app.git`, kind) ?? expect.fail("no forge"),
-    token,
-    signal: new AbortController().signal,
-  });
+const callOn = (kind: "github" | "gitlab" | "gitea", origin: string, token = "secret") => ({
+  forge: parseForge(`${origin}/acme/app.git`, kind) ?? expect.fail("no forge"),
+  token,
+  signal: new AbortController().signal,
+});
+
+describe.each(["github", "gitlab", "gitea"] as const)("a pull request on %s", (kind) => {
+  const callTo = (origin: string, token?: string) => callOn(kind, origin, token);
 
   it("is created once, and updated by the next run", () =>
     withForge(async (forge, origin) => {
@@ -133,15 +134,6 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
       expect(later).toMatchObject({ number: 2, created: true });
     }));
 
-  it("says what to do where drafts do not exist", () =>
-    withForge(async (forge, origin) => {
-      forge.withoutDrafts = true;
-      await expect(openPullRequest(callTo(origin), request)).rejects.toThrow(
-        /Draft pull requests are not supported.*longhaul pr a, or --pr ready/,
-      );
-      expect(forge.requests).toEqual([]);
-    }));
-
   it("is found again if it was created between the lookup and the creation", () =>
     withForge(async (forge, origin) => {
       await openPullRequest(callTo(origin), request);
@@ -162,8 +154,38 @@ describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
     }));
 });
 
+it.each(["github", "gitlab"] as const)("says what to do where %s has no drafts", (kind) =>
+  withForge(async (forge, origin) => {
+    forge.withoutDrafts = true;
+    await expect(openPullRequest(callOn(kind, origin), request)).rejects.toThrow(
+      /Draft pull requests are not supported.*longhaul pr a, or --pr ready/,
+    );
+    expect(forge.requests).toEqual([]);
+  }),
+);
+
+it("finds a pull request behind many others where a list has no filter", () =>
+  withForge(async (forge, origin) => {
+    const call = callOn("gitea", origin);
+    await openPullRequest(call, request);
+    const other = { into: "main", title: "T", body: "", draft: false };
+    for (let number = 2; number < 130; number += 1)
+      forge.requests.push({ ...other, number, branch: `other/${number}` });
+    expect(await openPullRequest(call, request)).toMatchObject({ number: 1, created: false });
+    Object.assign(forge.requests[0] ?? {}, { state: "closed" });
+    for (const kept of forge.requests.slice(1)) kept.state = "merged";
+    expect(await openPullRequest(call, request)).toMatchObject({ number: 1, state: "closed" });
+    expect(forge.requests).toHaveLength(129);
+  }));
+
+it("marks a draft by its title on a forge that has nothing else for it", () =>
+  withForge(async (forge, origin) => {
+    await openPullRequest(callOn("gitea", origin), request);
+    expect(forge.requests).toMatchObject([{ title: "WIP: Do it", draft: true }]);
+  }));
+
 it("finds the forge by the host's name, or else by the setting", () => {
-  const place = (url: string, forge: "auto" | "github" | "gitlab" = "auto") => parseForge(url, forge);
+  const place = (url: string, forge: GitConfig["forge"] = "auto") => parseForge(url, forge);
   expect(place("https://github.com/acme/app.git")).toEqual({
     kind: "github",
     api: "https://api.github.com",
@@ -177,16 +199,15 @@ it("finds the forge by the host's name, or else by the setting", () => {
   expect(place("https://code.example.org/acme/app")).toBeUndefined();
   expect(place("https://code.example.org/acme/app", "github")?.api).toBe("https://code.example.org/api/v3");
   expect(place("file:///srv/acme/app")).toBeUndefined();
-});
-
-it("reads a push's outcome by its flag, not by its text", () => {
-  const out = (line: string) => `To https://host/app\n${line}\nDone\n`;
-  const ref = "refs/heads/b";
-  expect(readPorcelain(out(`*\tabc:${ref}\t[new branch]`), ref)?.flag).toBe("*");
-  expect(readPorcelain(out(`=\tabc:${ref}\t[up to date]`), ref)?.flag).toBe("=");
-  expect(readPorcelain(out(`!\tabc:${ref}\t[rejected] (fetch first)`), ref)).toEqual({
-    flag: "!",
-    summary: "[rejected] (fetch first)",
+  expect(place("https://codeberg.org/acme/app.git")?.kind).toBe("gitea");
+  expect(place("git@forgejo.example.org:acme/app.git", "auto")).toEqual({
+    kind: "gitea",
+    api: "https://forgejo.example.org/api/v1",
+    project: "acme/app",
   });
-  expect(readPorcelain("", ref)).toBeUndefined();
+  expect(place("http://code.example.org:3000/git/acme/app.git", "forgejo")).toEqual({
+    kind: "gitea",
+    api: "http://code.example.org:3000/git/api/v1",
+    project: "acme/app",
+  });
 });

@@ -1,0 +1,180 @@
+/** One request to a forge's API: its credential, its limits, where a renamed repository is now, and which failures may pass. */
+import type { ForgePlace } from "../config/git-settings.ts";
+import { innermostReason, isNetworkTrouble, passes } from "../contract/errors.ts";
+import { bodyText, readJson } from "../process/bounded-body.ts";
+import { gitFetch, noAnswerReason, serverWords } from "../process/remote-fetch.ts";
+
+/** The forge refused the request, or gave no usable answer. */
+export class ForgeRefusal extends Error {
+  override readonly name = "ForgeRefusal";
+  /** 0 if there was no answer. */
+  readonly status: number;
+  /** Whether asking again may help. */
+  readonly isPassing: boolean;
+  /** How long the forge wants to be left alone before. */
+  readonly retryAfterMs: number | undefined;
+  /** Where it says that the repository is now, on this forge's own API. */
+  readonly movedTo: string | undefined;
+
+  constructor(
+    status: number,
+    message: string,
+    facts: {
+      readonly isPassing?: boolean;
+      readonly retryAfterMs?: number | undefined;
+      readonly movedTo?: string | undefined;
+    } = {},
+  ) {
+    super(message);
+    this.status = status;
+    this.isPassing = facts.isPassing ?? (facts.retryAfterMs !== undefined || passes.http(status));
+    this.retryAfterMs = facts.retryAfterMs;
+    this.movedTo = facts.movedTo;
+  }
+}
+
+const TIMEOUT_MS = 30_000;
+const MOVED: ReadonlySet<number> = new Set([301, 302, 307, 308]);
+/** Renamed, and transferred, and renamed again. Chosen. */
+const MAX_MOVES = 3;
+
+export interface ForgeCall {
+  readonly forge: ForgePlace;
+  /** Of `user:token`, only the token is sent. */
+  readonly token: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A redirect is not followed: the token would go where the answer says, and a changed method would do something else.
+ * @param path below the API's address
+ * @returns the answer's JSON. @throws ForgeRefusal
+ */
+export async function askForge(
+  call: ForgeCall,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<unknown> {
+  const { forge, signal } = call;
+  const response = await send(call, method, path, body);
+  if (response.ok)
+    return await readJson(response).catch((error: unknown) => {
+      signal.throwIfAborted();
+      throw new ForgeRefusal(502, `${forge.api} did not answer in JSON: ${innermostReason(error)}`);
+    });
+  const { status, headers } = response;
+  const text = await bodyText(response).catch(() => "");
+  if (MOVED.has(status)) throw moved(forge, path, response);
+  const limit = limitIn(status, headers, Date.now());
+  throw new ForgeRefusal(status, `${forge.api} answered ${status}: ${wordsOf(text)}`, limit);
+}
+
+/**
+ * Asks at another path of the same API if the forge says that what is asked for is there now. Only for requests that change nothing.
+ * @throws ForgeRefusal
+ */
+export async function askWhereMoved(call: ForgeCall, path: string): Promise<unknown> {
+  let at = path;
+  for (let moves = 0; ; moves += 1) {
+    try {
+      return await askForge(call, "GET", at);
+    } catch (error) {
+      if (!(error instanceof ForgeRefusal) || error.movedTo === undefined || moves === MAX_MOVES) throw error;
+      at = error.movedTo;
+    }
+  }
+}
+
+async function send(
+  { forge, token, signal }: ForgeCall,
+  method: string,
+  path: string,
+  body: object | undefined,
+): Promise<Response> {
+  try {
+    return await gitFetch(`${forge.api}${path}`, {
+      method,
+      redirect: "manual",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      headers: {
+        accept: forge.kind === "github" ? "application/vnd.github+json" : "application/json",
+        "user-agent": "longhaul",
+        ...(forge.kind === "github" ? { "x-github-api-version": "2022-11-28" } : {}),
+        ...(token === undefined ? {} : { authorization: `Bearer ${token.slice(token.indexOf(":") + 1)}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new ForgeRefusal(0, noAnswerReason(forge.api, error), { isPassing: isNetworkTrouble(error) });
+  }
+}
+
+/** Only a place below the same API's address is told: no other server, and no other part of this one, may get the token. */
+function moved({ api }: ForgePlace, path: string, { status, headers }: Response): ForgeRefusal {
+  const to = URL.parse(headers.get("location") ?? "", `${api}${path}`);
+  const base = new URL(api);
+  const root = base.pathname.replace(/\/$/, "");
+  const isOwn = to?.origin === base.origin && to.pathname.startsWith(`${root}/`);
+  const movedTo = isOwn ? `${to.pathname.slice(root.length)}${to.search}` : undefined;
+  const where = to === null ? "" : ` to ${serverWords(`${to.origin}${to.pathname}`)}`;
+  return new ForgeRefusal(
+    status,
+    `${api} answered ${status}: it refers${where}. If the repository was renamed, start with its new address`,
+    { movedTo },
+  );
+}
+
+function wordsOf(text: string): string {
+  try {
+    const { message, errors, error } = JSON.parse(text) as Record<string, unknown>;
+    return serverWords(JSON.stringify([message ?? error, errors].filter((part) => part !== undefined)));
+  } catch {
+    return serverWords(text);
+  }
+}
+
+/** No longer than this between two attempts. Chosen: five of them outlast GitHub's window of an hour. */
+const MAX_PAUSE_MS = 15 * 60_000;
+/** A second more: the forge's clock and ours differ, and it counts in whole seconds. */
+const SPARE_MS = 1_000;
+
+/** A pause that a refused request must make. */
+interface ForgeLimit {
+  readonly retryAfterMs: number;
+}
+
+/**
+ * Whether a refusal is a limit that passes, and when. A 403 is one only if it says so; else it is about rights.
+ * Source: docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api and docs.gitlab.com/administration/settings/user_and_ip_rate_limits.
+ * Gitea and Forgejo have no limits of their own; a proxy may.
+ * @param nowMs the wall clock, for times given as a date
+ */
+export function limitIn(status: number, headers: Headers, nowMs: number): ForgeLimit | undefined {
+  if (status !== 403 && status !== 429 && status !== 503) return undefined;
+  const pauseMs = pauseIn(headers.get("retry-after"), nowMs) ?? untilReset(headers, nowMs);
+  if (pauseMs === undefined) return undefined;
+  return { retryAfterMs: Math.min(MAX_PAUSE_MS, Math.max(0, pauseMs) + SPARE_MS) };
+}
+
+/** Seconds, or a date. Source: RFC 9110, 10.2.3. */
+function pauseIn(value: string | null, nowMs: number): number | undefined {
+  const text = value?.trim() ?? "";
+  if (/^\d+$/.test(text)) return Number(text) * 1_000;
+  const at = text === "" ? Number.NaN : Date.parse(text);
+  return Number.isNaN(at) ? undefined : at - nowMs;
+}
+
+/** GitHub's names, and GitLab's. */
+const KINDS = ["x-ratelimit", "ratelimit"] as const;
+
+function untilReset(headers: Headers, nowMs: number): number | undefined {
+  for (const kind of KINDS) {
+    const reset = headers.get(`${kind}-reset`)?.trim() ?? "";
+    if (headers.get(`${kind}-remaining`)?.trim() === "0" && /^\d+$/.test(reset))
+      return Number(reset) * 1_000 - nowMs;
+  }
+  return undefined;
+}

@@ -1,0 +1,47 @@
+/**
+ * Gitea and Forgejo: GitHub's form, with gaps. Source: the description that each server has at /swagger.v1.json, and Gitea 1.24.6
+ * itself (test/forge).
+ */
+import { askForge, type ForgeCall } from "./calls.ts";
+import { requireList, type Forge, type KnownPullRequest } from "./forge.ts";
+import { readGitHubForm } from "./github-form.ts";
+
+/** The most that a server lists at once, unless its operator changed that. */
+const PAGE_SIZE = 50;
+/** Of each state. Chosen: 1,000 open pull requests, and the same of newest ended ones, are looked through. */
+const MAX_PAGES = 20;
+
+const pulls = ({ forge }: ForgeCall) => `/repos/${forge.project}/pulls`;
+
+export const gitea: Forge = {
+  async pullRequestsFrom(call, branch) {
+    const open = await listAll(call, "open", branch);
+    return open.length > 0 ? open : listAll(call, "closed", branch);
+  },
+  async createPullRequest(call, { branch, into, title, text, draft }) {
+    // The title marks a draft.
+    const fields = { head: branch, base: into, title: draft ? `WIP: ${title}` : title, body: text };
+    return readGitHubForm(call, await askForge(call, "POST", pulls(call), fields));
+  },
+  async writeText(call, number, text) {
+    await askForge(call, "PATCH", `${pulls(call)}/${number}`, { body: text });
+  },
+  repositoryPath: (project) => `/repos/${project}`,
+};
+
+/** There is no filter by branch, so the list is read until it ends: newest first, open ones before ended ones. */
+async function listAll(
+  call: ForgeCall,
+  state: "open" | "closed",
+  branch: string,
+): Promise<readonly KnownPullRequest[]> {
+  const listed: KnownPullRequest[] = [];
+  for (let page = 1; page <= MAX_PAGES; page += 1) {
+    const query = new URLSearchParams({ state, limit: String(PAGE_SIZE), page: String(page) }).toString();
+    const rows = requireList(call, await askForge(call, "GET", `${pulls(call)}?${query}`));
+    listed.push(...rows.map((row) => readGitHubForm(call, row)).filter(({ isHere }) => isHere(branch)));
+    // A full list may be shorter than was asked for, an unfinished one is not empty.
+    if (rows.length === 0 || (state === "closed" && listed.length > 0)) break;
+  }
+  return listed;
+}

@@ -1,0 +1,39 @@
+/** GitHub, and GitHub Enterprise. Source: docs.github.com/rest, version 2022-11-28. */
+import { askForge, type ForgeCall } from "./calls.ts";
+import { requireList, type Forge } from "./forge.ts";
+import { readGitHubForm } from "./github-form.ts";
+
+const pulls = ({ forge }: ForgeCall) => `/repos/${forge.project}/pulls`;
+
+export const github: Forge = {
+  async pullRequestsFrom(call, branch) {
+    const [owner = ""] = call.forge.project.split("/");
+    // A target would hide one whose target a person changed.
+    const query = new URLSearchParams({ state: "all", head: `${owner}:${branch}` }).toString();
+    const list = requireList(call, await askForge(call, "GET", `${pulls(call)}?${query}`));
+    return list.map((one) => readGitHubForm(call, one)).filter(({ isHere }) => isHere(branch));
+  },
+  async createPullRequest(call, { branch, into, title, text, draft }) {
+    const fields = { head: branch, base: into, title, draft, body: text };
+    return readGitHubForm(call, await askForge(call, "POST", pulls(call), fields));
+  },
+  async writeText(call, number, text) {
+    await askForge(call, "PATCH", `${pulls(call)}/${number}`, { body: text });
+  },
+  repositoryPath: (project) => `/repos/${project}`,
+};
+
+/**
+ * A token for one repository, for an hour.
+ * @param call with the App's own signature. @throws ForgeRefusal
+ */
+export async function installationToken(
+  call: ForgeCall,
+): Promise<{ readonly value: string; readonly expiresAtMs: number }> {
+  const { project } = call.forge;
+  const { id } = (await askForge(call, "GET", `/repos/${project}/installation`)) as { id: number };
+  const made = (await askForge(call, "POST", `/app/installations/${id}/access_tokens`, {
+    repositories: [project.split("/")[1]],
+  })) as { token: string; expires_at: string };
+  return { value: made.token, expiresAtMs: Date.parse(made.expires_at) };
+}
