@@ -123,14 +123,14 @@ async function reap(
   { id, volume }: SandboxOwner,
   running: ReadonlySet<string>,
 ): Promise<string | undefined> {
-  const { host, store, countedSaves } = options;
+  const { host, store, countedSaves, clean = String } = options;
   const isStray = (await host.volume(id)) !== volume;
   if (isStray && (await withSandboxLock(store, id, (tx) => removeStray(tx, host, id))))
     return "removed a sandbox of a session that has another one, or none yet";
   if (running.has(id)) return undefined;
   const session = await endedSession(options, id);
   if (session === undefined) return undefined;
-  const deps = { store, countedSaves, sandboxHost: host, taskQueues: {} };
+  const deps = { store, countedSaves, sandboxHost: host, taskQueues: {}, sanitizer: { clean } };
   await closeSandbox(deps, createSessionSandboxes(deps), session, await lastUsedStep(store.db, id));
   return "saved and removed the sandbox of a session that is over";
 }

@@ -60,12 +60,13 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
   const final = { ...brief, retry: retry(TRIES.day) };
   const model = { ...common, ...queue(policy.taskQueues.models), startToCloseTimeout: timeouts.modelMs };
   return {
-    // Longer than a restore takes.
-    openSandbox: onHost(6 * MINUTE_MS, TRIES.begin),
+    // Longer than a restore takes, in addition to the set-up of a base that is made again.
+    openSandbox: onHost((timeouts.setupMs ?? 0) + 6 * MINUTE_MS, TRIES.begin),
     // In addition to the commands' own time: opening the sandbox, and restoring or keeping their result.
     setUpSandbox: onHost((timeouts.setupMs ?? 0) + 10 * MINUTE_MS, TRIES.begin),
-    // Allows for the first clone of a large repository; the activity itself gives up on an unreachable remote.
-    fetchRepository: onHost(60 * MINUTE_MS, TRIES.begin),
+    // Allows for the first clone of a large repository and for the set-up in its base; the activity itself gives up on an unreachable
+    // remote.
+    fetchRepository: onHost((timeouts.setupMs ?? 0) + 60 * MINUTE_MS, TRIES.begin),
     // In addition to the commands' own time: opening the sandbox, setting it up again, making the commit.
     verifyWork: {
       ...onHost((policy.verify?.timeoutMs ?? 0) + 30 * MINUTE_MS),

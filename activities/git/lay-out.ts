@@ -133,23 +133,32 @@ export async function layOut(
 /** More files than this are checked out as fast anew, for all sessions that begin there. */
 const MAX_CHANGED = 1_000;
 
+interface Ahead {
+  /** How many commits. */
+  readonly count: number;
+  /** What differs. */
+  readonly paths: readonly string[];
+}
+
 /**
- * How many commits a session's start has that an older commit lacks.
+ * What a session's start has that an older commit lacks.
  * @returns undefined if it is no part of the start's history, or differs from it in many files
  */
 export async function commitsAhead(
   access: GitAccess,
   { mirror, start, parts, lfs }: Fetched,
   older: string,
-): Promise<number | undefined> {
+): Promise<Ahead | undefined> {
   if (parts.length > 0 || lfs.length > 0) return undefined;
   const isPart = await runGit(access, ["merge-base", "--is-ancestor", older, start.commit], { cwd: mirror });
   if (isPart.code !== 0) return undefined;
   const changed = await runGit(access, ["diff-tree", "-r", "--name-only", "-z", older, start.commit], {
     cwd: mirror,
   });
-  if (changed.code !== 0 || changed.out.split("\0").length > MAX_CHANGED) return undefined;
-  return Number(await git(access, ["rev-list", "--count", start.commit, `^${older}`], { cwd: mirror }));
+  const paths = changed.out.split("\0").filter((path) => path !== "");
+  if (changed.code !== 0 || paths.length >= MAX_CHANGED) return undefined;
+  const count = await git(access, ["rev-list", "--count", start.commit, `^${older}`], { cwd: mirror });
+  return { count: Number(count), paths };
 }
 
 /** Takes a checkout of an older commit, whose history the session's start has, on to that. @returns how many bytes Git's pack had */

@@ -229,13 +229,16 @@ printf 'gitdir: %s\\n' "$(realpath --relative-to="$FOLDER" "$own")" > "$FOLDER/.
 cd "$FOLDER"
 ${SETTINGS}`;
 
+// A base's set-up may have changed what a newer commit changes: then it runs again (agent/dependencies.py).
 const END = `own=$(git rev-parse --git-dir)
 if [ -n "$SHALLOW" ]; then printf '%s\\n' "$SHALLOW" > "$own/shallow"; fi
 git update-ref --stdin
 if [ -n "$DEFAULT" ] && git rev-parse -q --verify "refs/remotes/origin/$DEFAULT" >/dev/null
 then git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$DEFAULT"; fi
 if [ -n "$SPLIT" ] && [ -n "$(find "$own/objects/pack" -name '*.pack' -size +60M)" ]; then git repack -adq; fi
-if [ -n "$BRANCH" ]; then git checkout -q -B "$BRANCH" "$COMMIT"; else git checkout -q --detach "$COMMIT"; fi`;
+if [ -z "$BRANCH" ]; then git checkout -q --detach "$COMMIT"
+elif ! git checkout -q -B "$BRANCH" "$COMMIT" 2>/dev/null
+then git checkout -q -f -B "$BRANCH" "$COMMIT"; touch "$own/longhaul-set-up-again"; fi`;
 
 const BEGIN_BRANCH = `git update-ref "refs/heads/$BRANCH" "$COMMIT"
 git symbolic-ref HEAD "refs/heads/$BRANCH"`;

@@ -73,7 +73,12 @@ export interface AgentDeps {
 }
 
 /** What a session's workspace is opened, saved and restored with. */
-export type WorkspaceDeps = Pick<AgentDeps, "store" | "countedSaves" | "sandboxHost" | "taskQueues" | "git">;
+export type WorkspaceDeps = Pick<
+  AgentDeps,
+  "store" | "countedSaves" | "sandboxHost" | "taskQueues" | "git"
+> & {
+  readonly sanitizer: Pick<Sanitizer, "clean">;
+};
 
 /** What is posted as JSON. Texts are left out unless the operator wants them. */
 interface Notice {

@@ -5,7 +5,7 @@ import type { AttachedContainer } from "../config/sandbox-settings.ts";
 import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
 import { sharedSkillFiles } from "../config/skills.ts";
 import { sandboxServices } from "../config/service-settings.ts";
-import type { Sandbox } from "./sandbox.ts";
+import type { BaseSetUp, Sandbox } from "./sandbox.ts";
 import type { ServiceHost } from "./service-host.ts";
 
 export interface SandboxHost {
@@ -54,14 +54,19 @@ export interface Bases {
   /** Why this host cannot put a session's changes over a base; undefined if it can. Tried once with the image. */
   unable(image: string): Promise<string | undefined>;
   isMade(key: string): Promise<boolean>;
+  /** What the set-up that a base has depends on; undefined if it has none, or what that made in the home folder is gone. */
+  setUp(key: string): Promise<BaseSetUp | undefined>;
+  /** The image by its id; undefined if it is not here. */
+  imageId(image: string): Promise<string | undefined>;
   /**
    * Makes a base, or takes up one that was left half made. Call it under a lock: there is one sandbox for all that make it.
-   * @param fill gets a sandbox whose workspace becomes the base
+   * @param fill gets a sandbox whose workspace becomes the base; returns what its set-up depends on, if it ran one: then sessions
+   * get what is in the sandbox's home folder, too
    */
   make(
     key: string,
     spec: Omit<SandboxSpec, "sessionId">,
-    fill: (sandbox: Sandbox) => Promise<void>,
+    fill: (sandbox: Sandbox) => Promise<BaseSetUp | undefined>,
     signal: AbortSignal,
   ): Promise<void>;
   /** @returns false, with nothing changed, if a session stands on it */

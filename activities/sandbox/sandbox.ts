@@ -15,6 +15,8 @@ export interface Sandbox {
     /** Key of the base that its workspace stands on: saves list the difference to it. Absent if it has none. */
     readonly base?: string | undefined;
   };
+  /** What the base's set-up depends on, if this sandbox has what it made; absent if it has not, or there was none. */
+  readonly baseSetUp?: BaseSetUp | undefined;
   /** True if /workspace was empty when the sandbox was opened. */
   readonly empty: boolean;
   /** What the sandbox can reach, measured when this worker opened it. */
@@ -304,3 +306,6 @@ export type FileAnswer<T> =
 export class SandboxLost extends Error {
   override readonly name = "SandboxLost";
 }
+
+/** What a set-up depends on that was made with a base: files that name packages, or all, since it made more than their folders. */
+export type BaseSetUp = "packages" | "files";

@@ -1,66 +1,57 @@
 /** The first save of a session that begins on its repository's base: nothing differs from it yet. */
 import { retryable } from "../contract/failures.ts";
-import type { SessionGit } from "../config/git-settings.ts";
-import type { GitAccess } from "../git/git-access.ts";
-import { commitsAhead, type Fetched } from "../git/lay-out.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { findBase, holdBase, relatedBases, type StoredBase } from "../store/bases.ts";
+import { holdBase } from "../store/bases.ts";
 import { latestCheckpoint, saveCheckpoint } from "../store/checkpoints.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { withSandboxLock } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { packWorkspace } from "../store/workspace-pack.ts";
-import { shareWork, type SharedWork } from "../sandbox/shared-work.ts";
-import { type MadeBase, makeFetchedBase, toBase } from "../workspace/base.ts";
+import { findSetUpSettings, toBase } from "../workspace/base.ts";
+import {
+  type Beginning,
+  createBaseMakers,
+  type UsedBase,
+  type WantedBase,
+} from "../workspace/base-makers.ts";
+import { BaseSetUpFailed, setUpInBase } from "../workspace/base-set-up.ts";
 import { inCharge, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
-export type BaseMakers = ReturnType<typeof createBaseMakers>;
+export type SessionBases = ReturnType<typeof createSessionBases>;
 
-interface Beginning {
-  readonly session: Session;
-  readonly repository: SessionGit;
-  readonly access: GitAccess;
-  readonly fetched: Fetched;
-  readonly signal: AbortSignal;
-}
+export function createSessionBases(deps: AgentDeps, sandboxes: SessionSandboxes) {
+  const makers = createBaseMakers(deps);
 
-/** One for a worker: its sessions that begin at the same commit wait for one making, which holds one connection. */
-export function createBaseMakers(deps: AgentDeps, sandboxes: SessionSandboxes) {
-  const making = new Map<string, SharedWork<MadeBase | undefined>>();
-
-  /** @returns what it has, for the session that had it made */
-  async function make(beginning: Beginning, base: StoredBase): Promise<MadeBase | undefined> {
-    const before = making.get(base.key);
-    if (before?.canJoin === true) {
-      await before.join(beginning.signal);
-      return undefined;
-    }
-    const work = shareWork((signal) =>
-      deps.store.db.transaction((tx) =>
-        makeFetchedBase(tx, deps, { session: beginning.session, base, signal }, beginning),
-      ),
-    );
-    making.set(base.key, work);
-    void work.over.then(() => {
-      if (making.get(base.key) === work) making.delete(base.key);
-    });
-    return work.join(beginning.signal);
+  async function findOrMake(beginning: Beginning, own: WantedBase): Promise<UsedBase> {
+    const { session } = beginning;
+    const { commit } = own;
+    const nearest = await makers.find(beginning, own);
+    if (nearest !== undefined) return nearest;
+    const startMs = performance.now();
+    const say = (event: NewEvent) => appendEvents(deps.store.db, session.id, session.epoch, [event]);
+    const why = "none is on this host that this commit differs little from";
+    await say({ type: "base:making", step: 0, data: { commit, why } });
+    const made = await makers.make(beginning, own);
+    const ms = Math.round(performance.now() - startMs);
+    if (made !== undefined) await say({ type: "base:made", step: 0, data: { commit, ...made, ms } });
+    return { ...own, behind: 0 };
   }
 
-  const isHere = async ({ key }: StoredBase): Promise<boolean> =>
-    (await deps.sandboxHost.bases?.isMade(key)) === true &&
-    (await findBase(deps.store.db, key)) !== undefined;
-
-  /** The base of this very commit; else the newest one of an older commit that differs little. */
-  async function findHere({ access, fetched }: Beginning, own: StoredBase): Promise<UsedBase | undefined> {
-    if (await isHere(own)) return { ...own, behind: 0 };
-    for (const related of await relatedBases(deps.store.db, own.family)) {
-      if (related.key === own.key || !(await isHere(related))) continue;
-      const behind = await commitsAhead(access, fetched, related.commit);
-      if (behind !== undefined) return { ...related, behind };
+  /** With the project's set-up, if it has one that can be part of it. */
+  async function findFor(beginning: Beginning): Promise<UsedBase & { readonly notSetUp?: string }> {
+    const { session, repository, fetched } = beginning;
+    const settings = await findSetUpSettings(deps, session);
+    const plain = (): Promise<UsedBase> =>
+      findOrMake(beginning, { ...toBase(session, repository, fetched), setup: undefined });
+    if (settings === undefined) return plain();
+    try {
+      const own = toBase(session, repository, fetched, settings);
+      return await findOrMake(beginning, { ...own, setup: setUpInBase(session) });
+    } catch (error) {
+      if (!(error instanceof BaseSetUpFailed)) throw error;
+      return { ...(await plain()), notSetUp: error.message };
     }
-    return undefined;
   }
 
   return {
@@ -69,33 +60,19 @@ export function createBaseMakers(deps: AgentDeps, sandboxes: SessionSandboxes) {
      * @throws what `layOut` throws; SandboxUnavailable (retryable), SandboxRefused (fatal)
      */
     async begin(beginning: Beginning): Promise<UsedBase> {
-      const { session, repository, fetched } = beginning;
-      const own = toBase(session, repository, fetched);
-      const { commit } = own;
+      const { session } = beginning;
       const startMs = performance.now();
-      const sinceStartMs = () => Math.round(performance.now() - startMs);
-      const say = (event: NewEvent) => appendEvents(deps.store.db, session.id, session.epoch, [event]);
-      const nearest =
-        repository.depth === 0 || (await isHere(own)) ? await findHere(beginning, own) : undefined;
-      if (nearest === undefined) {
-        const why = "none is on this host that this commit differs little from";
-        await say({ type: "base:making", step: 0, data: { commit, why } });
-        const made = await make(beginning, own);
-        if (made !== undefined)
-          await say({ type: "base:made", step: 0, data: { commit, ...made, ms: sinceStartMs() } });
-      }
-      const base = nearest ?? { ...own, behind: 0 };
+      const { notSetUp, ...base } = await findFor(beginning);
       await beginSave(deps, sandboxes, session, base.key);
-      const used = { base: base.key, commit: base.commit, behind: base.behind, ms: sinceStartMs() };
-      await say({ type: "base:used", step: 0, data: used });
+      const { key, commit, behind } = base;
+      const ms = Math.round(performance.now() - startMs);
+      const setUp = notSetUp === undefined ? {} : { notSetUp };
+      await appendEvents(deps.store.db, session.id, session.epoch, [
+        { type: "base:used", step: 0, data: { base: key, commit, behind, ...setUp, ms } },
+      ]);
       return base;
     },
   };
-}
-
-interface UsedBase extends StoredBase {
-  /** How many commits of the session's start it lacks. */
-  readonly behind: number;
 }
 
 async function beginSave(

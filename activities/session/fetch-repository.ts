@@ -29,10 +29,10 @@ import { MAX_PACK_BYTES, unpackMissing } from "../store/workspace-manifest.ts";
 import { whyNoBase } from "../workspace/base.ts";
 import { saveFiles } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
-import { type BaseMakers, createBaseMakers } from "./begin-on-base.ts";
+import { type SessionBases, createSessionBases } from "./begin-on-base.ts";
 
 export function createFetchRepository(deps: AgentDeps, sandboxes: SessionSandboxes) {
-  const bases = createBaseMakers(deps, sandboxes);
+  const bases = createSessionBases(deps, sandboxes);
   return (input: { readonly step: number }): Promise<FetchedRepository> =>
     inScope(deps, (scope) => fetchRepository({ deps, sandboxes, bases, scope }, input.step));
 }
@@ -40,7 +40,7 @@ export function createFetchRepository(deps: AgentDeps, sandboxes: SessionSandbox
 interface Fetching {
   readonly deps: AgentDeps;
   readonly sandboxes: SessionSandboxes;
-  readonly bases: BaseMakers;
+  readonly bases: SessionBases;
   readonly scope: ActivityScope;
 }
 

@@ -228,9 +228,13 @@ export const eventData = {
   "egress:allowed": of({ domain: text, by: text }),
   /** A checkout is made, on which this session and later ones of the same person stand. */
   "base:making": of({ commit: text, why: text }),
-  "base:made": of({ commit: text, files: number, bytes: number, ms: number }),
-  /** `behind`: how many commits it lacks of those that the session began with; `ms`: how long it took to have it. */
-  "base:used": of({ base: text, commit: text, behind: number, ms: number }),
+  /** `setUpMs`: how long the project's set-up took in it; absent if it has none. */
+  "base:made": of({ commit: text, files: number, bytes: number, setUpMs: number.optional(), ms: number }),
+  /**
+   * `behind`: how many commits it lacks of those that the session began with; `notSetUp`: why it was made without the project's
+   * set-up, which the session then runs; `ms`: how long it took to have it.
+   */
+  "base:used": of({ base: text, commit: text, behind: number, notSetUp: text.optional(), ms: number }),
   /** The repository was checked out for this session alone: why, and how long that took. */
   "base:none": of({ why: text, ms: number }),
   /** The session's first files, from a repository; `ref` is the branch, tag or commit that it started from. */

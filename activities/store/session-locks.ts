@@ -37,6 +37,19 @@ export async function lockSandbox(tx: Queryable, sessionId: string): Promise<voi
   await tx.execute(sql`select pg_advisory_xact_lock(hashtext('session'), hashtext(${sessionId}))`);
 }
 
+/** How often such a transaction says something. Chosen: a tenth of how long one may idle (db.ts). */
+const AWAKE_MS = 60_000;
+
+/** Keeps a transaction from being ended as idle while `work` goes on, such as a project's set-up, as long as this process lives. */
+export async function keepAwake<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
+  const timer = setInterval(() => void tx.execute(sql`select 1`).catch(() => undefined), AWAKE_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
 /** Runs in a transaction that holds the lock on the session's sandbox. */
 export async function withSandboxLock<T>(
   store: Pick<Store, "db">,

@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { SessionGit } from "../config/git-settings.ts";
+import type { Setup } from "../config/sandbox-settings.ts";
 import { fatal } from "../contract/failures.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import { type Fetched, fetchForSession, layOut } from "../git/lay-out.ts";
@@ -12,15 +13,17 @@ import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { baseChain, findBase, saveBase, type StoredBase } from "../store/bases.ts";
 import type { Checkpoint } from "../store/checkpoints.ts";
 import type { Queryable } from "../store/db.ts";
-import { lockSandbox } from "../store/session-locks.ts";
+import { keepAwake, lockSandbox } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { packWorkspace } from "../store/workspace-pack.ts";
-import { MAX_PACK_BYTES } from "../store/workspace-manifest.ts";
+import { MAX_PACK_BYTES, REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
+import { BaseSetUpFailed, runBaseSetUp, setUpInBase, setUpSettings, setUpSpec } from "./base-set-up.ts";
 import { listWorkspace, packBase, restoreWorkspace } from "./workspace.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
+import type { BaseSetUp, Sandbox } from "../sandbox/sandbox.ts";
 
 /** Part of every key: to be raised if what a base has is made differently. */
-const VERSION = 1;
+const VERSION = 2;
 
 /** Why a session's workspace has no base; undefined if it can have one on this host. */
 export async function whyNoBase(
@@ -34,16 +37,35 @@ export async function whyNoBase(
 
 /** Its keys are hashes of all that the checkout depends on, and of whose it is: what one person may read, another may not. */
 export function toBase(
-  { config: { sandbox }, owner }: Pick<Session, "config" | "owner">,
+  session: Pick<Session, "config" | "owner">,
   repository: SessionGit,
   { start }: Pick<Fetched, "start">,
+  setUp?: BaseSetUpSettings,
 ): StoredBase {
-  const { url, depth, submodules, lfs, author } = repository;
   const { commit, refs, defaultBranch } = start;
-  const settings = { url, depth, submodules, lfs, author, image: sandbox.image };
-  const family = hashed(["family", VERSION, owner ?? "", settings]);
-  return { key: hashed(["base", family, commit, refs, defaultBranch]), family, url, commit };
+  const family = familyOf(session, repository, setUp);
+  return { key: hashed(["base", family, commit, refs, defaultBranch]), family, url: repository.url, commit };
 }
+
+function familyOf(
+  { config: { sandbox }, owner }: Pick<Session, "config" | "owner">,
+  { url, depth, submodules, lfs, author }: SessionGit,
+  setUp: BaseSetUpSettings | undefined,
+): string {
+  const settings = { url, depth, submodules, lfs, author, image: sandbox.image };
+  return hashed(["family", VERSION, owner ?? "", settings, setUp ?? ""]);
+}
+
+/** What the set-up of a session's bases depends on; undefined if none is part of them. @throws SandboxUnavailable (retryable) */
+export async function findSetUpSettings(
+  { sandboxHost: { bases } }: Pick<WorkspaceDeps, "sandboxHost">,
+  session: Pick<Session, "config" | "owner">,
+): Promise<BaseSetUpSettings | undefined> {
+  if (setUpInBase(session) === undefined) return undefined;
+  return setUpSettings(session, await bases?.imageId(session.config.sandbox.image));
+}
+
+type BaseSetUpSettings = ReturnType<typeof setUpSettings>;
 
 const hashed = (depends: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(depends)).digest("hex").slice(0, KEY_CHARS);
@@ -54,30 +76,39 @@ const KEY_CHARS = 32;
 interface BaseJob {
   readonly session: Session;
   readonly base: StoredBase;
+  /** That is run where it is made. */
+  readonly setup: Setup | undefined;
   readonly signal: AbortSignal;
 }
 
 export interface MadeBase {
   readonly files: number;
   readonly bytes: number;
+  /** How long its set-up took, in ms; absent without one. */
+  readonly setUpMs?: number;
 }
 
 /**
  * Makes the base of a fetched repository on this host, unless it is there. One is made at a time, over all workers of the host.
  * @returns what it has, if this call made it
- * @throws what `layOut` throws; SandboxUnavailable (retryable), SandboxRefused (fatal)
+ * @throws what `layOut` throws; BaseSetUpFailed; SandboxUnavailable (retryable), SandboxRefused (fatal)
  */
 export async function makeFetchedBase(
   tx: Queryable,
   deps: WorkspaceDeps,
-  { session, base, signal }: BaseJob,
+  job: BaseJob,
   from: { readonly access: GitAccess; readonly repository: SessionGit; readonly fetched: Fetched },
 ): Promise<MadeBase | undefined> {
   const { access, repository, fetched } = from;
   let made: MadeBase | undefined;
-  await makeOnHost(tx, deps, { session, base, signal }, async (sandbox) => {
+  const { base, setup, signal } = job;
+  await makeOnHost(tx, deps, job, async (sandbox) => {
     await layOut(access, sandbox, fetched, { repository, branch: undefined, signal });
-    made = await storeBase(tx, base, sandbox);
+    const beganMs = performance.now();
+    const setUp = setup && (await runBaseSetUp(deps, { ...job, setup }, sandbox));
+    const setUpMs = setup && Math.round(performance.now() - beganMs);
+    made = { ...(await storeBase(tx, base, sandbox, setup)), ...(setUpMs === undefined ? {} : { setUpMs }) };
+    return setUp;
   });
   return made;
 }
@@ -106,24 +137,57 @@ export async function openBase(
   const why = await whyNoBase(deps, session.config);
   if (why !== undefined && !base.isWhole) throw notHere(base, why);
   if (why !== undefined) return undefined;
-  await makeOnHost(tx, deps, { session, base, signal: at.signal }, async (sandbox) => {
-    if (base.isWhole) await restoreWorkspace(sandbox, await baseChain(tx, base.key));
-    else await fetchAgain(deps, { session, base, signal: at.signal }, sandbox);
-  });
+  await remake(tx, deps, { session, base, setup: await ownSetUp(deps, session, base), signal: at.signal });
   return base.key;
+}
+
+/** The set-up that is part of a base that this session's settings ask for; of another's, or an older one, nothing is known. */
+async function ownSetUp(deps: WorkspaceDeps, session: Session, base: StoredBase): Promise<Setup | undefined> {
+  const { repository } = session.config;
+  const settings = await findSetUpSettings(deps, session);
+  const isOurs =
+    repository !== undefined &&
+    settings !== undefined &&
+    familyOf(session, repository, settings) === base.family;
+  return isOurs ? setUpInBase(session) : undefined;
+}
+
+/** Makes a base that the store knows: its files are those that the sessions on it had. */
+async function remake(
+  tx: Queryable,
+  deps: WorkspaceDeps,
+  job: BaseJob & { readonly base: { readonly isWhole: boolean } },
+): Promise<void> {
+  const { base, setup } = job;
+  const restore = async (sandbox: CommandSandbox) => restoreWorkspace(sandbox, await baseChain(tx, base.key));
+  try {
+    await makeOnHost(tx, deps, job, async (sandbox) => {
+      if (base.isWhole) await restore(sandbox);
+      else await fetchAgain(deps, job, sandbox);
+      const setUp = setup && (await runBaseSetUp(deps, { ...job, setup }, sandbox));
+      // What it made in rebuilt folders stays.
+      if (setUp !== undefined && base.isWhole) await restore(sandbox);
+      return setUp;
+    });
+  } catch (error) {
+    if (!(error instanceof BaseSetUpFailed)) throw error;
+    // Then the session runs it, and tells why it fails.
+    await remake(tx, deps, { ...job, setup: undefined });
+  }
 }
 
 async function makeOnHost(
   tx: Queryable,
   { sandboxHost: host }: WorkspaceDeps,
-  { session, base: { key }, signal }: BaseJob,
-  fill: (sandbox: CommandSandbox) => Promise<void>,
+  { session, base: { key }, setup, signal }: BaseJob,
+  fill: (sandbox: Sandbox) => Promise<BaseSetUp | undefined>,
 ): Promise<void> {
   const { bases } = host;
   if (bases === undefined || ((await bases.isMade(key)) && (await findBase(tx, key)) !== undefined)) return;
   await lockSandbox(tx, `base ${host.name} ${key}`);
   if ((await bases.isMade(key)) && (await findBase(tx, key)) !== undefined) return;
-  await bases.make(key, makerSpec(session), fill, signal);
+  const spec = setup === undefined ? makerSpec(session) : setUpSpec(session);
+  await keepAwake(tx, () => bases.make(key, spec, fill, signal));
 }
 
 /** The sandbox in which a base is made: no settings of a person enter it, and it reaches nothing. */
@@ -136,10 +200,17 @@ function makerSpec(session: Session): Omit<SandboxSpec, "sessionId"> {
 const NEEDED: readonly string[] = [".gitignore", ".gitattributes"];
 
 /** Keeps the list of its files for all saves, and the files too if they fit into a save. */
-async function storeBase(tx: Queryable, base: StoredBase, sandbox: CommandSandbox): Promise<MadeBase> {
-  const { manifest, files, bytes } = await listWorkspace(sandbox);
+async function storeBase(
+  tx: Queryable,
+  base: StoredBase,
+  sandbox: CommandSandbox,
+  setup: Setup | undefined,
+): Promise<MadeBase> {
+  // What a set-up made there is made again where it is needed.
+  const rebuilt = setup === undefined ? [] : REBUILT_FOLDERS;
+  const { manifest, files, bytes } = await listWorkspace(sandbox, rebuilt);
   const isWhole = bytes <= MAX_PACK_BYTES;
-  const { saved } = await packBase(sandbox, isWhole ? undefined : NEEDED);
+  const { saved } = await packBase(sandbox, isWhole ? undefined : NEEDED, rebuilt);
   const { pack } = saved ?? (await packWorkspace([]));
   await saveBase(tx, { ...base, manifest, pack, isWhole });
   return { files, bytes };
@@ -148,7 +219,7 @@ async function storeBase(tx: Queryable, base: StoredBase, sandbox: CommandSandbo
 /** @throws WorkspaceLost (fatal) if the remote has the commit no more; RepositoryUnavailable (retryable) if it is away */
 async function fetchAgain(
   { git: access }: WorkspaceDeps,
-  { session, base, signal }: BaseJob,
+  { session, base, signal }: Pick<BaseJob, "session" | "base" | "signal">,
   sandbox: CommandSandbox,
 ): Promise<void> {
   const { repository } = session.config;

@@ -8,6 +8,7 @@ import { reasonOf } from "../contract/errors.ts";
 import { createHash, randomUUID } from "node:crypto";
 import { log } from "@temporalio/activity";
 import type { RunConfig } from "../config/agent-config.ts";
+import { DEPENDENCY_FILES } from "../config/dependency-files.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
 import type { Setup } from "../config/sandbox-settings.ts";
 import { sandboxServices } from "../config/service-settings.ts";
@@ -22,8 +23,6 @@ import { allowListed } from "./egress.ts";
 import { inCharge } from "./session-sandbox.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { ofOwner, sandboxSpec } from "../sandbox/sandbox-host.ts";
-import { cutTail, shorten } from "../text/cut.ts";
-import type { EventData } from "../store/event.ts";
 
 /** Packing 2 GiB at disk speed. */
 const PROGRAM_TIMEOUT_MS = 300_000;
@@ -38,21 +37,30 @@ interface SetUpPlace {
   readonly image: string | undefined;
 }
 
-/** Undefined if nothing is to be cached: there is no set-up, its owner is unknown, or the user has turned it off. */
-export function keptSetUp(deps: WorkspaceDeps, { session, sandbox, setup, image }: SetUpPlace) {
-  const { setUps } = deps.sandboxHost;
+/** Whose it is; undefined if nothing is to be cached: there is no set-up, its owner is unknown, or the user has turned it off. */
+function keeperOf({ session, sandbox, setup, image }: SetUpPlace): string | undefined {
   const { inherited, container } = session.config.sandbox;
-  const owner = inherited?.setup === undefined ? undefined : ofOwner(inherited.setup, session.owner);
   // Another person's container is not recreated.
   if (container !== undefined) return undefined;
+  // What is the same for many is in its base.
+  if (sandbox.identity.base !== undefined && image === undefined) return undefined;
   // What its commands put into a service, such as a database's tables, would not be there.
   if (Object.keys(sandboxServices(session.config.sandbox)).length > 0) return undefined;
-  if (setUps === undefined || owner === undefined || !setup.keep || setup.commands.length === 0)
-    return undefined;
+  if (!setup.keep || setup.commands.length === 0) return undefined;
+  return inherited?.setup === undefined ? undefined : ofOwner(inherited.setup, session.owner);
+}
+
+/** Undefined if nothing is to be cached. */
+export function keptSetUp(deps: WorkspaceDeps, where: SetUpPlace) {
+  const { session, sandbox, setup, image } = where;
+  const { setUps } = deps.sandboxHost;
+  const owner = keeperOf(where);
+  if (setUps === undefined || owner === undefined) return undefined;
   const on = image === undefined ? [] : [image];
   const { repository } = session.config;
+  const depends = { commands: setup.commands, names: DEPENDENCY_FILES, rebuilt: REBUILT_FOLDERS };
   const ask = (target: Sandbox, what: string, more = {}) =>
-    askProgram(target, { do: what, commands: setup.commands, rebuilt: REBUILT_FOLDERS, ...more });
+    askProgram(target, { do: what, ...depends, ...more });
   /** Keys by what the set-up depends on: only the files that name packages, or all files. */
   const keys: { packages?: string; files?: string } = {};
   let commit: string | undefined;
@@ -197,52 +205,4 @@ export function toSetUpKey(
     .update(JSON.stringify([VERSION, owner, settings, ...depends]))
     .digest("hex")
     .slice(0, 32);
-}
-
-/** What people and the model read of a project's set-up. */
-type Ended = EventData["setup:ended"];
-
-/** Most characters of the last command's output that the event and the model get. */
-export const MAX_OUTPUT_CHARS = 4_000;
-/** Most characters of a command that people are shown. */
-export const MAX_COMMAND_CHARS = 200;
-/** A failure's message has 1,000 characters in all. */
-const MAX_FAILURE_OUTPUT_CHARS = 500;
-const MAX_NOTICE_OUTPUT_CHARS = 2_000;
-
-/** How a command of the set-up ended if it did not succeed. */
-export function howItEnded(state: CommandState, { timeout }: Pick<Setup, "timeout">): string {
-  switch (state.kind) {
-    case "exited":
-      return `exit code ${state.exitCode}`;
-    case "killed":
-      if (state.by === "timeout") return `ended after ${timeout / 1_000} s (sandbox.setup.timeout)`;
-      if (state.by === "disk") return "ended because the sandbox's disk is full (sandbox.disk)";
-      return `ended by ${state.signal}`;
-    case "refused":
-      return `not started: ${state.reason}`;
-    case "running":
-    case "lost":
-      return "not ended";
-  }
-}
-
-export function failureText({ command = "", how = "", output }: Ended): string {
-  const printed = output === "" ? "It printed nothing." : `It last printed:\n${lastOf(output)}`;
-  return (
-    `The project's set-up failed at \`${command}\` (${how}). No step was made, and the files are kept. Correct it ` +
-    `and start again, or set sandbox.setup.optional, so that the agent works without it. ${printed}`
-  );
-}
-
-const lastOf = (output: string): string => cutTail(output, MAX_FAILURE_OUTPUT_CHARS);
-
-/** For the model, at the next step. @param again another sandbox of the session was set up before */
-export function readyNotice(result: Ended, commands: readonly string[], again: boolean): string {
-  const which = again ? "this new sandbox" : "this sandbox";
-  if (result.status === "done")
-    return `[The project's set-up has run in ${which}: ${commands.map((command) => `\`${shorten(command, 200)}\``).join(", ")}.]`;
-  const printed =
-    result.output === "" ? "" : ` It last printed:\n${cutTail(result.output, MAX_NOTICE_OUTPUT_CHARS)}`;
-  return `[The project's set-up failed in ${which} at \`${result.command}\` (${result.how}). Look into it if the task needs it.${printed}]`;
 }

@@ -15,20 +15,12 @@ import { appendEvents } from "../store/events.ts";
 import { addNotice, findSetUp, type KnownSetUp } from "../store/sandboxes.ts";
 import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/session-locks.ts";
-import { commandOutput } from "../sandbox/command-output.ts";
 import { cutTail, shorten } from "../text/cut.ts";
 import { watchEgress } from "./egress.ts";
-import {
-  keptSetUp,
-  failureText,
-  howItEnded,
-  MAX_COMMAND_CHARS,
-  MAX_OUTPUT_CHARS,
-  readyNotice,
-  toSetUpKey,
-  openKept,
-  runSetUpProgram,
-} from "./kept-set-up.ts";
+import { hasBaseSetUp, noteOwnSetUp } from "./base-set-up.ts";
+import { keptSetUp, toSetUpKey, openKept, runSetUpProgram } from "./kept-set-up.ts";
+import { runCommands } from "./set-up-commands.ts";
+import { failureText, MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS, readyNotice } from "./set-up-words.ts";
 import type { SessionSandboxes } from "./session-sandbox.ts";
 import { imageRefusal } from "../config/operator-policy.ts";
 import { contextSource } from "../sandbox/agent/sources.ts";
@@ -41,10 +33,7 @@ import {
 } from "../sandbox/sandbox-host.ts";
 import { readEnd, lastLine, wholeOutput } from "../sandbox/own-command.ts";
 
-/** The sandbox ends a command at its time; we look again this much later. */
-const MARGIN_MS = 5_000;
-
-type SetUpDeps = WorkspaceDeps & Pick<AgentDeps, "sanitizer" | "policy">;
+type SetUpDeps = WorkspaceDeps & Pick<AgentDeps, "policy">;
 
 export type SetUps = ReturnType<typeof createSetUps>;
 
@@ -159,7 +148,7 @@ async function takeOrRun(
   }
   const current = { ...job, sandbox };
   const cache = keptSetUp(deps, { session, sandbox, setup, image });
-  const reused = await cache?.take(signal);
+  const reused = (await hasBaseSetUp(sandbox, setup)) ? sandbox : await cache?.take(signal);
   if (reused !== undefined) {
     const { container } = reused.identity;
     const result = {
@@ -174,6 +163,7 @@ async function takeOrRun(
   await job.beforeCommands(session, sandbox, step, signal);
   const ran = await runCommands(deps, current, signal);
   const outcome = { ...ran, durationMs: durationMs() };
+  if (sandbox.baseSetUp !== undefined && ran.status === "done") await noteOwnSetUp(sandbox, setup);
   // After the first step the agent may have changed files that the commands use.
   if (outcome.status === "failed" || cache === undefined || again || step > 1)
     return { result: outcome, ready: sandbox };
@@ -192,41 +182,6 @@ function unlessFailed(result: Ended, { optional }: Setup): void {
   if (result.status === "failed" && !optional) throw fatal("SetupFailed", failureText(result));
 }
 
-async function runCommands(
-  deps: SetUpDeps,
-  { session, sandbox, setup, step }: SetUpJob,
-  signal: AbortSignal,
-): Promise<Omit<Ended, "durationMs">> {
-  const { container, boot } = sandbox.identity;
-  const egress = watchEgress(deps, session, step);
-  const facts = { container, output: "" };
-  try {
-    await egress.begin(sandbox);
-    for (const [at, command] of setup.commands.entries()) {
-      const id = `setup-${boot}-${at}`;
-      const state = await sandbox.run(
-        { id, argv: ["bash", "-c", command], mergeOutput: true, timeoutMs: setup.timeout },
-        { signal, timeoutMs: setup.timeout + MARGIN_MS },
-      );
-      if (state.kind === "lost") throw new SandboxLost(`The sandbox was restarted during its set-up.`);
-      const { text } = await commandOutput(sandbox, state, MAX_OUTPUT_CHARS);
-      facts.output = cutTail(deps.sanitizer.clean(text).trimEnd(), MAX_OUTPUT_CHARS);
-      if (state.kind === "exited" && state.exitCode === 0) continue;
-      const refused = await egress.end();
-      return {
-        ...facts,
-        status: "failed",
-        command: shorten(deps.sanitizer.clean(command), MAX_COMMAND_CHARS),
-        how: [howItEnded(state, setup), ...(refused === undefined ? [] : [refused])].join("; "),
-      };
-    }
-    await egress.end();
-    return { ...facts, status: "done" };
-  } finally {
-    egress.stop();
-  }
-}
-
 /** Limit of a context's tar, which is stored in the sandbox while it is read. Chosen: the same as for a checkpoint. */
 const MAX_CONTEXT_BYTES = 256 * 1024 * 1024;
 
@@ -243,7 +198,7 @@ interface BuildRequest {
 
 /** @returns the sandbox that is made from the image, or how the build failed @throws SandboxUnavailable, SandboxRefused (fatal) */
 async function openBuilt(
-  deps: WorkspaceDeps & Pick<AgentDeps, "sanitizer" | "policy">,
+  deps: SetUpDeps,
   build: ImageBuild,
   request: BuildRequest,
   signal: AbortSignal,

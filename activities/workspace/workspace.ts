@@ -85,10 +85,11 @@ export async function keepWorkspace<T>(
 export const packBase = (
   sandbox: CommandSandbox,
   only: readonly string[] | undefined,
+  rebuilt: readonly string[],
 ): Promise<WorkspaceSave> =>
   packed(
     sandbox,
-    { hasBase: false, whole: true, rebuilt: [], limits: UNBOUNDED, only },
+    { hasBase: false, whole: true, rebuilt, limits: UNBOUNDED, only },
     [NOTHING],
     (save) => save,
   );
@@ -124,11 +125,16 @@ function packed<T>(
   });
 }
 
-/** Lists all files, whatever their number and size; packs none. @throws SandboxUnavailable (retryable), SandboxLost */
+/**
+ * Lists all files, whatever their number and size, but those that Git does not track in folders of the names `rebuilt`; packs none.
+ * @throws SandboxUnavailable (retryable), SandboxLost
+ */
 export function listWorkspace(
   sandbox: CommandSandbox,
+  rebuilt: readonly string[],
 ): Promise<{ readonly manifest: Uint8Array; readonly files: number; readonly bytes: number }> {
-  return runWorkspaceProgram(sandbox, { do: "list" }, [], ({ output, answer }) => {
+  const request = { do: "list" as const, rebuilt };
+  return runWorkspaceProgram(sandbox, request, [], ({ output, answer }) => {
     const { files, bytes } = answer as { readonly files: number; readonly bytes: number };
     return { manifest: output, files, bytes };
   });

@@ -98,12 +98,12 @@ export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type
     notice(`network: ${harmlessLine(domain, 253)} is allowed (${person(by)})`),
   ],
   "base:making": () => [quiet("checking the repository out, for this session and later ones")],
-  "base:made": ({ files, bytes, ms }) => [
+  "base:made": ({ files, bytes, setUpMs, ms }) => [
     quiet(
-      `checked out ${plural(files, "file")}, ${Math.ceil(bytes / 2 ** 20)} MiB, in ${Math.ceil(ms / 1_000)} s`,
+      `checked out ${plural(files, "file")}, ${Math.ceil(bytes / 2 ** 20)} MiB,${setUpMs === undefined ? "" : " and set up,"} in ${Math.ceil(ms / 1_000)} s`,
     ),
   ],
-  "base:used": () => [],
+  "base:used": ({ notSetUp }) => (notSetUp === undefined ? [] : [warn(harmlessLine(notSetUp, 300))]),
   "base:none": ({ why, ms }) => [
     warn(
       `The workspace is a copy, not a layer: this engine cannot mount an overlay (${harmlessLine(why, 200)}). Opening took ${Math.ceil(ms / 1_000)} s and saves look at every file.`,

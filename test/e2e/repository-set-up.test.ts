@@ -77,9 +77,9 @@ it("takes over no packages of a commit outside its history, whatever the branch 
   place.commit("main", { "postinstall.sh": "echo theirs > ~/tool\n" });
   const theirs = gitIn(place.folder, "rev-parse", "main");
   // A stranger's `main` is checked out in the folder.
-  expect(await run()).toEqual({ kept: "made", tool: "theirs" });
+  expect(await run()).toEqual({ kept: "taken", tool: "theirs" });
   gitIn(place.folder, "update-ref", "refs/heads/main", first);
-  expect(await run()).toEqual({ kept: "made", tool: "ours" });
+  expect(await run()).toEqual({ kept: "taken", tool: "ours" });
   place.commit("main", { "more.txt": "more\n" });
   expect(await run()).toEqual({ kept: "taken", tool: "ours" });
   expect(gitIn(place.folder, "merge-base", theirs, "main")).toBe(first);

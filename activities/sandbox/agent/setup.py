@@ -1,27 +1,26 @@
 """Hashes what a project's set-up depends on, packs what it made below the workspace, and unpacks that in another sandbox. Runs as
 a command, with the tools' rights. A problem is reported in the answer and does not fail a set-up.
 
-Input: {"do", "commands", "rebuilt"}.
+Input: {"do", "commands", "names", "rebuilt"}; `names`: patterns of files that name packages.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import json
 import os
-import shlex
 import shutil
 import stat
 import subprocess
 import sys
+
+from .dependencies import AGAIN, WORKSPACE, are_of_base, named_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-WORKSPACE = b"/workspace"
 # In the home folder, which is kept as it is.
 FOLDER = os.path.join(os.path.expanduser("~"), ".longhaul-setup")
 BEFORE = f"{FOLDER}/before"
@@ -30,13 +29,6 @@ MAX_PATHS = 300_000
 MAX_HASHED_BYTES = 512 << 20
 # Limit for what is kept of home and workspace together.
 MAX_KEPT_BYTES = 2 << 30
-# Files that name a project's packages, by ecosystem; files named in the set-up's commands count too.
-LOCKS = (
-    "package.json package-lock.json npm-shrinkwrap.json yarn.lock .yarnrc.yml pnpm-lock.yaml pnpm-workspace.yaml bun.lock* .npmrc "
-    "requirements*.txt constraints*.txt pyproject.toml setup.py setup.cfg Pipfile Pipfile.lock poetry.lock uv.lock .python-version "
-    "Cargo.toml Cargo.lock rust-toolchain* go.mod go.sum go.work Gemfile Gemfile.lock composer.json composer.lock "
-    "pom.xml *.gradle *.gradle.kts gradle.lockfile .tool-versions .nvmrc devcontainer.json"
-).split()
 
 
 class Unable(Exception):
@@ -92,26 +84,38 @@ def hash_of(order: dict[str, Any], wanted: Callable[[bytes], bool]):
     return whole.hexdigest()
 
 
-def words_of(command: str):
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return command.split()
-
-
 def do_locks(order: dict[str, Any]):
     """{"hash"} of the files that name packages, and {"commit"} of a repository that has one."""
-    named = {os.path.normpath(word.encode()) for command in order["commands"] for word in words_of(command)}
-
-    def is_lock(path: bytes):
-        name = os.path.basename(path).decode(errors="replace")
-        return path in named or any(fnmatch.fnmatchcase(name, lock) for lock in LOCKS)
-
+    is_lock = named_by(order)
     if not os.path.lexists(os.path.join(WORKSPACE, b".git")):
         return {"hash": hash_of(order, is_lock)}
     commit = git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").strip()
     # Without a commit nobody can tell later whose files these were.
     return {"hash": hash_of(order, is_lock), "commit": commit} if commit else {}
+
+
+def do_same(order: dict[str, Any]):
+    """Whether the files that name packages are those of the base."""
+    return {"same": are_of_base(order)}
+
+
+def do_ran(_order: dict[str, Any]) -> dict[str, Any]:
+    """The commands ran in this workspace, on top of its base."""
+    try:
+        os.unlink(os.path.join(WORKSPACE, AGAIN))
+    except FileNotFoundError:
+        pass
+    return {}
+
+
+def do_outside(order: dict[str, Any]):
+    """Whether the commands made or changed anything that is not in a rebuilt folder, or nobody can tell."""
+    status = git(
+        "status", "--porcelain", "-z", "--no-renames", "--ignored", "--untracked-files=normal", "--ignore-submodules=none"
+    )
+    head = git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    paths = [entry[3:] for entry in status.split("\0") if entry]
+    return {"outside": not head or not all(set(path.split("/")) & set(order["rebuilt"]) for path in paths)}
 
 
 def do_contains(order: dict[str, Any]):

@@ -2,7 +2,8 @@
 import type Dockerode from "dockerode";
 import { retryable } from "../../contract/failures.ts";
 import type { Bases, OwnSession, SandboxSpec } from "../sandbox-host.ts";
-import type { Sandbox } from "../sandbox.ts";
+import type { BaseSetUp, Sandbox } from "../sandbox.ts";
+import { findHome, keepHome, removeHome } from "./base-homes.ts";
 import { unless } from "./docker-errors.ts";
 import { ownVolume, removeSandbox, volumeLabels } from "./docker-containers.ts";
 import { trialSession, tryLayers } from "./layers.ts";
@@ -44,6 +45,8 @@ export function createBases({ docker, installation, open, drop }: BasesOptions):
       return trial;
     },
     isMade: async (key) => isMade(docker, key, await installation()),
+    setUp: async (key) => (await findHome(docker, key, await installation()))?.setUp,
+    imageId: async (image) => (await unless([404], () => docker.getImage(image).inspect()))?.Id,
     async make(key, spec, fill, signal) {
       const ours = await installation();
       const maker = baseMaker(key, ours);
@@ -54,8 +57,10 @@ export function createBases({ docker, installation, open, drop }: BasesOptions):
         );
       // Half of one may be left: it begins again, with an empty workspace.
       await removeMaker(maker);
+      let setUp: BaseSetUp | undefined;
       try {
-        await fill(await open({ ...spec, ...maker }, signal));
+        setUp = await fill(await open({ ...spec, ...maker }, signal));
+        if (setUp !== undefined) await keepHome(docker, { ...spec, ...maker }, { key, setUp });
       } catch (error) {
         // What fails here is left for the next one, or for `removeOldBases`.
         await removeMaker(maker).catch(() => undefined);
@@ -112,6 +117,7 @@ async function removeLeftMakers(docker: Dockerode): Promise<string[]> {
     if (!isOlder(volume, MAX_MAKING_MS) || (await isMade(docker, key, installation))) continue;
     await removeSandbox(docker, trialSession(key));
     await removeSandbox(docker, baseMaker(key, installation));
+    await removeHome(docker, key, installation);
     removed.push(`removed half of the base ${key}`);
   }
   return removed;
@@ -139,6 +145,7 @@ async function forgetBase(docker: Dockerode, key: string, installation: string):
   // Without its mark it is no base any more, whatever happens next.
   await unless([404, 409], () => docker.getVolume(readyName(key, installation)).remove());
   await removeSandbox(docker, baseMaker(key, installation));
+  await removeHome(docker, key, installation);
   return true;
 }
 

@@ -15,7 +15,10 @@ import type { SupervisorAnswer } from "./supervisor-stream.ts";
 const DEFAULT_GRACE_MS = 300;
 
 export function createDockerSandbox(
-  facts: Pick<Sandbox, "container" | "identity" | "empty" | "network" | "gaps" | "egress" | "refused">,
+  facts: Pick<
+    Sandbox,
+    "container" | "identity" | "baseSetUp" | "empty" | "network" | "gaps" | "egress" | "refused"
+  >,
   link: SupervisorLink,
 ): Sandbox {
   const follow = async (op: string, fields: object, { timeoutMs, signal, onOutput }: WaitOptions) =>

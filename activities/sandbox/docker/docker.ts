@@ -3,8 +3,9 @@ import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import type { KeyRing } from "../../config/key-settings.ts";
 import { DEFAULT_IMAGE } from "../../config/sandbox-settings.ts";
-import type { KeptSetUps, SandboxHost, OwnSession } from "../sandbox-host.ts";
+import type { KeptSetUps, SandboxHost, OwnSession, SandboxSpec } from "../sandbox-host.ts";
 import { cachedFor } from "../shared-work.ts";
+import { findHome } from "./base-homes.ts";
 import { createBases, removeOldBases } from "./bases.ts";
 import { buildImage } from "./build-image.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
@@ -84,7 +85,7 @@ export function createDockerHost({
   return {
     name,
     nameOf: sandboxName,
-    open: async (spec, signal) => opener.open(await own(spec), signal),
+    open: async (spec, signal) => opener.open(await withHome(docker, await own(spec)), signal),
     refuseUnfit: (spec) => images.refuseUnfit(spec),
     async remove(sessionId, { keeps } = {}) {
       await opener.settled(sessionId);
@@ -108,6 +109,13 @@ export function createDockerHost({
       links.dropAll("the worker is stopping; commands in the sandbox continue");
     },
   };
+}
+
+/** A sandbox on a base has what that base's set-up made in the home folder. */
+async function withHome(docker: Dockerode, spec: SandboxSpec): Promise<SandboxSpec> {
+  const { base, installation } = spec;
+  const home = base === undefined ? undefined : await findHome(docker, base, installation);
+  return home === undefined ? spec : { ...spec, keptImage: home.image };
 }
 
 const addingInstallation =
@@ -168,7 +176,7 @@ interface EngineFacts {
   readonly SecurityOptions?: readonly string[] | null;
 }
 
-type ImageFacts = Pick<Surroundings, "imageEnvironment" | "madeFrom" | "image" | "volumes">;
+type ImageFacts = Pick<Surroundings, "imageEnvironment" | "madeFrom" | "image" | "volumes" | "imageLabels">;
 
 type EngineSurroundings = () => Promise<Pick<Surroundings, "defaultRuntime" | "appArmor">>;
 
@@ -204,6 +212,7 @@ export function createSurroundings(
     const facts = {
       imageEnvironment: image?.Config.Env ?? [],
       madeFrom: labels[MADE_FROM_LABEL],
+      imageLabels: labels,
       image: image && (image.RepoDigests?.[0] ?? image.Id),
       volumes: imageVolumes(image?.Config.Volumes),
     };

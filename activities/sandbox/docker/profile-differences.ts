@@ -39,6 +39,7 @@ export interface Surroundings {
   readonly imageEnvironment: readonly string[];
   /** The base image, if the image keeps a set-up. */
   readonly madeFrom?: string | undefined;
+  readonly imageLabels?: Readonly<Record<string, string>>;
   /** The image by digest, or its id if no registry has it; undefined if it is gone. */
   readonly image?: string | undefined;
   /** Folders that the image declares as volumes. */

@@ -7,6 +7,7 @@ import { retryable } from "../../contract/failures.ts";
 import { hasEgress, type SandboxSpec } from "../sandbox-host.ts";
 import { type Sandbox, SandboxLost } from "../sandbox.ts";
 import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
+import { setUpIn } from "./base-homes.ts";
 import { volumeIdentity, ownVolume } from "./docker-containers.ts";
 import {
   cannotStart,
@@ -104,8 +105,9 @@ export class SandboxOpener {
     const volume = (await volumeIdentity(docker, spec)) ?? "";
     const connected = await abortable(this.#connect(running, spec), signal);
     const { link, network, empty, boot, isolation } = connected;
-    const { image } = await surroundingsOf(found);
+    const { image, imageLabels = {} } = await surroundingsOf(found);
     const { base } = spec;
+    const baseSetUp = setUpIn(imageLabels, base);
     const identity = { host: name, volume, container: found.Id.slice(0, SHORT_ID), boot, image, base };
     const gaps = [
       ...(network.reach === "everything" ? [network.why ?? ""] : []),
@@ -113,7 +115,7 @@ export class SandboxOpener {
     ];
     for (const gap of gaps) say(`sandbox: ${container} is not isolated as required: ${gap}`);
     if (gaps.length > 0 && spec.guard !== "best-effort") await this.#refuse(running, gaps);
-    const facts = { container, identity, empty, network, gaps, ...this.#waysOut(found, keys) };
+    const facts = { container, identity, baseSetUp, empty, network, gaps, ...this.#waysOut(found, keys) };
     return createDockerSandbox(facts, link);
   }
 

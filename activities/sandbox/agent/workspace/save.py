@@ -227,9 +227,9 @@ def files_below(path):
             )
 
 
-def list_all(_order, _parts, write):
-    """Writes the listing of everything. @returns how many files of the work it has, and the bytes of all, history included"""
-    entries = Survey(UNBOUNDED, []).entries
+def list_all(order, _parts, write):
+    """Writes the listing of everything that is not in a rebuilt folder, or that Git tracks. @returns how many files of the work it has, and the bytes of all, history included"""
+    entries = Survey(UNBOUNDED, order["rebuilt"]).entries
     for piece in written_listing(entries, {}):
         write(piece)
     sizes = {path: fields(value)[2] for path, value in entries.items() if value.startswith(b"f")}
