@@ -134,6 +134,9 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
   [schema.blobs, "none"],
   // For the operator only.
   [schema.workers, "none"],
+  [schema.sandboxHosts, "none"],
+  [schema.warms, "none"],
+  [schema.warmBases, "none"],
   [schema.installation, "none"],
   [schema.rateWindows, "none"],
   [schema.openRequests, "none"],

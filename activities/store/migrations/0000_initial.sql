@@ -532,6 +532,32 @@ CREATE TABLE "verifications" (
 	CONSTRAINT "verifications_outcome_check" CHECK ("verifications"."outcome" in ('passed','failed','unavailable','changed-checks'))
 );
 --> statement-breakpoint
+CREATE TABLE "sandbox_hosts" (
+	"name" text PRIMARY KEY NOT NULL,
+	"task_queue" text,
+	"seen_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "warm_bases" (
+	"warm_id" text NOT NULL,
+	"host" text NOT NULL,
+	"base_key" text,
+	"commit_id" text,
+	"files" integer,
+	"bytes" bigint,
+	"made_at" timestamp with time zone,
+	"checked_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"failure" text,
+	CONSTRAINT "warm_bases_warm_id_host_pk" PRIMARY KEY("warm_id","host")
+);
+--> statement-breakpoint
+CREATE TABLE "warms" (
+	"id" text PRIMARY KEY NOT NULL,
+	"url" text NOT NULL,
+	"config" json NOT NULL,
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
 ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOREIGN KEY ("base_key") REFERENCES "public"."bases"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "cursors" ADD CONSTRAINT "cursors_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runs" ADD CONSTRAINT "runs_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -560,6 +586,7 @@ CREATE INDEX "delegations_child_idx" ON "delegations" USING btree ("child_id");-
 CREATE INDEX "batch_items_session_idx" ON "batch_items" USING btree ("session_id");--> statement-breakpoint
 CREATE INDEX "open_requests_key_idx" ON "open_requests" USING btree ("key");--> statement-breakpoint
 CREATE INDEX "tool_calls_background_idx" ON "tool_calls" USING btree ("session_id") WHERE background in ('running', 'ended');--> statement-breakpoint
+CREATE INDEX "warm_bases_base_idx" ON "warm_bases" USING btree ("base_key");--> statement-breakpoint
 CREATE VIEW "public"."messages" WITH (security_invoker = true) AS (select "stored_messages"."id", "stored_messages"."session_id", "stored_messages"."sequence", "stored_messages"."position", "stored_messages"."epoch", "stored_messages"."step", "stored_messages"."slot", "stored_messages"."role", "stored_messages"."kind", "stored_messages"."content", "stored_messages"."meta", "stored_messages"."token_count", "stored_messages"."pruned_step", "stored_messages"."superseded_epoch", "stored_messages"."created_at", "compaction_events"."id" is not null as "is_compacted", "compaction_events"."round" as "compacted_round", "compaction_events"."created_at" as "compacted_at", case when "stored_messages"."pruned_step" is not null then (
           select max(m.created_at) from view_marks m
           where m.session_id = "stored_messages"."session_id" and m.kind = 'prune' and m.superseded_epoch is null

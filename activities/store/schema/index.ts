@@ -337,4 +337,5 @@ export * from "./spending.ts";
 export * from "./started-sessions.ts";
 export * from "./verifications.ts";
 export * from "./waits.ts";
+export * from "./warms.ts";
 export * from "./workers.ts";
