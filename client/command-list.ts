@@ -41,6 +41,11 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
     load: async () => (await import("./commands/schedule.ts")).scheduleCommand,
   },
   {
+    usage: "usage",
+    about: "show what sessions cost, by person, repository, tenant or model; also of deleted ones",
+    load: async () => (await import("./commands/usage.ts")).usageCommand,
+  },
+  {
     usage: "questions [id]",
     about: "show what sessions ask people, oldest first",
     load: async () => (await import("./commands/questions.ts")).questionsCommand,

@@ -256,7 +256,7 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
       calls: usage.calls + 1,
     };
   }
-  if (facts.kind === "limited") return;
+  if (facts.kind === "limited" || facts.kind === "over-budget") return;
   state.limits = undefined;
   if (facts.kind !== "empty" && facts.kind !== "unavailable") state.context = facts.context;
   if (facts.kind !== "unavailable") state.switched = undefined;

@@ -95,6 +95,8 @@ async function loop(run: Run, first: Policy): Promise<Outcome> {
       if (end) return end;
       continue;
     }
+    if (answer.kind === "over-budget")
+      return { status: "max_steps", limit: "budget", limitReason: answer.reason };
     if (answer.kind === "answered" && limit) {
       await verifyWork(run, policy, { isLast: true });
       return { status: "max_steps", limit };

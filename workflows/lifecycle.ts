@@ -86,12 +86,13 @@ function closeSession(
   outcome: Outcome,
   { notClosed, notDelivered }: Undone,
 ): Promise<ClosedSession> {
-  const { status, limit, error, verified } = outcome;
+  const { status, limit, limitReason, error, verified } = outcome;
   return perform("closeSession", optionsOf(run), `close · ${status}`, {
     step: run.state.step,
     ...neverOpened(run),
     status,
     limit: limit === undefined || limit === "steps" ? undefined : limit,
+    limitReason,
     error,
     notClosed,
     notDelivered,

@@ -7,7 +7,7 @@ import type {
   ModelStepFacts,
   ModelStepInput,
 } from "../activities/contract/activities.ts";
-import type { Limit } from "../activities/contract/limits.ts";
+import type { OwnLimit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { FailureType } from "../activities/contract/failures.ts";
 import type { AgentState, AnswerCounts } from "./agent-state.ts";
@@ -217,7 +217,7 @@ export function continueDue(
 export function limitReached(
   state: Pick<AgentState, "steps" | "moreSteps" | "costUsd" | "deadline">,
   policy: RunPolicy,
-): Limit | undefined {
+): OwnLimit | undefined {
   if (state.deadline) return "deadline";
   if (state.steps >= policy.maxSteps + state.moreSteps) return "steps";
   return policy.maxCostUsd !== undefined && state.costUsd >= policy.maxCostUsd ? "cost" : undefined;
@@ -227,7 +227,7 @@ const WHERE_THINGS_STAND =
   "Without calling tools, say where things stand: what is done and checked, what is not, and what the next step would be.";
 
 /** Of the wrap-up step at the limit. Source: requirement 3. */
-export const WRAP_UP_TEXT: Readonly<Record<Limit, string>> = {
+export const WRAP_UP_TEXT: Readonly<Record<OwnLimit, string>> = {
   steps: `The step limit is reached. ${WHERE_THINGS_STAND}`,
   deadline: `There is hardly any time left until the deadline. ${WHERE_THINGS_STAND}`,
   cost: `The limit of what this session may cost is reached. ${WHERE_THINGS_STAND}`,

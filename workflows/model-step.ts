@@ -1,7 +1,7 @@
 /** The loop's third part: one model step, and what its answer changes. */
 import { CancellationScope } from "@temporalio/workflow";
 import type { ModelStepFacts } from "../activities/contract/activities.ts";
-import type { Limit } from "../activities/contract/limits.ts";
+import type { OwnLimit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { applyStep, beginAnew } from "./agent-state.ts";
 import { drain, putBack, applyDelivery, toIds } from "./inbox.ts";
@@ -18,7 +18,7 @@ import { openSandbox } from "./sandbox.ts";
 export async function askNextStep(
   run: Run,
   policy: RunPolicy,
-  limit: Limit | undefined,
+  limit: OwnLimit | undefined,
 ): Promise<ModelStepFacts | undefined> {
   const answer = await askModel(run, limit);
   if (answer === undefined) {
@@ -44,7 +44,7 @@ function applyPolicy(run: Run, policy: RunPolicy, answer: ModelStepFacts): void 
 }
 
 /** One model step, with all messages that arrived since the last one. */
-async function askModel(run: Run, limit: Limit | undefined): Promise<ModelStepFacts | undefined> {
+async function askModel(run: Run, limit: OwnLimit | undefined): Promise<ModelStepFacts | undefined> {
   const { state } = run;
   enterPhase(run, "thinking");
   run.opening ??= openSandbox(run);

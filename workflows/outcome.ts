@@ -16,6 +16,8 @@ export interface Outcome {
   readonly status: CloseSessionInput["status"];
   /** For `max_steps`: which limit was reached. */
   readonly limit?: Limit;
+  /** For a budget: which, and until when. */
+  readonly limitReason?: string;
   readonly error?: { readonly type: string; readonly message: string };
   /** What commands said of the work, and of which files; absent if nothing was verified. */
   readonly verified?: Pick<VerifiedWork, "outcome" | "tree" | "reason">;

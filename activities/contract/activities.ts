@@ -165,6 +165,8 @@ export type StepOutcome =
   | { readonly kind: "unavailable"; readonly reason: string; readonly epoch: number }
   /** The model's limit is used up, and its provider said when it ends: nothing is asked until then. Nothing was stored. */
   | { readonly kind: "limited"; readonly waitMs: number; readonly epoch: number }
+  /** The operator's budget is used up, so nothing was asked. `reason` says which, and until when. Nothing was stored. */
+  | { readonly kind: "over-budget"; readonly reason: string; readonly epoch: number }
   /** The request does not fit, by our count (nothing was sent) or by the provider's. Nothing was stored. */
   | {
       readonly kind: "overflow";
@@ -229,6 +231,8 @@ export interface CloseSessionInput {
   readonly status: Exclude<SessionStatus, "active" | "waiting">;
   /** For `max_steps`: which limit was reached; absent means the step limit. */
   readonly limit?: Exclude<Limit, "steps">;
+  /** For a budget: which, and until when. */
+  readonly limitReason?: string;
   /** For a failure: its type and message, bounded. */
   readonly error?: { readonly type: string; readonly message: string };
   /** Why the sandbox was not closed: the newest files may not be saved, and the container may still exist. */

@@ -4,21 +4,25 @@ import { usd } from "../text/format.ts";
  * The limits that end a run in an orderly way, each with status `max_steps`; and the question to a person at one of them: how much more the
  * session may use.
  */
-export type Limit = "steps" | "cost" | "deadline";
+export type Limit = "steps" | "cost" | "deadline" | "budget";
+
+/** Limits that a run meets by its own counts; a budget is met by a request. */
+export type OwnLimit = Exclude<Limit, "budget">;
 
 /** The error by which a session's row names the limit; the step limit has none. */
-export const LIMIT_ERRORS = { cost: "CostLimit", deadline: "DeadlineLimit" } as const;
+export const LIMIT_ERRORS = { cost: "CostLimit", deadline: "DeadlineLimit", budget: "BudgetLimit" } as const;
 
 /** Which limit ended a session; undefined if none did. */
 export function limitOf(status: string, error: unknown): Limit | undefined {
   if (status !== "max_steps") return undefined;
   const type = (error as { readonly type?: string } | null)?.type;
   if (type === LIMIT_ERRORS.cost) return "cost";
+  if (type === LIMIT_ERRORS.budget) return "budget";
   return type === LIMIT_ERRORS.deadline ? "deadline" : "steps";
 }
 
 /** Limits at which a person may be asked; a deadline always ends the run. */
-export type BudgetLimit = Exclude<Limit, "deadline">;
+export type BudgetLimit = Exclude<Limit, "deadline" | "budget">;
 
 /** A limit that was reached: in USD for the session with its delegates, or in steps of the run. */
 export interface ReachedLimit {

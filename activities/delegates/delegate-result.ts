@@ -80,6 +80,7 @@ const LIMITS: Readonly<Record<Limit, string>> = {
   steps: "its limit of steps",
   cost: "the limit of cost",
   deadline: "its deadline",
+  budget: "a budget of the operator's",
 };
 
 function endText({ status, limit, error, closed, stopped }: EndedDelegate): string {

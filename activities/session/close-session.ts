@@ -217,7 +217,7 @@ async function notDelivered(
 
 /** The stored error of a session that reached its cost limit or its deadline; the step limit has none. */
 function limitReached(
-  { limit }: Pick<CloseSessionInput, "limit">,
+  { limit, limitReason = "" }: Pick<CloseSessionInput, "limit" | "limitReason">,
   session: Session | undefined,
 ): { readonly type: string; readonly message: string } | undefined {
   if (limit === undefined) return undefined;
@@ -225,6 +225,10 @@ function limitReached(
     const message =
       "The run's deadline has come (limits.deadline). The conversation and the files are kept: send a message to continue.";
     return { type: LIMIT_ERRORS.deadline, message };
+  }
+  if (limit === "budget") {
+    const message = `A budget of the operator's is used up. ${limitReason} The conversation and the files are kept: send a message then to continue.`;
+    return { type: LIMIT_ERRORS.budget, message };
   }
   const maxUsd = session?.config.limits.maxCostUsd;
   const message = `The session has reached its cost limit (limits.maxCostUsd${maxUsd === undefined ? "" : `: $${maxUsd}`}). The conversation and the files are kept.`;

@@ -47,6 +47,8 @@ import {
   type Received,
   thoughtInVain,
 } from "./failed-request.ts";
+import { fatal } from "../contract/failures.ts";
+import { holdToBudgets, type OverBudget } from "./hold-to-budgets.ts";
 import { holdToRate } from "./hold-to-rate.ts";
 import { answerFacts, storeAnswer } from "./store-answer.ts";
 import { TRIES } from "../contract/tries.ts";
@@ -201,6 +203,8 @@ async function ask(
   const { config } = session;
   const { used } = sizeFacts(step.size);
   const rate = { deps, scope, session, step: input.step };
+  const money = await holdToBudgets(rate, config, { input: used, output: room.tokens });
+  if ("overBudget" in money) return overBudget(step, money);
   const settle = await holdToRate(rate, config, used + room.tokens);
   // In parallel with the request, not before it.
   const announced = emitEvents(step, eventsOfRequest(step, budget.triggerTokens, built.unsupported));
@@ -234,10 +238,22 @@ async function ask(
     await settle(answer.usage);
   } catch (error) {
     await Promise.all([chunks.end(), settle()]);
-    return { outcome: await afterFailure(step, error, received) };
+    const outcome = await afterFailure(step, error, received);
+    // A failed request that was billed has its row by now.
+    await money();
+    return { outcome };
   }
   await Promise.all([announced, chunks.end()]);
   return { answer };
+}
+
+/** @throws PolicyRefused (fatal) if the session has not begun */
+function overBudget(
+  { session, input }: StepContext,
+  { overBudget: reason }: OverBudget,
+): { readonly outcome: StepOutcome } {
+  if (input.step === 1) throw fatal("PolicyRefused", `${reason} Nothing was asked.`);
+  return { outcome: { kind: "over-budget", reason, epoch: session.epoch } };
 }
 
 /** The view with a result for each call: calls that an interrupt kept from starting get theirs here. */

@@ -41,6 +41,7 @@ import { cutChars } from "../text/cut.ts";
 import type { RawAnswer } from "../compaction/summary-check.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
+import { holdToBudgets } from "./hold-to-budgets.ts";
 import { holdToRate } from "./hold-to-rate.ts";
 import { modelFailure, limitMs } from "./model-failure.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
@@ -99,7 +100,10 @@ function createSummariser(summariser: SummariserDeps): Summarise {
     let answer: ModelAnswer;
     const maxOutputTokens = Math.min(request.maxOutputTokens, target.maxOutput);
     const tokens = request.tokens + maxOutputTokens;
-    const settle = await holdToRate({ deps, scope, session, step }, target, tokens);
+    const holder = { deps, scope, session, step };
+    const money = await holdToBudgets(holder, target, { input: request.tokens, output: maxOutputTokens });
+    if ("overBudget" in money) throw new SummariserUnavailable(money.overBudget);
+    const settle = await holdToRate(holder, target, tokens);
     try {
       answer = await deps.model.ask(
         {
@@ -122,6 +126,7 @@ function createSummariser(summariser: SummariserDeps): Summarise {
       if (scope.signal.aborted) await bill(request, undefined, "It was aborted.").catch(() => undefined);
       if (scope.signal.aborted || !(error instanceof ModelError)) throw error;
       await bill(request, undefined, error.message);
+      await money();
       const waitMs = limitMs(error);
       if (waitMs !== undefined && summariser.waitsForLimits && target.model === session.config.model) {
         await reportLimit(summariser, error, waitMs);

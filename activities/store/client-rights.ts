@@ -140,7 +140,7 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
   [schema.installation, "none"],
   [schema.rateWindows, "none"],
   [schema.openRequests, "none"],
-  [schema.budgetWindows, "none"],
+  [schema.budgetWarnings, "none"],
   [schema.budgetReservations, "none"],
   [schema.mcpCredentials, "none"],
 ]);

@@ -99,7 +99,7 @@ export const eventData = {
   }),
   "llm:switched": of({ from: text, to: text, reason: z.enum(["person", "fallback", "return"]).optional() }),
   /** Much of a limit is used, which a person may want to know; in USD, of `limits.maxCostUsd`. */
-  "limit:near": of({ limit: z.literal("cost"), used: number, max: number }),
+  "limit:near": of({ limit: z.enum(["cost", "budget"]), used: number, max: number, scope: text.optional() }),
   "llm:unsupported-input": of({ mediaType: text, message: text }),
   "context:compressing": of({ trigger: text, strategy: text, tokensBefore: number }),
   "context:compressed": of({
@@ -320,7 +320,7 @@ export const eventData = {
   "session:ended": of({
     status: text,
     /** Which limit was reached, if not the limit of steps. */
-    limit: z.enum(["cost", "deadline"]).optional(),
+    limit: z.enum(["cost", "deadline", "budget"]).optional(),
     reason: text.nullable(),
     text: text,
     /** The answer, if JSON that fits a schema was requested. */

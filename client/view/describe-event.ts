@@ -98,8 +98,12 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
     return [notice(`model: ${from} → ${to}${why}`)];
   },
   "llm:unsupported-input": ({ message }) => [warn(harmlessLine(message, REASON_CHARS))],
-  "limit:near": ({ used, max }) => [
-    warn(`${dollars(used)} of the ${dollars(max)} that this session may cost`),
+  "limit:near": ({ used, max, scope }) => [
+    warn(
+      scope === undefined
+        ? `${dollars(used)} of the ${dollars(max)} that this session may cost`
+        : `${dollars(used)} of the budget of ${dollars(max)} for ${harmlessLine(scope, NAMES_CHARS)}`,
+    ),
   ],
   "context:compressing": ({ tokensBefore }) => [notice(`compacting ${tokens(tokensBefore)} tokens …`, "◆")],
   "context:compressed": (data) => [compressed(data)],
@@ -287,6 +291,7 @@ const ENDINGS: Readonly<Record<string, Sentence>> = {
   cancelled: warn("cancelled", "■"),
   max_steps: warn("stopped: step limit reached", "■"),
   cost: warn("stopped: cost limit reached (limits.maxCostUsd)", "■"),
+  budget: warn("stopped: a budget of the operator's is used up", "■"),
   deadline: warn("stopped: the deadline has passed (limits.deadline)", "■"),
 };
 

@@ -108,7 +108,7 @@ test("no row of another person's is visible or can be changed, in any table", as
     "mcp_credentials",
     "rate_windows",
     "open_requests",
-    "budget_windows",
+    "budget_warnings",
     "budget_reservations",
   ];
   for (const { name } of tables.filter((table) => table.ofSession && !closed.includes(table.name))) {

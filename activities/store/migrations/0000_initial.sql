@@ -356,6 +356,7 @@ CREATE TABLE "questions" (
 CREATE TABLE "installation" (
 	"only" boolean PRIMARY KEY DEFAULT true NOT NULL,
 	"id" text DEFAULT gen_random_uuid() NOT NULL,
+	"money_zone" text DEFAULT 'UTC' NOT NULL,
 	CONSTRAINT "installation_only_check" CHECK ("installation"."only")
 );
 --> statement-breakpoint
@@ -463,38 +464,6 @@ CREATE TABLE "client_roles" (
 	"owner" text NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "budget_reservations" (
-	"session_id" text PRIMARY KEY NOT NULL,
-	"id" bigserial NOT NULL,
-	"usd" double precision NOT NULL,
-	"scopes" text[] NOT NULL,
-	"model" text NOT NULL,
-	"at" timestamp with time zone DEFAULT now() NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "budget_windows" (
-	"scope" text NOT NULL,
-	"period_start" date NOT NULL,
-	"usd" double precision NOT NULL,
-	"warned" json DEFAULT '[]'::json NOT NULL,
-	CONSTRAINT "budget_windows_scope_period_start_pk" PRIMARY KEY("scope","period_start")
-);
---> statement-breakpoint
-CREATE TABLE "spending" (
-	"day" date NOT NULL,
-	"owner" text DEFAULT '' NOT NULL,
-	"tenant" text DEFAULT '' NOT NULL,
-	"repo" text DEFAULT '' NOT NULL,
-	"model" text NOT NULL,
-	"purpose" text NOT NULL,
-	"calls" integer NOT NULL,
-	"input_tokens" bigint DEFAULT 0 NOT NULL,
-	"cached_tokens" bigint DEFAULT 0 NOT NULL,
-	"output_tokens" bigint DEFAULT 0 NOT NULL,
-	"cost_usd" double precision NOT NULL,
-	CONSTRAINT "spending_day_owner_tenant_repo_model_purpose_pk" PRIMARY KEY("day","owner","tenant","repo","model","purpose")
-);
---> statement-breakpoint
 CREATE TABLE "waits" (
 	"session_id" text NOT NULL,
 	"epoch" integer NOT NULL,
@@ -558,6 +527,39 @@ CREATE TABLE "warms" (
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "budget_reservations" (
+	"session_id" text PRIMARY KEY NOT NULL,
+	"id" bigserial NOT NULL,
+	"usd" double precision NOT NULL,
+	"scopes" text[] NOT NULL,
+	"model" text NOT NULL,
+	"at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "budget_warnings" (
+	"scope" text NOT NULL,
+	"period_start" date NOT NULL,
+	"used_share" double precision NOT NULL,
+	CONSTRAINT "budget_warnings_scope_period_start_used_share_pk" PRIMARY KEY("scope","period_start","used_share")
+);
+--> statement-breakpoint
+CREATE TABLE "spending" (
+	"day" date NOT NULL,
+	"owner" text DEFAULT '' NOT NULL,
+	"tenant" text DEFAULT '' NOT NULL,
+	"repo" text DEFAULT '' NOT NULL,
+	"model" text NOT NULL,
+	"purpose" text NOT NULL,
+	"sessions" integer DEFAULT 0 NOT NULL,
+	"calls" integer NOT NULL,
+	"uncosted" integer DEFAULT 0 NOT NULL,
+	"input_tokens" bigint DEFAULT 0 NOT NULL,
+	"cached_tokens" bigint DEFAULT 0 NOT NULL,
+	"output_tokens" bigint DEFAULT 0 NOT NULL,
+	"cost_usd" double precision NOT NULL,
+	CONSTRAINT "spending_day_owner_tenant_repo_model_purpose_pk" PRIMARY KEY("day","owner","tenant","repo","model","purpose")
+);
+--> statement-breakpoint
 ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOREIGN KEY ("base_key") REFERENCES "public"."bases"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "cursors" ADD CONSTRAINT "cursors_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runs" ADD CONSTRAINT "runs_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -587,6 +589,9 @@ CREATE INDEX "batch_items_session_idx" ON "batch_items" USING btree ("session_id
 CREATE INDEX "open_requests_key_idx" ON "open_requests" USING btree ("key");--> statement-breakpoint
 CREATE INDEX "tool_calls_background_idx" ON "tool_calls" USING btree ("session_id") WHERE background in ('running', 'ended');--> statement-breakpoint
 CREATE INDEX "warm_bases_base_idx" ON "warm_bases" USING btree ("base_key");--> statement-breakpoint
+CREATE INDEX "spending_owner_idx" ON "spending" USING btree ("owner","day");--> statement-breakpoint
+CREATE INDEX "spending_tenant_idx" ON "spending" USING btree ("tenant","day");--> statement-breakpoint
+CREATE INDEX "spending_repo_idx" ON "spending" USING btree ("repo","day");--> statement-breakpoint
 CREATE VIEW "public"."messages" WITH (security_invoker = true) AS (select "stored_messages"."id", "stored_messages"."session_id", "stored_messages"."sequence", "stored_messages"."position", "stored_messages"."epoch", "stored_messages"."step", "stored_messages"."slot", "stored_messages"."role", "stored_messages"."kind", "stored_messages"."content", "stored_messages"."meta", "stored_messages"."token_count", "stored_messages"."pruned_step", "stored_messages"."superseded_epoch", "stored_messages"."created_at", "compaction_events"."id" is not null as "is_compacted", "compaction_events"."round" as "compacted_round", "compaction_events"."created_at" as "compacted_at", case when "stored_messages"."pruned_step" is not null then (
           select max(m.created_at) from view_marks m
           where m.session_id = "stored_messages"."session_id" and m.kind = 'prune' and m.superseded_epoch is null
@@ -688,4 +693,32 @@ begin
   insert into blob_uses (session_id, sha256) values ($1, encode(sha256($3), 'hex')) on conflict do nothing;
   return longhaul_save_blob($2, $3);
 end $$;--> statement-breakpoint
-REVOKE ALL ON FUNCTION "longhaul_keep_blob"(text, text, bytea), "longhaul_note_blobs"() FROM PUBLIC;
+REVOKE ALL ON FUNCTION "longhaul_keep_blob"(text, text, bytea), "longhaul_note_blobs"() FROM PUBLIC;--> statement-breakpoint
+-- The name by which people know a repository: host and path, without scheme, user and `.git`.
+CREATE FUNCTION "longhaul_repository"(address text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path = pg_catalog
+  AS $$ select coalesce(regexp_replace(regexp_replace(regexp_replace(regexp_replace($1, '^[A-Za-z+]+://', ''), '^[^/@]*@', ''),
+    '^([^/:]+):(?![0-9]+/)', '\1/'), '(\.git)?/*$', ''), '') $$;--> statement-breakpoint
+-- In the statement that stores the bill, whoever does: no call is counted twice, and none is left out. In one order, so that two never
+-- wait for each other.
+CREATE FUNCTION "longhaul_count_spending"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+begin
+  insert into spending (day, owner, tenant, repo, model, purpose, sessions, calls, uncosted, input_tokens, cached_tokens, output_tokens, cost_usd)
+  select ((c.created_at - coalesce(c.duration_ms, 0) * interval '1 ms') at time zone coalesce((select money_zone from installation), 'UTC'))::date,
+    coalesce(s.owner, ''), coalesce(r.config->>'tenant', ''), longhaul_repository(r.config->'repository'->>'url'), c.model, c.purpose,
+    count(*) filter (where s.parent_id is null
+      and not exists (select from model_calls m where m.session_id = c.session_id and m.id < c.id)),
+    count(*), count(*) filter (where c.cost_usd is null and c.input_tokens is not null),
+    coalesce(sum(c.input_tokens), 0), coalesce(sum(c.cached_tokens), 0), coalesce(sum(c.output_tokens), 0), coalesce(sum(c.cost_usd), 0)
+  from new_calls c join sessions s on s.id = c.session_id join sessions r on r.id = coalesce(s.parent_id, s.id)
+  group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6
+  on conflict (day, owner, tenant, repo, model, purpose) do update set sessions = spending.sessions + excluded.sessions,
+    calls = spending.calls + excluded.calls, uncosted = spending.uncosted + excluded.uncosted,
+    input_tokens = spending.input_tokens + excluded.input_tokens, cached_tokens = spending.cached_tokens + excluded.cached_tokens,
+    output_tokens = spending.output_tokens + excluded.output_tokens, cost_usd = spending.cost_usd + excluded.cost_usd;
+  -- The bill replaces what was reserved for it.
+  delete from budget_reservations b using new_calls c where b.session_id = c.session_id;
+  return null;
+end $$;--> statement-breakpoint
+CREATE TRIGGER "model_calls_spending" AFTER INSERT ON "model_calls" REFERENCING NEW TABLE AS new_calls
+  FOR EACH STATEMENT EXECUTE FUNCTION longhaul_count_spending();--> statement-breakpoint
+REVOKE ALL ON FUNCTION "longhaul_count_spending"() FROM PUBLIC;

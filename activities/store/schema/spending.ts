@@ -4,8 +4,8 @@ import {
   bigserial,
   date,
   doublePrecision,
+  index,
   integer,
-  json,
   pgTable,
   primaryKey,
   text,
@@ -16,7 +16,7 @@ import { at } from "./columns.ts";
 export const spending = pgTable(
   "spending",
   {
-    /** By the database's clock, in UTC. */
+    /** On which the request was sent: by the database's clock, in the installation's zone. */
     day: date().notNull(),
     /** Empty if unknown, or removed by `purge`. */
     owner: text().notNull().default(""),
@@ -26,29 +26,36 @@ export const spending = pgTable(
     model: text().notNull(),
     /** As in `model_calls`. */
     purpose: text().notNull(),
+    /** Sessions that began with a call of it; delegates are their parents'. */
+    sessions: integer().notNull().default(0),
     calls: integer().notNull(),
+    /** Calls whose cost is not known: they are not in `cost_usd`. */
+    uncosted: integer().notNull().default(0),
     /** Tokens. */
     input: bigint("input_tokens", { mode: "number" }).notNull().default(0),
     cached: bigint("cached_tokens", { mode: "number" }).notNull().default(0),
     output: bigint("output_tokens", { mode: "number" }).notNull().default(0),
     costUsd: doublePrecision("cost_usd").notNull(),
   },
-  (t) => [primaryKey({ columns: [t.day, t.owner, t.tenant, t.repo, t.model, t.purpose] })],
+  (t) => [
+    primaryKey({ columns: [t.day, t.owner, t.tenant, t.repo, t.model, t.purpose] }),
+    index("spending_owner_idx").on(t.owner, t.day),
+    index("spending_tenant_idx").on(t.tenant, t.day),
+    index("spending_repo_idx").on(t.repo, t.day),
+  ],
 );
 
-/** One row per budget and period: what was billed in it. */
-export const budgetWindows = pgTable(
-  "budget_windows",
+/** The shares of budgets at which people were told that they are used: once in each period. */
+export const budgetWarnings = pgTable(
+  "budget_warnings",
   {
-    /** What the budget is for: `person:ann`, `tenant:acme`, `repo:github.com/acme/app`, `all`; and its period. */
+    /** What the budget is for, and its period: `person:ann month`, `tenant:acme month`, `repo:github.com/acme/app week`, `all day`. */
     scope: text().notNull(),
-    /** First day of the period, in the policy's time zone. */
+    /** First day of the period, in the installation's zone. */
     periodStart: date("period_start").notNull(),
-    usd: doublePrecision().notNull(),
-    /** Shares of the budget that were told to be used. */
-    warned: json().$type<number[]>().notNull().default([]),
+    share: doublePrecision("used_share").notNull(),
   },
-  (t) => [primaryKey({ columns: [t.scope, t.periodStart] })],
+  (t) => [primaryKey({ columns: [t.scope, t.periodStart, t.share] })],
 );
 
 /** One row per session with an open request that a budget is for: the most that it may cost. */
@@ -57,7 +64,7 @@ export const budgetReservations = pgTable("budget_reservations", {
   /** A new id for each request. */
   id: bigserial({ mode: "number" }).notNull(),
   usd: doublePrecision().notNull(),
-  /** Scopes of `budget_windows`, each with the first day of its period. */
+  /** As of `budget_warnings`. */
   scopes: text().array().notNull(),
   model: text().notNull(),
   at: at("at").notNull().defaultNow(),

@@ -74,6 +74,8 @@ export const installation = pgTable(
     id: text()
       .notNull()
       .default(sql`gen_random_uuid()`),
+    /** Time zone of the days, weeks and months that money is counted in. */
+    zone: text("money_zone").notNull().default("UTC"),
   },
   (t) => [check("installation_only_check", sql`${t.only}`)],
 );

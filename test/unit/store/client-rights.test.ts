@@ -13,7 +13,7 @@ test("each table declares a client's rights, and those of a session hide other p
     "workers",
     "rate_windows",
     "open_requests",
-    "budget_windows",
+    "budget_warnings",
     "budget_reservations",
   ];
   for (const name of sessionTables()

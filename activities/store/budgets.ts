@@ -1,0 +1,123 @@
+/** Money that is reserved for requests under way, so that budgets hold whatever is asked at the same moment. */
+import { and, eq, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { MoneyBudget, Spender } from "../config/money-budgets.ts";
+import type { Database, Queryable } from "./db.ts";
+import { budgetReservations, budgetWarnings, installation, sessions } from "./schema/index.ts";
+import { spentUsdIn, TODAY } from "./spending.ts";
+import { excluded } from "./statements.ts";
+
+/** Class of the advisory locks held per budget while a decision is made. Any number, the same in every version. */
+const BUDGET_CLASS = 7_305_146;
+/**
+ * A reservation whose session never went on is given up after this time. Chosen: longer than a model may take for an answer; the
+ * session's next step or end replaces it by the lost request's estimated cost before that.
+ */
+const OPEN_SECONDS = 2 * 3_600;
+
+/** Days are counted in this zone from now on. */
+export async function setMoneyZone(db: Queryable, zone: string): Promise<void> {
+  await db.update(installation).set({ zone });
+}
+
+/** For whom a session spends, and which day it is; a delegate spends for its parent. */
+export async function findSpender(
+  db: Queryable,
+  sessionId: string,
+): Promise<(Spender & { readonly today: string }) | undefined> {
+  const [own, root] = [alias(sessions, "own"), alias(sessions, "root")];
+  const [row] = await db
+    .select({
+      person: sql<string>`coalesce(${own.owner}, '')`,
+      tenant: sql<string>`coalesce(${root.config}->>'tenant', '')`,
+      repo: sql<string>`longhaul_repository(${root.config}->'repository'->>'url')`,
+      today: TODAY,
+    })
+    .from(own)
+    .innerJoin(root, sql`${root.id} = coalesce(${own.parentId}, ${own.id})`)
+    .where(eq(own.id, sessionId));
+  return row;
+}
+
+export interface MoneyRefusal {
+  readonly budget: MoneyBudget;
+  /** USD: billed, and reserved by other sessions. */
+  readonly usedUsd: number;
+}
+
+export interface ReservedMoney {
+  readonly id: number;
+  readonly sessionId: string;
+  /** Budgets of which a share was passed that nobody was told of yet. */
+  readonly near: readonly (MoneyRefusal & { readonly share: number })[];
+}
+
+/**
+ * Reserves what a request may cost at most in all budgets, or in none. Decided one after the other for each budget. The bill replaces
+ * it, in the statement that stores the bill.
+ */
+export function reserveMoney(
+  db: Database,
+  request: { readonly sessionId: string; readonly model: string; readonly usd: number },
+  budgets: readonly MoneyBudget[],
+): Promise<ReservedMoney | { readonly refused: MoneyRefusal }> {
+  return db.transaction(async (tx) => {
+    for (const scope of budgets.map(keyOf).toSorted())
+      await tx.execute(sql`select pg_advisory_xact_lock(${BUDGET_CLASS}, hashtext(${scope}))`);
+    const used: MoneyRefusal[] = [];
+    for (const budget of budgets) {
+      const usedUsd = await usedOf(tx, budget, request.sessionId);
+      if (usedUsd + request.usd > budget.limitUsd) return { refused: { budget, usedUsd } };
+      used.push({ budget, usedUsd });
+    }
+    const { sessionId, model, usd } = request;
+    const row = { usd, model, scopes: budgets.map(keyOf), at: sql`clock_timestamp()` };
+    const [reserved] = await tx
+      .insert(budgetReservations)
+      .values({ sessionId, ...row })
+      .onConflictDoUpdate({
+        target: budgetReservations.sessionId,
+        set: { ...row, id: excluded(budgetReservations.id) },
+      })
+      .returning({ id: budgetReservations.id });
+    return { id: reserved?.id ?? 0, sessionId, near: await newlyNear(tx, used) };
+  });
+}
+
+/** The request ended without a bill. */
+export async function releaseMoney(
+  db: Queryable,
+  { id, sessionId }: Pick<ReservedMoney, "id" | "sessionId">,
+): Promise<void> {
+  await db
+    .delete(budgetReservations)
+    .where(and(eq(budgetReservations.sessionId, sessionId), eq(budgetReservations.id, id)));
+}
+
+const keyOf = ({ scope, since }: MoneyBudget): string => `${scope}, ${since}`;
+
+/** In one statement: a bill that is stored meanwhile is seen with its reservation, or in place of it. */
+async function usedOf(tx: Queryable, budget: MoneyBudget, sessionId: string): Promise<number> {
+  const reserved = sql`(select coalesce(sum(${budgetReservations.usd}), 0) from ${budgetReservations}
+    where ${budgetReservations.scopes} @> array[${keyOf(budget)}]::text[] and ${budgetReservations.sessionId} <> ${sessionId}
+    and ${budgetReservations.at} > clock_timestamp() - ${OPEN_SECONDS} * interval '1 s')`;
+  const { rows } = await tx.execute<{ used: number }>(
+    sql`select (${spentUsdIn(budget)} + ${reserved})::float8 as used`,
+  );
+  return rows[0]?.used ?? 0;
+}
+
+async function newlyNear(tx: Queryable, used: readonly MoneyRefusal[]): Promise<ReservedMoney["near"]> {
+  const near: (MoneyRefusal & { share: number })[] = [];
+  for (const { budget, usedUsd } of used)
+    for (const share of budget.warnAt) {
+      if (usedUsd < share * budget.limitUsd) continue;
+      const rows = await tx
+        .insert(budgetWarnings)
+        .values({ scope: budget.scope, periodStart: budget.since, share })
+        .onConflictDoNothing()
+        .returning({ share: budgetWarnings.share });
+      if (rows.length > 0) near.push({ budget, usedUsd, share });
+    }
+  return near;
+}

@@ -1,0 +1,113 @@
+/** `longhaul usage`: what sessions cost, also those that are deleted. */
+import type { Command } from "commander";
+import {
+  readUsage,
+  spendingDay,
+  USAGE_DIMENSIONS,
+  type UsageDimension,
+  type UsageRow,
+} from "../../activities/store/spending.ts";
+import { dollars, tokens } from "../../activities/text/format.ts";
+import { usageError } from "../console/errors.ts";
+import { harmlessLine, table } from "../console/format.ts";
+import type { Output } from "../console/output.ts";
+import { withServices } from "../sessions/with-session.ts";
+
+interface UsageFlags {
+  readonly by: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly json?: boolean;
+}
+
+export function usageCommand(command: Command, output: Output) {
+  command
+    .option(
+      "--by <what>",
+      `one or more of ${USAGE_DIMENSIONS.join(", ")}, with commas between them`,
+      "person",
+    )
+    .option("--since <day>", "the first day, such as 2026-11-01 (default: the first of this month)")
+    .option("--until <day>", "the last day (default: today)")
+    .option("--json", "one JSON document");
+  return (flags: UsageFlags) => {
+    const by = parseDimensions(flags.by);
+    const since = flags.since === undefined ? undefined : parseDay("--since", flags.since);
+    const until = flags.until === undefined ? undefined : parseDay("--until", flags.until);
+    return withServices(async ({ store: { db } }) => {
+      const today = await spendingDay(db);
+      const period = { since: since ?? `${today.slice(0, 7)}-01`, until: until ?? today };
+      if (period.since > period.until)
+        throw usageError(`The period ends (${period.until}) before it begins (${period.since}).`);
+      const rows = await readUsage(db, by, { since: period.since, before: dayAfter(period.until) });
+      if (flags.json === true) output.json({ ...period, by, rows: rows.map((row) => document(by, row)) }, 2);
+      else if (rows.length === 0)
+        output.note(`No model was asked from ${period.since} to ${period.until}.\n`);
+      else output.result(`${usageTable(by, rows, output)}\n`);
+    });
+  };
+}
+
+/** @throws ClientError (usage) */
+function parseDimensions(text: string): readonly UsageDimension[] {
+  const names = text
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+  const wrong = names.find((name) => !USAGE_DIMENSIONS.some((dimension) => dimension === name));
+  if (names.length === 0 || wrong !== undefined)
+    throw usageError(
+      `--by ${wrong ?? text} is not something that usage can be told apart by.`,
+      `One or more of: ${USAGE_DIMENSIONS.join(", ")}.`,
+    );
+  return [...new Set(names)] as UsageDimension[];
+}
+
+/** @throws ClientError (usage) for what is no day of the calendar */
+function parseDay(flag: string, text: string): string {
+  const day = text.trim();
+  const atMs = Date.parse(`${day}T00:00:00Z`);
+  const isDay =
+    /^\d{4}-\d\d-\d\d$/.test(day) && !Number.isNaN(atMs) && new Date(atMs).toISOString().startsWith(day);
+  if (!isDay) throw usageError(`${flag} ${text} is no day.`, "Write it as year-month-day: 2026-11-01.");
+  return day;
+}
+
+const DAY_MS = 86_400_000;
+const dayAfter = (day: string): string =>
+  new Date(Date.parse(`${day}T00:00:00Z`) + DAY_MS).toISOString().slice(0, 10);
+
+function document(by: readonly UsageDimension[], { of, ...figures }: UsageRow) {
+  return { ...Object.fromEntries(by.map((dimension, index) => [dimension, of[index] || null])), ...figures };
+}
+
+const MAX_NAME_CHARS = 60;
+
+/** @param rows of which there is at least one */
+export function usageTable(
+  by: readonly UsageDimension[],
+  rows: readonly UsageRow[],
+  { columns, style }: Pick<Output, "columns" | "style">,
+): string {
+  const total = (name: Exclude<keyof UsageRow, "of">) => rows.reduce((sum, row) => sum + row[name], 0);
+  const all: UsageRow = {
+    of: ["all", ...by.slice(1).map(() => "")],
+    sessions: total("sessions"),
+    calls: total("calls"),
+    uncosted: total("uncosted"),
+    input: total("input"),
+    cached: total("cached"),
+    output: total("output"),
+    costUsd: total("costUsd"),
+  };
+  const cells = ({ of, sessions, calls, uncosted, input, cached, output, costUsd }: UsageRow) => [
+    ...of.map((name) => harmlessLine(name, MAX_NAME_CHARS)),
+    ...[sessions, calls].map(String),
+    ...[input, cached, output].map(tokens),
+    `${dollars(costUsd)}${uncosted > 0 ? ` + ${uncosted} calls without a price` : ""}`,
+  ];
+  const named = rows.map((row) => cells({ ...row, of: row.of.map((name) => name || "–") }));
+  const head = [...by.map((name) => name.toUpperCase()), "SESSIONS", "CALLS", "IN", "CACHED", "OUT", "COST"];
+  const [first = "", ...lines] = table([head, ...named, ...(rows.length > 1 ? [cells(all)] : [])], columns);
+  return [style("dim", first), ...lines].join("\n");
+}
