@@ -30,13 +30,21 @@ export default defineConfig({
       }),
       project("e2e", { testTimeout: 300_000, services: true }),
       project("faults", { testTimeout: 300_000, services: true }),
-      // They install hundreds of megabytes of other projects, so they run only where they are named.
-      ...["wires", "real-model"]
-        .filter((name) => process.argv.some((argument) => [name, `--project=${name}`].includes(argument)))
+      // They install or build hundreds of megabytes of other projects, so they run only where they are named.
+      ...["wires", "real-model", "forge"]
+        .filter(isNamed)
         .map((name) => project(name, { testTimeout: 900_000, services: true, ownProcesses: true })),
     ],
   },
 });
+
+/** By an argument, or with all others: LONGHAUL_TEST_ALSO has further projects' names, with commas between them. */
+function isNamed(name: string): boolean {
+  const also = process.env["LONGHAUL_TEST_ALSO"]?.split(",") ?? [];
+  return (
+    also.includes(name) || process.argv.some((argument) => [name, `--project=${name}`].includes(argument))
+  );
+}
 
 interface ProjectOptions {
   readonly testTimeout: number;

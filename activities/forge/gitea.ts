@@ -1,6 +1,7 @@
 /**
  * Gitea and Forgejo: GitHub's form, with gaps. Source: the description that each server has at /swagger.v1.json, and Gitea 1.24.6
- * itself (test/forge).
+ * itself (test/forge). It refuses a second pull request with the same target (409), but four at once were all made: only the run that
+ * is in charge of a session may ask.
  */
 import { askForge, type ForgeCall } from "./calls.ts";
 import { requireList, type Forge, type KnownPullRequest } from "./forge.ts";

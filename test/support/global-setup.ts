@@ -3,11 +3,13 @@ import type { TestProject } from "vitest/node";
 import { DEFAULT_IMAGE } from "../../activities/config/sandbox-settings.ts";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
 import type { LocalServices, Need } from "../../client/setup/services.ts";
+import { giteaPrograms } from "./gitea/programs.ts";
 import {
   dropDatabase,
   endServices,
   makeTemplate,
   newTestHome,
+  say,
   startServices,
   sweepOldRuns,
 } from "./services.ts";
@@ -20,6 +22,7 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   e2e: ["postgres", "temporal", "docker", "image"],
   faults: ["postgres", "temporal", "docker", "image"],
   wires: ["postgres", "temporal", "docker", "image"],
+  forge: ["postgres", "temporal", "docker", "image"],
   "real-model": ["postgres"],
 };
 
@@ -76,6 +79,8 @@ async function provideAll(project: TestProject, run: Run): Promise<void> {
     need.includes("docker") ? (services.dockerHost ?? "") : "tcp://not-needed.invalid:0",
   );
   project.provide("sandboxImage", services.sandboxImage ?? DEFAULT_IMAGE);
+  // Its tests say why they are skipped where it cannot be built.
+  if (project.name === "forge") project.provide("gitea", await giteaPrograms(say));
   if (need.includes("temporal")) project.provide("workflowBundle", (await ensureWorkflowBundle()).codePath);
 }
 

@@ -1,4 +1,5 @@
 /** The services of one test run, shared by the projects that need them. */
+import type { GiteaPrograms } from "./gitea/programs.ts";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -27,12 +28,13 @@ declare module "vitest" {
     sandboxImage: string;
     /** Empty = the default socket. */
     dockerHost: string;
+    gitea: GiteaPrograms;
     /** File with the prebuilt workflow code. */
     workflowBundle: string;
   }
 }
 
-const say = (line: string) => process.stderr.write(`[set-up] ${line}\n`);
+export const say = (line: string) => process.stderr.write(`[set-up] ${line}\n`);
 
 /** True if the developer's services are used: DATABASE_URL, TEMPORAL_ADDRESS and SANDBOX_IMAGE. Nothing is started. */
 function lent(): boolean {
