@@ -5,6 +5,8 @@ import { createCheckCommands, lookWhereOpen } from "./workspace/background-comma
 import { createAskPerson } from "./questions/ask-person.ts";
 import { createAskBudget, createSettleBudget } from "./questions/budget.ts";
 import { createBackgroundSaves } from "./workspace/background-save.ts";
+import { createBeginWait } from "./waits/begin-wait.ts";
+import { createEndWait, createWatchSandbox } from "./waits/end-wait.ts";
 import { createCloseSession } from "./session/close-session.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { createFetchRepository } from "./session/fetch-repository.ts";
@@ -53,6 +55,9 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
     prune: createPrune(deps),
     ...createSandboxLifecycle(deps, sandboxes, ready, saves),
     checkCommands: createCheckCommands(deps, sandboxes),
+    beginWait: createBeginWait(deps),
+    watchSandbox: createWatchSandbox(deps, ready),
+    endWait: createEndWait(deps),
     closeSession: createCloseSession(deps),
     ...createBatchActivities(deps),
   };

@@ -29,6 +29,11 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
     load: async () => (await import("./commands/queue.ts")).unsayCommand,
   },
   {
+    usage: "wake <id>",
+    about: "end the wait that the agent asked for, without a message",
+    load: async () => (await import("./commands/wake.ts")).wakeCommand,
+  },
+  {
     usage: "batch <file> [name]",
     about:
       "run the tasks of a file, several at a time; started again, it does only what is missing (status NAME: its progress)",

@@ -63,6 +63,8 @@ export interface AgentState {
     readonly facts: ToolFacts | undefined;
   }[];
   sandbox: { readonly container: string; readonly taskQueue: string | undefined } | undefined;
+  /** How often this run has waited at the model's word. */
+  waits: number;
   /** Commands that were started in the background, and whether the model was told at a last answer that some run. */
   commands: { readonly started: number; readonly isTold: boolean };
   /** Calls of a step that the previous run left while it waited for people: they are done first. */
@@ -154,6 +156,7 @@ const first = () =>
     switched: undefined,
     lastCalls: [],
     sandbox: undefined,
+    waits: 0,
     commands: { started: 0, isTold: false },
     waitingCalls: [],
     leftVersion: undefined,
@@ -201,6 +204,7 @@ export function carry(state: AgentState): CarriedState {
     delivery,
     verify,
     commands,
+    waits,
   } = state;
   return {
     inbox: { seen: latestIds(inbox) },
@@ -224,6 +228,7 @@ export function carry(state: AgentState): CarriedState {
     delivery,
     verify: verify.last === undefined ? undefined : verify,
     commands: commands.started > 0 ? commands : undefined,
+    waits: waits > 0 ? waits : undefined,
   };
 }
 

@@ -29,6 +29,18 @@ export interface Asking {
   idle: Promise<void> | undefined;
 }
 
+/** The wait of a run, while it waits. */
+export interface OpenWait {
+  /** For people, at most 60 characters; empty if the history may not have it. */
+  readonly about: string;
+  readonly startedAtMs: number;
+  /** Its latest end, in ms since 1970. */
+  readonly untilMs: number | undefined;
+  readonly waitsFor: "time" | "process" | "person";
+  /** What ends it early, as it comes. */
+  ends: { answer?: true; process?: true; woken?: true };
+}
+
 /** A call of a step that waited for people when its run moved to another worker version. */
 export interface WaitingCall {
   readonly call: CallFacts;

@@ -9,6 +9,7 @@ import { applyToolResult } from "./agent-state.ts";
 import { delegateTask } from "./delegates.ts";
 import { askedModel, callGroups } from "./loop-policy.ts";
 import { titled } from "./presentation.ts";
+import { waitAsAsked } from "./waits.ts";
 import type { WaitingCall } from "./asking.ts";
 import { askAbout, askForServer, restingDuring } from "./questions.ts";
 
@@ -22,7 +23,10 @@ export async function runTools(run: Run, remaining: WaitingCall[]): Promise<bool
   const { state } = run;
   const waiting = [...remaining];
   const finish = (entry: WaitingCall) => void remaining.splice(remaining.indexOf(entry), 1);
-  const calls = waiting.filter(({ about }) => about === undefined);
+  // A wait begins when the step's other calls have ended.
+  const calls = waiting
+    .filter(({ about }) => about === undefined)
+    .toSorted((left, right) => Number(left.call.by === "wait") - Number(right.call.by === "wait"));
   let refused = waiting.find(({ about }) => about !== undefined);
   enterPhase(run, "running tools");
   const { step } = state;
@@ -118,6 +122,7 @@ async function performCall(run: Run, waiting: WaitingCall, input: RunToolInput):
 /** One call by its tool, or by a session of its own. */
 async function runTool(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
   if (call.by === "delegate") return delegateTask(run, call, input);
+  if (call.by === "wait") return waitAsAsked(run, call, input);
   const summary = titled(`step ${input.step} · ${call.name}`, call);
   const result: unknown = await performOnHost(run, "runTool", summary, input).catch((error: unknown) => {
     if (isForeign(error)) return undefined;

@@ -24,12 +24,14 @@ import {
   sendGuidanceUpdate,
   statusQuery,
   undoCompactionSignal,
+  wakeUpdate,
   withdrawMessageUpdate,
   type CompactRequest,
   type WithdrawnMessage,
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
 import { thisRun } from "./this-run.ts";
+import { wake } from "./waits.ts";
 import { interrupt, showDetails, storeArrived, type Run } from "./run.ts";
 
 const SHOWN_EACH = 20;
@@ -52,6 +54,7 @@ export function setHandlers(run: Run): void {
   });
   setMessageHandlers(run, take);
   setWithdrawHandler(run);
+  setWakeHandler(run);
   setCompactionHandlers(run);
   setAnswerHandlers(run);
   setHandler(statusQuery, () => sessionView(run, unanswered(run.asking)), {
@@ -153,6 +156,16 @@ function setWithdrawHandler(run: Run): void {
       },
     },
   );
+}
+
+function setWakeHandler(run: Run): void {
+  setHandler(wakeUpdate, () => void wake(run), {
+    description: "End the wait that the model asked for, without a message. Refused if it does not wait.",
+    validator: () => {
+      if (run.wait === undefined)
+        throw ApplicationFailure.nonRetryable("The session has no wait that could be ended.", "NoWait");
+    },
+  });
 }
 
 function setAnswerHandlers(run: Run): void {

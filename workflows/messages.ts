@@ -83,6 +83,8 @@ export interface WithdrawnMessage {
 }
 
 export const withdrawMessageUpdate = defineUpdate<void, [WithdrawnMessage]>("withdrawMessage");
+/** Ends the wait that the model asked for, without a message. Refused if the run does not wait. */
+export const wakeUpdate = defineUpdate<void, []>("wake");
 export const statusQuery = defineQuery<SessionView>("status");
 export const queueQuery = defineQuery<readonly QueuedView[]>("queue");
 

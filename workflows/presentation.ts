@@ -8,7 +8,7 @@ import { showHidden, inertMarkdown } from "../activities/text/clean.ts";
 import { QUESTION_TITLES, wantsWords } from "../activities/contract/questions.ts";
 import { cutChars } from "../activities/text/cut.ts";
 import type { AgentState } from "./agent-state.ts";
-import type { OpenQuestion } from "./asking.ts";
+import type { OpenQuestion, OpenWait } from "./asking.ts";
 import { oldestQueued, waiting } from "./inbox.ts";
 import type { SessionView } from "./messages.ts";
 
@@ -16,6 +16,7 @@ interface Viewed {
   readonly state: AgentState;
   readonly policy: RunPolicy | undefined;
   readonly status: SessionStatus;
+  readonly wait?: OpenWait | undefined;
 }
 
 /** A title with what the call is about, if the history may contain that. */
@@ -30,11 +31,12 @@ export function currentDetails(
   state: AgentState,
   policy: RunPolicy | undefined,
   questions: readonly OpenQuestion[] = [],
-  runId = "",
+  { runId = "", wait }: { readonly runId?: string; readonly wait?: OpenWait | undefined } = {},
 ): string {
   if (!policy) return "Opening the session …";
   const lines = [
     ...questions.flatMap(questionLines),
+    ...waitLines(wait),
     `**Step ${state.step}** of at most ${state.step - state.steps + policy.maxSteps + state.moreSteps} · ${state.phase} · ${code(policy.model)}`,
     "",
     ...contextLines(state, policy),
@@ -73,6 +75,15 @@ export function currentDetails(
   return lines.join("\n");
 }
 
+/** Until when it waits for what, and how a person ends that. */
+function waitLines(wait: OpenWait | undefined): string[] {
+  if (wait === undefined) return [];
+  const until = wait.untilMs === undefined ? "" : ` until ${new Date(wait.untilMs).toISOString()}`;
+  const about = wait.about === "" ? "" : ` (${plain(wait.about)})`;
+  const target = wait.waitsFor === "process" ? " for a command in the background" : "";
+  return [`**Waits${until}${target}**${about}. A message ends the wait; so does the update \`wake\`.`, ""];
+}
+
 /** What is asked, and the exact signal to send. */
 function questionLines(question: OpenQuestion): string[] {
   const { kind, text, options } = question;
@@ -102,7 +113,7 @@ function answersTo({ id: question, kind, options }: OpenQuestion): object[] {
 }
 
 export function sessionView(
-  { state, policy, status }: Viewed,
+  { state, policy, status, wait }: Viewed,
   questions: readonly OpenQuestion[],
 ): SessionView {
   return {
@@ -127,7 +138,7 @@ export function sessionView(
     },
     compactionRounds: state.compaction.round,
     usage: state.usage,
-    ...waitShown(state),
+    ...waitShown(state, wait),
     deadline: state.deadlineAtMs === undefined ? undefined : new Date(state.deadlineAtMs).toISOString(),
   };
 }
@@ -137,9 +148,9 @@ function limitEnd({ limits, phase }: AgentState): string | undefined {
   return limits === undefined || phase !== "waiting" ? undefined : new Date(limits.untilMs).toISOString();
 }
 
-function waitShown(state: AgentState): Pick<SessionView, "waitsUntil"> {
-  const waitsUntil = limitEnd(state);
-  return waitsUntil === undefined ? {} : { waitsUntil };
+function waitShown(state: AgentState, wait: OpenWait | undefined): Pick<SessionView, "waitsUntil"> {
+  const waitsUntil = limitEnd(state) ?? (wait?.untilMs && new Date(wait.untilMs).toISOString());
+  return waitsUntil ? { waitsUntil } : {};
 }
 
 /** The cost in USD; without a limit only the cost of this run's steps is known here. */

@@ -77,12 +77,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     // Refusals are not retried at all.
     modelStep: { ...model, retry: retry(TRIES.deferred, 2 * MINUTE_MS) },
     runTool: { ...onHost(timeouts.toolMs), retry: retry(TRIES.call, 15_000) },
-    askPerson: brief,
-    settleQuestion: brief,
-    askBudget: brief,
-    settleBudget: brief,
-    notify: brief,
-    markWaiting: brief,
+    ...all(ASKING, brief),
     // Includes a save of the workspace as the delegate's first files.
     openDelegate: onHost(6 * MINUTE_MS),
     settleDelegate: onHost(10 * MINUTE_MS),
@@ -90,6 +85,8 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     undoCompaction: brief,
     prune: brief,
     saveWorkspace: onHost(5 * MINUTE_MS),
+    // Each look is an attempt; a lost sandbox is no reason to look for ever.
+    watchSandbox: { ...onHost(10 * MINUTE_MS), retry: retry(TRIES.deferred) },
     checkCommands: { ...onHost(MINUTE_MS), retry: retry(TRIES.begin) },
     parkSandbox: onHost(5 * MINUTE_MS),
     // A lost host must not keep the run from ending. Nor may an unreachable engine: the activity itself gives up.
@@ -100,6 +97,21 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     closeSession: final,
   } satisfies Record<Exclude<keyof AgentActivities, "openSession">, ActivityOptions>;
 }
+
+/** About people and waits: short, and apart from the work. */
+const ASKING = [
+  "askPerson",
+  "settleQuestion",
+  "askBudget",
+  "settleBudget",
+  "notify",
+  "markWaiting",
+  "beginWait",
+  "endWait",
+] as const;
+
+const all = <Name extends string, Options>(names: readonly Name[], options: Options) =>
+  Object.fromEntries(names.map((name) => [name, options])) as Record<Name, Options>;
 
 function queue(name: string | undefined): { taskQueue?: string } {
   return name === undefined ? {} : { taskQueue: name };

@@ -113,6 +113,7 @@ const CARRIED = {
   /** Whether a person interrupted such a step, which the run that left it could no longer act on. */
   interrupting: isFlag,
   leftVersion: isText,
+  waits: isNumber,
   commands: isObjectOf({ started: isNumber, isTold: isFlag }),
   delivery: isObjectOf({ pushedAtMs: isNumber, last: isText }),
   verify: isObjectOf({

@@ -17,7 +17,7 @@ import { DelegateSlots } from "./delegate-slots.ts";
 import { markStored, nextToStore, waiting } from "./inbox.ts";
 import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
-import { createAsking, unanswered, type Asking } from "./asking.ts";
+import { createAsking, unanswered, type Asking, type OpenWait } from "./asking.ts";
 import { activityOptions, perform } from "./proxies.ts";
 
 export interface Run {
@@ -32,6 +32,8 @@ export interface Run {
   opening: Promise<void> | undefined;
   /** The questions of the step's calls. */
   readonly asking: Asking;
+  /** The wait that the model asked for, while it lasts. */
+  wait: OpenWait | undefined;
   /** The messages that have arrived are being stored. */
   storing: Promise<void> | undefined;
   readonly delegates: DelegateSlots;
@@ -44,6 +46,7 @@ export function createRun(input: CodingAgentInput): Run {
   return {
     state,
     asking: createAsking(state.waitingCalls),
+    wait: undefined,
     storing: undefined,
     order: input.deliver?.order,
     delegates: new DelegateSlots(),
@@ -57,7 +60,7 @@ export function createRun(input: CodingAgentInput): Run {
 
 export function showDetails(run: Run): void {
   const { runId } = workflowInfo();
-  setCurrentDetails(currentDetails(run.state, run.policy, unanswered(run.asking), runId));
+  setCurrentDetails(currentDetails(run.state, run.policy, unanswered(run.asking), { runId, wait: run.wait }));
 }
 
 export function enterPhase(run: Run, phase: Phase): void {

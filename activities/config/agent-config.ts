@@ -123,6 +123,8 @@ export const toolsConfigSchema = z.strictObject({
   web_fetch: timed({ maxChars: true }),
   todo: charsOnly,
   ask_user: charsOnly,
+  /** `false`: the tool is not offered. */
+  wait: z.union([z.literal(false), charsOnly]),
   delegate: charsOnly,
   exit_plan: charsOnly,
 });
@@ -157,6 +159,10 @@ const limitsConfigSchema = z.strictObject({
    * judgement: time for one answer.
    */
   wrapUp: waitMs.default(120_000),
+  /** The longest wait that the model may begin, in ms. Source: the longest limits of subscriptions are weekly. */
+  maxWait: waitMs.default(7 * 86_400_000),
+  /** How often a run may wait. Chosen by judgement: a model that only waits gets no further. */
+  maxWaits: z.number().int().min(0).default(20),
   /** How long a fallback model is used before the session's own is asked again, in ms. Chosen: ten minutes. */
   returnAfter: waitMs.default(600_000),
 });
@@ -271,6 +277,8 @@ export const runConfigSchema = z.object({
   mcpServers: mcpServersSchema.optional(),
   /** The session has the operator's own tools that its first worker had. */
   ownTools: z.boolean().optional(),
+  /** False if its model is not offered `wait`. */
+  waits: z.literal(false).optional(),
   /** The session plans first: nothing is changed before a person has approved the plan. */
   plan: z.boolean().optional(),
   /** The session's last answer must be JSON matching this schema. */

@@ -98,6 +98,8 @@ export const operatorPolicySchema = z.strictObject({
       /** Size of a session's saved files, as `limits.maxSaved`. */
       saved: sizeSchema.optional(),
       costUsd: z.number().positive().optional(),
+      /** The longest wait that a model may begin, in hours: `limits.maxWait`. */
+      waitHours: z.number().positive().optional(),
       /** The most urgent priority that a session may have: 1 goes first. */
       priority: prioritySchema.optional(),
       /** Most sessions of one owner that run or wait at once; those without an owner count as one person's. */
@@ -150,6 +152,11 @@ export function policyRefusal(
       tenant: begun.fairnessKey ?? config.tenant,
     }) ??
     above({ rule: "max.steps", setting: "limits.maxSteps" }, limits.maxSteps, max.steps) ??
+    above(
+      { rule: "max.waitHours", setting: "limits.maxWait" },
+      limits.maxWait,
+      max.waitHours === undefined ? undefined : max.waitHours * 3_600_000,
+    ) ??
     above({ rule: "max.saved", setting: "limits.maxSaved" }, limits.maxSaved, max.saved) ??
     // Without a limit a session may cost anything.
     above({ rule: "max.costUsd", setting: "limits.maxCostUsd" }, limits.maxCostUsd ?? Infinity, max.costUsd)

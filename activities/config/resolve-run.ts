@@ -74,7 +74,8 @@ const fallbackWithoutTools = (name: string, model: string) =>
 function ownRun(settings: AgentConfig, model: ModelTarget): RunConfig {
   const { context, sandbox, limits, systemPrompt, instructions, skills, questions, permissions, verify } =
     settings;
-  const { parallel, ...tools } = settings.tools;
+  const { parallel, wait, ...others } = settings.tools;
+  const tools = wait === undefined || wait === false ? others : { ...others, wait };
   const { model: _, ...delegate } = settings.delegate;
   const servers = Object.entries(settings.mcpServers).filter(([, { enabled }]) => enabled);
   return {
@@ -90,6 +91,7 @@ function ownRun(settings: AgentConfig, model: ModelTarget): RunConfig {
     permissions,
     parallelCalls: parallel === undefined || parallel === true ? undefined : parallel,
     systemPrompt,
+    ...(wait === false ? { waits: false as const } : {}),
     ...(verify === undefined ? {} : { verify }),
     mcpServers: servers.length === 0 ? undefined : Object.fromEntries(servers),
   };

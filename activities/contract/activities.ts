@@ -30,6 +30,7 @@ import type {
   SettledQuestion,
   SettleQuestionInput,
 } from "./questions.ts";
+import type { BeginWaitInput, BegunWait, EndWaitInput } from "./waits.ts";
 import type { Precedence, RunPolicy } from "./run-policy.ts";
 import type { VerifiedWork, VerifyInput, VerifyOutcome } from "./verify.ts";
 
@@ -126,7 +127,7 @@ export interface CallFacts {
   /** What the call is about, at most 60 characters, masked: a command's first line, a path. */
   readonly about: string;
   /** Who performs the call, if not a tool of the worker. */
-  readonly by?: "person" | "delegate";
+  readonly by?: "person" | "delegate" | "wait";
   /** A person is asked before the call is run. */
   readonly needsApproval?: true;
   /** No other call of its step runs at the same time. */
@@ -308,6 +309,12 @@ export interface AgentActivities {
   saveWorkspace(input: { readonly step: number }): Promise<WorkspaceFacts>;
   /** Looks at the commands in the background when the model has given its last answer. */
   checkCommands(input: CheckCommandsInput): Promise<CheckedCommands>;
+  /** Begins a wait that the model asked for, or gives the call its result at once. */
+  beginWait(input: BeginWaitInput): Promise<BegunWait>;
+  /** Returns once a command that the wait is for has ended. */
+  watchSandbox(input: { readonly step: number; readonly index: number }): Promise<void>;
+  /** Stores what ended a wait, as its call's result. */
+  endWait(input: EndWaitInput): Promise<ToolFacts>;
   /** Saves the workspace and removes the container, `afterMs` from now, for as long as the session waits. */
   parkSandbox(input: {
     readonly step: number;

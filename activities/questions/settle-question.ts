@@ -166,7 +166,7 @@ interface InHand {
 }
 
 /** Stores the call's result, as for a result that a tool returns. */
-async function giveResult(
+export async function giveResult(
   tx: Queryable,
   { session, row, call, events }: InHand,
   { outcome, text }: Pick<ToolResultPart, "outcome" | "text">,

@@ -29,6 +29,7 @@ import {
   recordPublication,
 } from "../store/repositories.ts";
 import { endSession, type Session } from "../store/sessions.ts";
+import { closeWaits } from "../store/waits.ts";
 import { reportEnd, type ReportedEnd } from "../runtime/telemetry/report.ts";
 import { lastAnswer } from "../store/transcript.ts";
 import { lockRun } from "../store/session-locks.ts";
@@ -161,6 +162,7 @@ async function endRow(
     verified: input.verified,
   });
   if (!row) return undefined;
+  await closeWaits(tx, session.id, status === "cancelled" ? "cancelled" : "ended");
   const { durationMs } = row;
   const figures = { steps: step, rounds, costUsd, durationMs };
   const data = {

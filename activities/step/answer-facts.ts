@@ -14,6 +14,7 @@ import { exitPlan } from "../tools/exit-plan.ts";
 import { judgeCall } from "../tools/permissions/permissions.ts";
 import { findTool } from "../tools/index.ts";
 import { aboutCall } from "../tools/invoke.ts";
+import { wait } from "../tools/wait.ts";
 import { writeStdin } from "../tools/write-stdin.ts";
 import { buildPrefix } from "../context/request.ts";
 import { checkAnswer } from "../config/output-schema.ts";
@@ -92,6 +93,7 @@ export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
 /** Who settles the call, if no tool does. */
 function settledBy(step: StepContext, call: ToolCallPart): CallFacts["by"] {
   if (isDelegated(step, call)) return "delegate";
+  if (isWait(step, call)) return "wait";
   return isForPerson(step, call) ? "person" : undefined;
 }
 
@@ -99,6 +101,13 @@ function settledBy(step: StepContext, call: ToolCallPart): CallFacts["by"] {
 function isForPerson({ deps, session }: StepContext, { toolName, input }: ToolCallPart): boolean {
   const tool = sessionTools(deps.tools, session).get(toolName);
   return (tool === askUser || tool === exitPlan) && tool.input.safeParse(input).success;
+}
+
+/** One that is invalid or forbidden goes to the tool runner, which reports that. */
+function isWait({ deps, session }: StepContext, call: ToolCallPart): boolean {
+  const isOffered = sessionTools(deps.tools, session).get(call.toolName) === wait;
+  if (!isOffered || judgeCall(session.config.permissions, call).action === "deny") return false;
+  return wait.input.safeParse(call.input).success;
 }
 
 /** A call whose input is invalid or that a rule forbids goes to the tool runner, which reports what is wrong with it. */
@@ -128,6 +137,8 @@ function needsApproval({ deps, session }: StepContext, call: ToolCallPart): bool
 }
 
 function runsAlone({ deps, session }: StepContext, { toolName }: ToolCallPart): boolean {
+  // The step's other calls run first: see the workflow's calls.ts.
+  if (toolName === wait.name) return true;
   // What is typed in one step is typed in the order of its calls.
   if (toolName === writeStdin.name) return true;
   const { parallelCalls = true } = session.config;

@@ -1,9 +1,9 @@
 /** Commands that were started in the background, as the ledger has them: which of them run, and of whose ends the model was not told. */
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { isLive } from "./live-line.ts";
 import { toolCalls, type CommandEnd } from "./schema/index.ts";
-import { callKey } from "./tool-calls.ts";
+import { callKey, outputHandle } from "./tool-calls.ts";
 
 export type { CommandEnd };
 
@@ -62,15 +62,27 @@ export async function markEnded(
   return rows.length > 0;
 }
 
-/** Takes the ends that the model must be told, once, in the transaction that stores them for it; oldest first. */
-export async function takeEnded(db: Queryable, sessionId: string): Promise<EndedInBackground[]> {
+/** Takes the ends that the model must be told, once, in the transaction that stores them for it; oldest first. @param ids only these */
+export async function takeEnded(
+  db: Queryable,
+  sessionId: string,
+  ids?: readonly string[],
+): Promise<EndedInBackground[]> {
   const untold = await untoldCommands(db, sessionId);
-  const ended = untold.flatMap(({ end, ...command }) => (end === undefined ? [] : [{ ...command, end }]));
+  const ended = untold.flatMap(({ end, ...command }) =>
+    end === undefined || ids?.includes(command.id) === false ? [] : [{ ...command, end }],
+  );
   if (ended.length === 0) return [];
   const rows = await db
     .update(toolCalls)
     .set({ background: "told" })
-    .where(and(isLive(toolCalls, sessionId), eq(toolCalls.background, "ended")))
+    .where(
+      and(
+        isLive(toolCalls, sessionId),
+        eq(toolCalls.background, "ended"),
+        ids && inArray(outputHandle, [...ids]),
+      ),
+    )
     .returning({ epoch: toolCalls.epoch, step: toolCalls.step, index: toolCalls.index });
   const takenIds = new Set(rows.map(callKey));
   return ended.filter(({ id }) => takenIds.has(id));

@@ -163,6 +163,14 @@ export const eventData = {
   "service:failed": of({ name: text, why: text, log: text, container: text.optional() }),
   /** It was running and is gone, or its data is. */
   "service:lost": of({ name: text, why: text, container: text, log: text.optional() }),
+  /** The model waits: `until` at the latest (ISO time, null if only a person ends it), and for which commands or question. */
+  "wait:started": of({
+    for: z.enum(["time", "process", "question"]),
+    until: text.nullable(),
+    reason: text,
+    targets: list(text),
+  }),
+  "wait:ended": of({ how: text, ms: number }),
   /** A command in the background has ended: `how` in words, `lines` the end of what it printed. */
   "process:ended": of({
     id: text,

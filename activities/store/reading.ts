@@ -19,6 +19,7 @@ import {
   tokenRatios,
   toolCalls,
 } from "./schema/index.ts";
+import { sessionWaits, type SessionWait } from "./waits.ts";
 import { equalsAny } from "./statements.ts";
 import { isPromptOfSession, promptText } from "./stored-settings.ts";
 
@@ -59,6 +60,8 @@ export interface SessionFigures {
   readonly lastSeq: number;
   /** ISO time at which its failed request is made again; null if none waits. */
   readonly waitsUntil: string | null;
+  /** What a person or the model's own wait keeps it for; null if nothing does. */
+  readonly wait: SessionWait | null;
 }
 
 const sessionColumns = {
@@ -140,6 +143,7 @@ export async function readFigures(
   const rounds = byId(await roundRows(db, ids));
   const cursor = byId(await cursorRows(db, ids));
   const waits = byId(await currentWaits(db, ids));
+  const ownWaits = byId(await sessionWaits(db, ids));
   const figures = (id: string): SessionFigures => {
     const used = usage.get(id);
     const { input = 0, cached = 0, output = 0, reasoning = 0, calls = 0 } = used ?? {};
@@ -150,6 +154,7 @@ export async function readFigures(
       bill: sessionBill(used),
       lastSeq: cursor.get(id)?.seq ?? 0,
       waitsUntil: waits.get(id)?.until ?? null,
+      wait: ownWaits.get(id) ?? null,
     };
   };
   return new Map(ids.map((id) => [id, figures(id)]));

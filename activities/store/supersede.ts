@@ -32,6 +32,7 @@ import {
   storedMessages,
   toolCalls,
   viewMarks,
+  waits,
 } from "./schema/index.ts";
 import { equalsAny, assigned, copyRows, insertFrom } from "./statements.ts";
 import { addNotice } from "./sandboxes.ts";
@@ -77,6 +78,7 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
     await supersedeDelegations(tx, id, epoch, at),
     await settledQuestions(tx, id, at),
   ];
+  await mark(waits, gte(waits.step, at.step));
   await mark(egressRules, later(egressRules));
   await mark(viewMarks, laterMarks(at));
   const isBack = at.fork?.isOther === true || marked.some((count) => count > 0);
@@ -98,7 +100,8 @@ type Marked =
   | typeof checkpoints
   | typeof egressRules
   | typeof viewMarks
-  | typeof permissionGrants;
+  | typeof permissionGrants
+  | typeof waits;
 
 /** Instead of an epoch, for rows that no line has any more. */
 const NO_LINE = 0;

@@ -20,7 +20,7 @@ const AROUND_BYTES = 8_192;
 export const bashOutput = typedTool({
   name: "bash_output",
   description:
-    "Shows a background command's state and newest output, or its output from `offset` on. Does not wait: to wait, run `sleep` with bash.",
+    "Shows a background command's state and newest output, or its output from `offset` on. Does not wait.",
   input,
   readOnly: true,
   about: (request) => request.id,

@@ -18,6 +18,7 @@ import { restartService } from "./restart-service.ts";
 import { searchHistory } from "./search-history.ts";
 import { todo } from "./todo.ts";
 import type { Tool } from "./tool.ts";
+import { wait } from "./wait.ts";
 import { webFetch } from "./web-fetch.ts";
 import { viewImage } from "./view-image.ts";
 import { writeFile } from "./write-file.ts";
@@ -49,6 +50,7 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
   webFetch,
   todo,
   askUser,
+  wait,
   delegate,
   exitPlan,
 ]);

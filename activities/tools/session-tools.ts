@@ -7,6 +7,7 @@ import { exitPlan } from "./exit-plan.ts";
 import { createToolRegistry, type ToolRegistry, toolSpec } from "./index.ts";
 import { restartService } from "./restart-service.ts";
 import { sandboxServices } from "../config/service-settings.ts";
+import { wait } from "./wait.ts";
 import { withMcpTools } from "./mcp-tools.ts";
 import type { Tool, ToolResult } from "./tool.ts";
 import path from "node:path/posix";
@@ -36,11 +37,18 @@ export function sessionTools(
   return tools;
 }
 
-function factsOf({ questions, plan, delegate, sandbox }: RunConfig) {
+function factsOf({ questions, plan, delegate, sandbox, waits }: RunConfig) {
   const { mode } = questions;
   const folder = sandbox.container?.folder;
   const hasServices = Object.keys(sandboxServices(sandbox)).length > 0;
-  return { mode, isPlanning: plan === true, delegates: delegate?.enabled === true, folder, hasServices };
+  return {
+    mode,
+    isPlanning: plan === true,
+    delegates: delegate?.enabled === true,
+    waits: waits !== false,
+    folder,
+    hasServices,
+  };
 }
 
 function offered(registry: ToolRegistry, facts: ReturnType<typeof factsOf>): Tool[] {
@@ -51,12 +59,13 @@ function offered(registry: ToolRegistry, facts: ReturnType<typeof factsOf>): Too
 
 function isOffered(
   tool: Tool,
-  { mode, isPlanning, delegates, hasServices }: ReturnType<typeof factsOf>,
+  { mode, isPlanning, delegates, waits, hasServices }: ReturnType<typeof factsOf>,
 ): boolean {
   if (tool.name === askUser.name) return mode !== "deny";
   // In an unattended session, which cannot approve a plan, the plan is the result.
   if (tool.name === exitPlan.name) return isPlanning && mode === "ask";
   if (tool.name === DELEGATE && !delegates) return false;
+  if (tool.name === wait.name && !waits) return false;
   if (tool.name === restartService.name && !hasServices) return false;
   return !isPlanning || (tool.onlyReads ?? tool.readOnly) || PLANNING.has(tool.name);
 }

@@ -159,8 +159,22 @@ export async function takeNotices(tx: Queryable, sessionId: string): Promise<str
   return notices.filter((notice) => notice !== "").join("\n") || undefined;
 }
 
+/** As `takeNotices`, of these commands alone: a sentence for each that ended, with the end of its output. */
+export async function takeEndSentences(
+  tx: Queryable,
+  sessionId: string,
+  ids: readonly string[],
+): Promise<string[]> {
+  const sentences: string[] = [];
+  for (const { id, end, ...place } of await takeEnded(tx, sessionId, ids))
+    sentences.push(
+      endedSentence({ id, about: await aboutOf(tx, sessionId, { id, end, ...place }), end }, true),
+    );
+  return sentences;
+}
+
 /** Leaves the note that commands run, for the next step. Idempotent while the note waits. */
-export async function noteRunning(
+async function noteRunning(
   { store: { db } }: CommandDeps,
   session: Session,
   running: readonly BackgroundCommand[],
@@ -214,16 +228,19 @@ function endWords({ how, exitCode, ms }: CommandEnd): string {
   return `${how}${after}`;
 }
 
+function endedSentence(command: EndedCommand, isQuoted: boolean): string {
+  const { id, end } = command;
+  const { lines: printed = "" } = end;
+  const sentence = `${shownCommand(command)} ${endWords(end)}.`;
+  return printed === "" || !isQuoted
+    ? sentence
+    : `${sentence} Last lines:\n${printed}\n(bash_output id="${id}" has all)`;
+}
+
 /** One note for all ends, bounded however many there are. */
 export function endedNote(ended: readonly EndedCommand[]): string {
   const { shown, more } = takeFirst(ended, MAX_NAMED);
-  const lines = shown.map((command, position) => {
-    const { id, end } = command;
-    const { lines: printed = "" } = end;
-    const sentence = `${shownCommand(command)} ${endWords(end)}.`;
-    if (printed === "" || position >= MAX_QUOTED) return sentence;
-    return `${sentence} Last lines:\n${printed}\n(bash_output id="${id}" has all)`;
-  });
+  const lines = shown.map((command, position) => endedSentence(command, position < MAX_QUOTED));
   return `[Commands in the background:\n${lines.join("\n")}${more > 0 ? `\n${andMore(more).trim()}` : ""}]`;
 }
 

@@ -48,6 +48,14 @@ function noSessions({ status, parent, all }: ListFlags, user: string | undefined
 
 const MAX_OWNER_CHARS = 20;
 
+const WAIT_NAMES = {
+  person: "you",
+  budget: "you",
+  time: "a time",
+  process: "a command",
+  forge: "the forge",
+} as const;
+
 interface Column {
   readonly head: string;
   readonly cell: (document: SessionStatusDocument) => string;
@@ -74,10 +82,10 @@ export function listText(
     { head: "ID", cell: ({ id }) => id },
     {
       head: "STATUS",
-      cell: ({ status, waitsUntil, verified }) =>
+      cell: ({ status, waitsUntil, waitsFor, verified }) =>
         waitsUntil === null
-          ? `${status}${verified === null ? "" : ` ${verifiedMark(verified)}`}`
-          : `${status}, waits ${duration(Date.parse(waitsUntil) - now.getTime())}`,
+          ? `${status}${waitsFor === null ? "" : ` for ${WAIT_NAMES[waitsFor]}`}${verified === null ? "" : ` ${verifiedMark(verified)}`}`
+          : `${status === "waiting" ? "waits" : `${status}, waits`} ${duration(Math.max(0, Date.parse(waitsUntil) - now.getTime()))}`,
     },
     ...(hasOwners && documents.some(({ owner: name }) => name !== null) ? [owner] : []),
     { head: "STEP", spare: 2, cell: ({ step }) => String(step) },

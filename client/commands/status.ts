@@ -49,10 +49,7 @@ export function statusText(
       "context",
       `${bar(context.used, context.limit)} ${percent(context.used, context.limit)} of the window · ${tokens(context.used)} of ${tokens(context.limit)} tokens${context.estimated ? " (estimated)" : ""}`,
     ],
-    document.waitsUntil !== null && [
-      "waits",
-      `the model's provider answers again at ${document.waitsUntil} (in ${duration(Date.parse(document.waitsUntil) - now.getTime())}); a message or an interrupt asks at once`,
-    ],
+    waitRow(document, now),
     document.trouble !== null && ["retries", document.trouble],
     document.limits.deadline !== null && ["deadline", document.limits.deadline],
     ["compacted", plural(document.compactionRounds, "round")],
@@ -82,6 +79,26 @@ export function statusText(
   );
   const title = style("bold", document.id);
   return [title, ...rows.map(([name, value]) => `  ${style("dim", name.padEnd(10))}${value}`)].join("\n");
+}
+
+/** Until when it waits for what. A person's question has rows of its own. */
+function waitRow({ id, waitsUntil, waitsFor, waitReason }: SessionStatusDocument, now: Date): Row | false {
+  const left =
+    waitsUntil === null ? "" : ` (in ${duration(Math.max(0, Date.parse(waitsUntil) - now.getTime()))})`;
+  if (waitReason !== null) {
+    const until = waitsUntil === null ? "" : `until ${waitsUntil}${left} `;
+    const target = waitsFor === "process" ? "for a command in the background " : "";
+    return [
+      "waits",
+      `${until}${target}(${harmlessLine(waitReason, 200)}); a message ends the wait, and so does longhaul wake ${shellWord(id)}`,
+    ];
+  }
+  return (
+    waitsUntil !== null && [
+      "waits",
+      `the model's provider answers again at ${waitsUntil}${left}; a message or an interrupt asks at once`,
+    ]
+  );
 }
 
 /** Whose turn it is when workers are scarce, if that was configured. */

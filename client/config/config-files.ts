@@ -216,6 +216,8 @@ const MAY_SET = {
     deadline: beyond,
     wrapUp: free,
     returnAfter: free,
+    maxWait: more,
+    maxWaits: more,
   },
   instructions: { files: free, nested: free, maxBytes: free },
   skills: { enabled: free, paths: free, folders: (value: readonly string[]) => value.length > 0 },

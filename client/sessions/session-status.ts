@@ -80,6 +80,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     queue: [...waiting, ...(await notStored(services, row.id, view))],
     context: contextOf(document, view),
     waitsUntil: view.waitsUntil ?? document.waitsUntil,
+    waitsFor: document.waitsFor ?? (view.waitsUntil === undefined ? null : "time"),
     compactionRounds: Math.max(document.compactionRounds, view.compactionRounds),
     limits: { ...document.limits, deadline: view.deadline ?? null },
     questions: [...document.questions, ...unstored(row.id, view, document.questions)],

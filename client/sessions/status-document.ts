@@ -66,6 +66,10 @@ export interface SessionStatusDocument {
   readonly build: string | null;
   /** ISO time until which nothing is asked because the model's limit is used up, or its request failed; null if it does not wait. */
   readonly waitsUntil: string | null;
+  /** What it waits for; null if it does not. Only `person` and `budget` wait for somebody. */
+  readonly waitsFor: "person" | "time" | "process" | "forge" | "budget" | null;
+  /** Of a wait that the model asked for: its own words. */
+  readonly waitReason: string | null;
   /** What is being retried repeatedly, in words; null if nothing is. */
   readonly trouble: string | null;
   /** The run's status in Temporal, null if it did not answer. */
@@ -136,6 +140,7 @@ const NO_FIGURES: SessionFigures = {
   bill: sessionBill(undefined),
   lastSeq: 0,
   waitsUntil: null,
+  wait: null,
 };
 
 /** The part that rows show. */
@@ -182,7 +187,7 @@ export function statusDocument(
     endedAt: end.endedAt,
     live: false,
     build: run?.build ?? null,
-    waitsUntil: end.endedAt === null ? figures.waitsUntil : null,
+    ...waitShown(end.endedAt === null, figures),
     trouble: run?.trouble ?? null,
     workflowStatus: run?.status ?? null,
     lastSeq: figures.lastSeq,
@@ -194,6 +199,17 @@ export function statusDocument(
     missing: [],
     parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },
     children: [],
+  };
+}
+
+/** A limit of the model is waited for like a time. */
+function waitShown(isOpen: boolean, { waitsUntil, wait }: SessionFigures) {
+  if (!isOpen) return { waitsUntil: null, waitsFor: null, waitReason: null };
+  const until = wait?.until ?? waitsUntil;
+  return {
+    waitsUntil: until,
+    waitsFor: wait?.waitsFor ?? (waitsUntil === null ? null : ("time" as const)),
+    waitReason: wait?.reason ?? null,
   };
 }
 

@@ -173,7 +173,8 @@ type PersonsAction =
   | "compact"
   | "undo-compaction"
   | "retry"
-  | "purge";
+  | "purge"
+  | "wake";
 
 /** Writes `person:acted`; does nothing without a user. */
 export async function recordAction(

@@ -45,6 +45,18 @@ const COMMAND_CHARS = 120;
 const LEFT_OUT_CHARS = 400;
 const COMMIT_CHARS = 12;
 
+const WAIT_WORDS: Readonly<Record<string, string>> = {
+  time: "the time is over",
+  message: "a message came",
+  answer: "a question was answered",
+  process: "a command has ended",
+  woken: "a person ended it",
+  interrupted: "a person stopped it",
+  cancelled: "the run was cancelled",
+  deadline: "the deadline is near",
+  ended: "the run has ended",
+};
+
 const byOther = (by: string | null | undefined, owner: string | undefined): string =>
   by === undefined || by === null || by === owner ? "" : ` (${person(by)})`;
 
@@ -56,6 +68,12 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
     return [notice(`task: ${harmlessLine(task, NAMES_CHARS)}`, "▶"), quiet(`model ${model}`)];
   },
   "session:ended": (data) => ended(data),
+  "wait:started": ({ until, reason, targets }) => [
+    quiet(
+      `waits${until === null ? "" : ` until ${until}`}${targets.length === 0 ? "" : ` for ${harmlessLine(targets.join(", "), NAMES_CHARS)}`} (${harmlessLine(reason, NAMES_CHARS)})`,
+    ),
+  ],
+  "wait:ended": ({ how, ms }) => [quiet(`the wait ended after ${duration(ms)}: ${WAIT_WORDS[how] ?? how}`)],
   "verify:started": ({ command, round }) => [
     notice(
       `verifying${round === 0 ? "" : ` again (round ${round})`}: ${harmlessLine(command, COMMAND_CHARS)}`,

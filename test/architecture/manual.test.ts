@@ -49,7 +49,7 @@ describe("the manual", () => {
     expect(shown(all.context.options)).toEqual(shown(shape.context.unwrap().shape.options.unwrap().shape));
     expect(shown(all.models["acme/coder-1"] ?? {})).toEqual(shown(shape.models.unwrap().valueType.shape));
     const { parallel: _parallel, ...tools } = all.tools;
-    const limits = Object.values(tools).flatMap((tool) => shown(tool?.limits ?? {}));
+    const limits = Object.values(tools).flatMap((tool) => shown((tool || {}).limits ?? {}));
     expect([...new Set(limits)].toSorted()).toEqual(shown(toolConfigSchema.shape.limits.unwrap().shape));
   });
 

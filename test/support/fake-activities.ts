@@ -119,6 +119,9 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       const { ms = 1 } = options;
       return { outcome: "completed", tokens: 10, ms, hash: options.hashes?.[calls - 1] ?? `hash${calls}` };
     },
+    beginWait: async ({ nowMs }) => ({ kind: "waits", startedAtMs: nowMs, untilMs: nowMs + 60_000 }),
+    watchSandbox: async () => {},
+    endWait: async () => ({ outcome: "completed", tokens: 10, ms: 1, hash: "wait" }),
     checkCommands: async () => ({ isTold: false }),
     askPerson: async () => ({ kind: "passed" }),
     settleQuestion: async () => ({ kind: "allowed" }),

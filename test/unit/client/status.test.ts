@@ -36,6 +36,8 @@ const DOCUMENT: SessionStatusDocument = {
   endedAt: null,
   live: false,
   build: null,
+  waitsFor: null,
+  waitReason: null,
   trouble: null,
   waitsUntil: null,
   workflowStatus: "RUNNING",

@@ -40,6 +40,7 @@ const STATE: AgentState = {
   leftVersion: "fleet:v1",
   delivery: { pushedAtMs: 5_000, last: "pushed" },
   verify: { round: 1, last: { outcome: "failed", tree: "t1", signature: "s1", reason: "npm test" } },
+  waits: 3,
   commands: { started: 2, isTold: true },
   remark: "a remark",
 };

@@ -18,7 +18,7 @@ describe("each activity", () => {
       expect(given.retry.maximumAttempts).toBeGreaterThan(0);
       expect(given.retry.maximumAttempts).toBeLessThanOrEqual(
         // They count their own attempts, and may have to wait for their model's limits.
-        name === "modelStep" || name === "summarize" ? 100_000 : 1_440,
+        ["modelStep", "summarize", "watchSandbox"].includes(name) ? 100_000 : 1_440,
       );
       expect(given.retry.maximumInterval).toBeLessThanOrEqual(120_000);
     },
@@ -60,6 +60,9 @@ describe("each activity", () => {
       prune: "a",
       saveWorkspace: "host-1",
       checkCommands: "host-1",
+      beginWait: "a",
+      endWait: "a",
+      watchSandbox: "host-1",
       closeSandbox: "host-1",
       closeSession: "a",
     });
