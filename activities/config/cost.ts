@@ -41,6 +41,20 @@ export function costUsd(
   );
 }
 
+/**
+ * The most that a request may cost in USD, by the price in force: all of its input uncached, and written to the cache where that costs
+ * more; null if the price is not known.
+ */
+export function dearestUsd(
+  target: Pick<ModelTarget, "price" | "tier">,
+  { input, output }: Pick<StepUsage, "input" | "output">,
+): number | null {
+  const [plain, written] = [0, input].map((cacheWrite) =>
+    costUsd(target.price, { input, cached: 0, cacheWrite, output }, target),
+  );
+  return plain == null || written == null ? null : Math.max(plain, written);
+}
+
 /** USD of an answer: as its router reports, otherwise by the tier that served it, otherwise by the requested tier. */
 export function answerCostUsd(
   target: { readonly price?: Price | undefined; readonly tier?: string | undefined },

@@ -20,6 +20,7 @@ import { lastRound } from "../store/compactions.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents, dropStoredChunks } from "../store/events.ts";
+import { releaseAllMoney } from "../store/budgets.ts";
 import { loadBill, recordLostCalls, totalUsage } from "../store/model-calls.ts";
 import { isStepMissing } from "../store/missing-steps.ts";
 import {
@@ -123,6 +124,7 @@ async function storeEnd(
     const stopped = await interruptOpenCalls(tx, session.id, session.epoch);
     await dropStoredChunks(tx, session.id);
     await recordLostCalls(tx, session.id, lostRates(session.config));
+    await releaseAllMoney(tx, session.id);
     return { stopped, end: await endRow(tx, { deps, runId: scope.runId, input }, ending) };
   });
   endTasks(deps, session, stored?.stopped ?? []);

@@ -87,10 +87,17 @@ export async function spentWith({ deps, session }: StepContext, costUsd: number)
 
 /** Like `spentWith`, plus the requests that earlier attempts lost with their workers. Call it after this answer is stored. */
 export async function withLost({ deps, session }: StepContext): Promise<number> {
-  // Read the stored configuration: `session.config` may have a fallback model here.
-  const ownConfig = await loadConfig(deps.store.db, session.id);
-  await recordLostCalls(deps.store.db, session.id, lostRates(ownConfig ?? session.config));
+  await recordLost(deps, session);
   return spentUsd(deps.store.db, session.id);
+}
+
+/** Counts the requests that earlier attempts lost. Call it while no request of the session is under way. */
+export async function recordLost(
+  { store: { db } }: Pick<AgentDeps, "store">,
+  { id, config }: Pick<Session, "id" | "config">,
+): Promise<void> {
+  // Read the stored configuration: `config` may have a fallback model here.
+  await recordLostCalls(db, id, lostRates((await loadConfig(db, id)) ?? config));
 }
 
 /** The limit of a delegate as it is now: an answer to its parent's question may have raised it since the step began. */

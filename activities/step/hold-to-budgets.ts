@@ -1,21 +1,21 @@
 /** Holds requests to the operator's budgets: the most that one may cost is reserved before it is sent. */
-import { costUsd } from "../config/cost.ts";
+import { dearestUsd } from "../config/cost.ts";
 import { budgetsFor, type MoneyBudget } from "../config/money-budgets.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import { fatal } from "../contract/failures.ts";
-import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { type MoneyRefusal, releaseMoney, reserveMoney, findSpender } from "../store/budgets.ts";
+import {
+  findSpender,
+  hasReservedMoney,
+  type MoneyRefusal,
+  releaseMoney,
+  reserveMoney,
+} from "../store/budgets.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
 import { usd } from "../text/format.ts";
-
-interface BudgetHolder {
-  readonly deps: Pick<AgentDeps, "store" | "policy">;
-  readonly scope: Pick<ActivityScope, "attempt">;
-  readonly session: Pick<Session, "id" | "epoch">;
-  readonly step: number;
-}
+import { recordLost } from "./budget.ts";
+import type { RateHolder } from "./hold-to-rate.ts";
 
 /** Why nothing was asked, with the budget and until when. */
 export interface OverBudget {
@@ -25,6 +25,18 @@ export interface OverBudget {
 /** Called if the request ended without a bill; a bill ends the reservation by itself. */
 type Release = () => Promise<void>;
 
+interface BudgetHolder extends RateHolder {
+  readonly session: Pick<Session, "id" | "epoch" | "config">;
+}
+
+/** For a request that is refused after its money was reserved. */
+export const givingBack =
+  (release: Release) =>
+  async (error: unknown): Promise<never> => {
+    await release();
+    throw error;
+  };
+
 /** @throws PolicyRefused (fatal) for a model without a price, under a budget that counts money */
 export async function holdToBudgets(
   { deps, scope, session, step }: BudgetHolder,
@@ -33,7 +45,7 @@ export async function holdToBudgets(
 ): Promise<Release | OverBudget> {
   const budgets = await budgetsOf(deps, session.id);
   if (budgets.length === 0) return () => Promise.resolve();
-  const most = costUsd(target.price, { ...tokens, cached: 0 }, target);
+  const most = dearestUsd(target, tokens);
   const counted = most === null ? budgets.filter(({ unpriced }) => unpriced === "refuse") : budgets;
   if (most === null && counted.length > 0 && target.provider.name !== "rehearsal") {
     const message = `${session.id} is held to a budget (${counted.map(({ scope: whose }) => whose).join("; ")}), and the price of ${target.model} is not known. Give it a price (models.${target.model}.price), or allow it in the policy (budgets[].unpriced: allow).`;
@@ -41,6 +53,8 @@ export async function holdToBudgets(
   }
   if (most === null) return () => Promise.resolve();
   const { db } = deps.store;
+  // A request of this session that never was billed: it may have been charged, so it is counted before the next one is reserved.
+  if (await hasReservedMoney(db, session.id)) await recordLost(deps, session);
   const reserved = await reserveMoney(db, { sessionId: session.id, model: target.model, usd: most }, counted);
   if ("refused" in reserved) return { overBudget: overText(reserved.refused, most) };
   await appendEvents(

@@ -48,7 +48,7 @@ import {
   thoughtInVain,
 } from "./failed-request.ts";
 import { fatal } from "../contract/failures.ts";
-import { holdToBudgets, type OverBudget } from "./hold-to-budgets.ts";
+import { givingBack, holdToBudgets, type OverBudget } from "./hold-to-budgets.ts";
 import { holdToRate } from "./hold-to-rate.ts";
 import { answerFacts, storeAnswer } from "./store-answer.ts";
 import { TRIES } from "../contract/tries.ts";
@@ -203,9 +203,9 @@ async function ask(
   const { config } = session;
   const { used } = sizeFacts(step.size);
   const rate = { deps, scope, session, step: input.step };
-  const money = await holdToBudgets(rate, config, { input: used, output: room.tokens });
-  if ("overBudget" in money) return overBudget(step, money);
-  const settle = await holdToRate(rate, config, used + room.tokens);
+  const release = await holdToBudgets(rate, config, { input: used, output: room.tokens });
+  if ("overBudget" in release) return overBudget(step, release);
+  const settle = await holdToRate(rate, config, used + room.tokens).catch(givingBack(release));
   // In parallel with the request, not before it.
   const announced = emitEvents(step, eventsOfRequest(step, budget.triggerTokens, built.unsupported));
   announced.catch(() => undefined);
@@ -240,7 +240,7 @@ async function ask(
     await Promise.all([chunks.end(), settle()]);
     const outcome = await afterFailure(step, error, received);
     // A failed request that was billed has its row by now.
-    await money();
+    await release();
     return { outcome };
   }
   await Promise.all([announced, chunks.end()]);

@@ -41,7 +41,7 @@ import { cutChars } from "../text/cut.ts";
 import type { RawAnswer } from "../compaction/summary-check.ts";
 import { reportCall } from "../runtime/telemetry/report.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
-import { holdToBudgets } from "./hold-to-budgets.ts";
+import { givingBack, holdToBudgets } from "./hold-to-budgets.ts";
 import { holdToRate } from "./hold-to-rate.ts";
 import { modelFailure, limitMs } from "./model-failure.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
@@ -96,14 +96,17 @@ function createSummariser(summariser: SummariserDeps): Summarise {
   const target = summariserOf(session.config);
   const bill = (request: SummaryRequest, answer: ModelAnswer | undefined, error?: string) =>
     recordBill(summariser, target, { request, answer, error });
+  let billed = Promise.resolve();
   return async (request) => {
     let answer: ModelAnswer;
     const maxOutputTokens = Math.min(request.maxOutputTokens, target.maxOutput);
     const tokens = request.tokens + maxOutputTokens;
+    // A bill ends the session's reservation: the one before must be stored.
+    await billed.catch(() => undefined);
     const holder = { deps, scope, session, step };
-    const money = await holdToBudgets(holder, target, { input: request.tokens, output: maxOutputTokens });
-    if ("overBudget" in money) throw new SummariserUnavailable(money.overBudget);
-    const settle = await holdToRate(holder, target, tokens);
+    const release = await holdToBudgets(holder, target, { input: request.tokens, output: maxOutputTokens });
+    if ("overBudget" in release) throw new SummariserUnavailable(release.overBudget);
+    const settle = await holdToRate(holder, target, tokens).catch(givingBack(release));
     try {
       answer = await deps.model.ask(
         {
@@ -126,7 +129,7 @@ function createSummariser(summariser: SummariserDeps): Summarise {
       if (scope.signal.aborted) await bill(request, undefined, "It was aborted.").catch(() => undefined);
       if (scope.signal.aborted || !(error instanceof ModelError)) throw error;
       await bill(request, undefined, error.message);
-      await money();
+      await release();
       const waitMs = limitMs(error);
       if (waitMs !== undefined && summariser.waitsForLimits && target.model === session.config.model) {
         await reportLimit(summariser, error, waitMs);
@@ -134,7 +137,8 @@ function createSummariser(summariser: SummariserDeps): Summarise {
       }
       throw translated(error, scope.tries);
     }
-    later(bill(request, answer));
+    billed = bill(request, answer);
+    later(billed);
     later(
       learnFrom(deps.store.db, target.model, tokenRatio, {
         estimatedTokens: request.tokens,

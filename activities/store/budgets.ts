@@ -84,6 +84,20 @@ export function reserveMoney(
   });
 }
 
+/** Whether a request of the session has neither ended nor been billed. */
+export async function hasReservedMoney(db: Queryable, sessionId: string): Promise<boolean> {
+  const rows = await db
+    .select({ id: budgetReservations.id })
+    .from(budgetReservations)
+    .where(eq(budgetReservations.sessionId, sessionId));
+  return rows.length > 0;
+}
+
+/** The session has ended, so no request of it is under way. */
+export async function releaseAllMoney(db: Queryable, sessionId: string): Promise<void> {
+  await db.delete(budgetReservations).where(eq(budgetReservations.sessionId, sessionId));
+}
+
 /** The request ended without a bill. */
 export async function releaseMoney(
   db: Queryable,
