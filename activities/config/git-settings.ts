@@ -174,6 +174,9 @@ function guessed(host: string): ForgePlace["kind"] | undefined {
   return host === "codeberg.org" || /^(gitea|forgejo)\./.test(host) ? "gitea" : undefined;
 }
 
+/** Whether a forge may have it: its address has a server, an owner and a name. */
+export const mayBeOnForge = (url: string): boolean => parseForge(url, "gitea") !== undefined;
+
 /** Why a repository has no pull requests. */
 export function noForge(url: string): string {
   const address = repositoryAddress(url);

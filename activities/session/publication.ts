@@ -1,6 +1,6 @@
 /** What a push and a pull request share: their input, and how their outcome is recorded; and the pull request itself. */
 import type { ActivityScope } from "../runtime/activity-scope.ts";
-import { type SessionGit, parseForge, noForge } from "../config/git-settings.ts";
+import { type SessionGit, noForge } from "../config/git-settings.ts";
 import { shorten, cutChars } from "../text/cut.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { fatal, retryable } from "../contract/failures.ts";
@@ -21,6 +21,7 @@ import { lastAnswer } from "../store/transcript.ts";
 import { newestVerifications } from "../store/verifications.ts";
 import { ForgeRefusal } from "../forge/calls.ts";
 import { openPullRequest } from "../forge/open-pull-request.ts";
+import { findForge } from "../forge/recognise.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { lsRemote } from "../git/remote.ts";
 import { CredentialUnavailable, refusal, toRefusal } from "../git/trouble.ts";
@@ -143,7 +144,7 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
   const { signal } = scope;
   const { url } = repository;
   const ref = repository.ref ?? undefined;
-  const forge = parseForge(url, git.forge);
+  const forge = await findForge(url, git.forge, signal);
   if (forge === undefined) return refusal(noForge(url));
   const remote = await lsRemote(access, url, [`refs/heads/${ref ?? branch}`], { signal, timeoutMs: ASK_MS });
   if ("trouble" in remote) return toRefusal(remote.trouble);

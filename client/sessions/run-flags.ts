@@ -1,7 +1,7 @@
 /** The flags of a new session: those of `run` and `start`, about a repository, and about another person's container. */
 import { type Command, Option } from "commander";
 import {
-  parseForge,
+  mayBeOnForge,
   noForge,
   branchName,
   refName,
@@ -187,18 +187,8 @@ export function sessionGit(
       `--also: expected a host and a path such as github.com/acme/*, not ${JSON.stringify(unclear)}.`,
     );
   const prKind = pr ?? config.pr;
-  if (prKind !== "none" && parseForge(address.url, config.forge) === undefined)
-    throw usageError(
-      noForge(address.url),
-      [
-        ...(address.kind === "file"
-          ? []
-          : [
-              "If it is on GitHub, GitLab, Gitea or Forgejo, set git.forge to github, gitlab, gitea or forgejo in your own file.",
-            ]),
-        "To deliver only the branch: --pr none --push end",
-      ].join(" "),
-    );
+  if (prKind !== "none" && !mayBeOnForge(address.url))
+    throw usageError(noForge(address.url), "To deliver only the branch: --pr none --push end");
   const when = push ?? config.push;
   return {
     ...config,

@@ -4,6 +4,8 @@
  */
 import {
   toBranchName,
+  noForge,
+  parseForge,
   type SessionGit,
   repositoryAddress,
   tokenVariable,
@@ -11,6 +13,7 @@ import {
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findForge } from "../../activities/forge/recognise.ts";
 import { createGitAccess, type GitAccess } from "../../activities/git/git-access.ts";
 import { toFormatOption } from "../../activities/git/mirror.ts";
 import { git as runOwnGit } from "../../activities/git/run-git.ts";
@@ -40,6 +43,7 @@ export async function checkRepository(
   const address = repositoryAddress(git.url);
   const host = "url" in address ? address.host : undefined;
   const isElsewhere = flags.setup === false || isSetupOff(environment);
+  if (git.pr !== "none") await requireForge(git, isElsewhere);
   if (isElsewhere && !access.hasToken(git.url)) return;
   if (git.pr !== "none" && host !== undefined && !access.hasToken(git.url))
     throw missing(
@@ -73,6 +77,19 @@ export async function checkRepository(
   const other = branchInTheWay(branch, found.refs.keys());
   if (other !== undefined)
     throw usageError(`${inTheWay(branch, other, git.url)}.`, "Choose another --branch.");
+}
+
+/**
+ * What the host's name does not say, its server is asked, unless only the workers may reach it.
+ * @throws ClientError (usage) if it is not known
+ */
+async function requireForge({ url, forge }: SessionGit, isElsewhere: boolean): Promise<void> {
+  const place = isElsewhere ? parseForge(url, forge) : await findForge(url, forge);
+  if (place !== undefined) return;
+  throw usageError(
+    noForge(url),
+    "If it is on GitHub, GitLab, Gitea or Forgejo, set git.forge to github, gitlab, gitea or forgejo in your own file. To deliver only the branch: --pr none --push end",
+  );
 }
 
 /** False only if the remote says that it does not have the commit; a part of a commit's name cannot be asked for. */

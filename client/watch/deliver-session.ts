@@ -1,7 +1,7 @@
 /** Delivers after the session's end: starts its workflow only for that, because the worker has the credentials. */
 import { shellWord } from "../console/format.ts";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
-import { parseForge, noForge } from "../../activities/config/git-settings.ts";
+import { mayBeOnForge, noForge } from "../../activities/config/git-settings.ts";
 import { limitOf } from "../../activities/contract/limits.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import type { Store } from "../../activities/store/db.ts";
@@ -36,8 +36,9 @@ export async function deliverSession(
       `${id} works on no repository: there is nothing to push to.`,
       `Its change on a branch of your checkout: longhaul apply ${shellWord(id)}`,
     );
-  const { url, forge } = config.repository;
-  if (order.pr !== "none" && parseForge(url, forge) === undefined)
+  const { url } = config.repository;
+  // Which one it is, the worker finds out.
+  if (order.pr !== "none" && !mayBeOnForge(url))
     throw notPossible(noForge(url), `To deliver only the branch: longhaul push ${shellWord(id)}`);
   if (!sessionHasEnded(row)) throw atWork(id);
   if ((await findRepository(db, id)) === undefined)

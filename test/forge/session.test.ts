@@ -40,7 +40,7 @@ describeOnGitea("a session on a real Gitea", (gitea) => {
       const url = `${server.url}/owner/app.git`;
       const session = await agent.start(script, {
         task: "Add one\nas a file",
-        config: onRepository(url, { push: "end", pr: "draft", forge: "gitea" }),
+        config: onRepository(url, { push: "end", pr: "draft" }),
       });
       expect(await session.result()).toMatchObject({ status: "completed", delivery: "done" });
       const branch = `longhaul/${session.id}`;

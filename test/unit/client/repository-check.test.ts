@@ -70,6 +70,32 @@ describe("before anything starts", () => {
     await expect(check(onForge, right)).resolves.toBeUndefined();
   });
 
+  it("a pull request on a server that is no known forge is 2, unless the server says what it is", async () => {
+    const known = await serveGit(
+      remote,
+      () => true,
+      (asked, answer) => {
+        if (asked.url !== "/api/v1/version") return Promise.resolve(false);
+        answer.writeHead(200, { "content-type": "application/json" }).end('{"version":"1.24.6"}');
+        return Promise.resolve(true);
+      },
+      onTestFinished,
+    );
+    const onServer = ({ origin }: { readonly origin: string }) =>
+      ({ url: `${origin}/acme/app.git`, pr: "draft" }) as const;
+    await expect(check(onServer(known), right)).resolves.toBeUndefined();
+    const unknown = {
+      exitCode: 2,
+      message: expect.stringContaining("not known which forge") as string,
+      fix: expect.stringContaining("git.forge") as string,
+    };
+    await expect(check(onServer(server), right)).rejects.toMatchObject(unknown);
+    // Only the workers may reach it.
+    await expect(check(onServer(known), right, false)).rejects.toMatchObject(unknown);
+    await expect(check({ ...onServer(server), pr: "none" }, right)).resolves.toBeUndefined();
+    await expect(check({ ...onServer(server), forge: "gitea" }, right)).resolves.toBeUndefined();
+  });
+
   it("nothing is checked if only the workers have the credentials", async () => {
     await expect(check({}, {}, false)).resolves.toBeUndefined();
     await expect(check({}, { LONGHAUL_NO_SETUP: "1" })).resolves.toBeUndefined();
@@ -92,27 +118,13 @@ describe("the flags about a repository", () => {
     expect(sessionGit({}, defaults)).toBeUndefined();
   });
 
-  it("ask for a pull request only where one can be opened", () => {
-    const url = "https://host.example/a/b";
-    const [flags, config] = [
-      { repo: url, pr: "draft" },
-      { ...defaults, pr: "draft" },
-    ] as const;
-    expect(() => sessionGit(flags, defaults)).toThrow(
-      expect.objectContaining({ exitCode: 2, fix: expect.stringContaining("git.forge") as string }),
-    );
-    expect(() => sessionGit({ repo: url }, config)).toThrow("No pull request");
-    expect(sessionGit({ repo: url, pr: "none", push: "end" }, config)).toMatchObject({ pr: "none" });
-    expect(sessionGit({ repo: url }, { ...config, forge: "gitlab" })).toMatchObject({ pr: "draft" });
-  });
-
   it.each([
     [{ push: "end" }, /none is named/],
     [{ repo: "https://host/a", workspace: "." }, /exclude each other/],
     [{ repo: "https://me:pw@host/a" }, /credential/],
     [{ repo: "https://host/a", branch: "a..b" }, /--branch/],
     [{ repo: "https://host/a", ref: "-x" }, /--ref/],
-    [{ repo: "https://host/a/b", pr: "draft" }, /No pull request .* not known which forge/],
+    [{ repo: "https://host/a", pr: "draft" }, /No pull request .* not known which forge/],
     [{ repo: "file:///srv/a.git", pr: "ready" }, /No pull request .* it is a folder/],
   ] as const)("%o is refused", (flags, words) => {
     expect(() => sessionGit(flags, defaults)).toThrow(words);
