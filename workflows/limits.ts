@@ -9,6 +9,7 @@ import { optionsOf, showDetails, type Run, interrupt, enterPhase, interruptible 
 import { isCancellation, sleep, workflowInfo, condition } from "@temporalio/workflow";
 import { waiting } from "./inbox.ts";
 import { failed, type Outcome } from "./outcome.ts";
+import { parkingDuring } from "./waits.ts";
 
 /** The limit that a person must be asked about now, if any. */
 export function limitToAsk(run: Run, policy: RunPolicy): BudgetLimit | undefined {
@@ -122,6 +123,6 @@ export async function untilLimitEnds(run: Run, waitMs: number): Promise<Outcome 
     compaction.undoRequests.length > 0 ||
     state.interrupting ||
     state.deadline !== deadline;
-  await interruptible(run, () => condition(isOver, ms));
+  await parkingDuring(run, nowMs + ms, () => interruptible(run, () => condition(isOver, ms)));
   return undefined;
 }

@@ -106,15 +106,32 @@ async function watchOrPark(run: Run, wait: OpenWait, { step, index }: RunToolInp
     wait.ends.process = true;
     return;
   }
+  await parkUntil(run, step, wait.untilMs);
+}
+
+/** Parks the sandbox when the session has waited for long, if it waits that long. @param untilMs undefined: until a person ends it */
+async function parkUntil(run: Run, step: number, untilMs: number | undefined): Promise<void> {
   const afterMs = run.policy?.parkAfterMs;
   if (afterMs === undefined || run.state.sandbox === undefined) return;
-  if (wait.untilMs !== undefined && wait.untilMs - Date.now() <= afterMs) return;
+  if (untilMs !== undefined && untilMs - Date.now() <= afterMs) return;
   const summary = `step ${step} · park the sandbox after ${lasted(afterMs)}`;
   await perform("parkSandbox", optionsOf(run), summary, { step, afterMs });
   // The next call, or the next step, opens it again.
   run.state.sandbox = undefined;
   run.opening = undefined;
   showDetails(run);
+}
+
+/** Runs `body`, a wait until `untilMs` between two steps, and gives the sandbox up meanwhile if that is long. */
+export async function parkingDuring<T>(run: Run, untilMs: number, body: () => Promise<T>): Promise<T> {
+  const scope = new CancellationScope();
+  const parking = scope.run(() => parkUntil(run, run.state.step, untilMs)).catch(() => undefined);
+  try {
+    return await body();
+  } finally {
+    scope.cancel();
+    await parking;
+  }
 }
 
 /** Ends the wait at a person's word, without a message. @returns false if the run does not wait */

@@ -103,7 +103,7 @@ function notYet(afterMs: number): ApplicationFailure {
   return ApplicationFailure.create({
     type: "NotYetDue" satisfies FailureType,
     message:
-      "No error: the session waits for a person. If no answer comes in this time, the files are saved and the sandbox is removed until one does.",
+      "No error: the session waits. If it still does after this time, the files are saved and the sandbox is given up until it goes on.",
     nextRetryDelay: afterMs,
     category: ApplicationFailureCategory.BENIGN,
   });

@@ -53,6 +53,18 @@ it("asks at once after an interrupt, and ends at once when it is cancelled", asy
   expect(fake.inputsOf("closeSession")).toMatchObject([{ status: "cancelled" }]);
 });
 
+it("gives the sandbox up during a long limit, and opens it again for the next step", async () => {
+  const { fake, value } = await play(
+    { steps: [answered([bashCall]), long, answered()], policy: { parkAfterMs: 1_000 } },
+    async (session, playing) => {
+      await expect.poll(() => playing.inputsOf("parkSandbox").length, { timeout: 10_000 }).toBe(1);
+      await session.signal("guidance", "The limit is over.");
+    },
+  );
+  expect(value?.status).toBe("completed");
+  expect(fake.inputsOf("openSandbox")).toHaveLength(2);
+});
+
 it("waits no longer than its deadline", async () => {
   const { fake, value } = await play({
     steps: [long],
