@@ -1,11 +1,9 @@
 /** `longhaul schedule`: sessions that begin at fixed times. */
-import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { costUsd } from "../../activities/config/cost.ts";
-import { dollars } from "../../activities/text/format.ts";
 import { Option, type Command } from "commander";
 import { exitCodes, notPossible, usageError, type ExitCode } from "../console/errors.ts";
 import { harmlessLine, present, shellWord } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
+import { limitsText, withBound } from "../schedules/schedule-bound.ts";
 import type { Overlap, ScheduleDocument } from "../schedules/schedules.ts";
 import { positiveAmount } from "../sessions/flag-values.ts";
 import { prepareStart, REHEARSAL_NOTE } from "../sessions/prepare-start.ts";
@@ -36,7 +34,11 @@ export function scheduleCommand(command: Command, output: Output) {
         .choices(["skip", "buffer-one", "cancel", "allow"])
         .default("skip"),
     )
-    .option("--max-cost <usd>", "stop each session when it has cost this much", positiveAmount)
+    .option(
+      "--max-cost <usd>",
+      "stop each session when it has cost this much (default: 10, or 100 steps without a price)",
+      positiveAmount,
+    )
     .option("--json", "one JSON document");
   return async (
     action: string,
@@ -70,8 +72,8 @@ async function create(
   const startFlags = { ...flags, questions: flags.questions ?? ("deny" as const) };
   const prepared = await prepareStart(taskWords, startFlags, output.note);
   const { config } = prepared;
-  const bound = boundFor(prepared.start.config, flags.maxSteps !== undefined);
-  const start = { ...prepared.start, config: { ...prepared.start.config, limits: bound.limits } };
+  const bound = withBound(prepared.start.config, config.isStepsChosen);
+  const start = { ...prepared.start, config: bound.config };
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
   const [{ withPreparedServices }, { makeSchedule, parseZone: zoneOf }, { storedStart }] = await Promise.all([
     import("../sessions/with-session.ts"),
@@ -90,31 +92,10 @@ async function create(
   const zone = zoneOf({ cron, timeZone });
   say(`The schedule ${name} was created. Its times are in the zone ${zone}.`);
   say(`Next: ${next.map((time) => inZone(time, zone)).join(", ")}.`);
-  if (bound.note !== undefined) say(bound.note);
+  say(bound.said);
   if (timeZone === undefined && zone === "UTC") say(anotherZone(name));
   say("All schedules: longhaul schedule list");
   return exitCodes.completed;
-}
-
-/** Of a session that runs by itself. Chosen: what a long task costs; and, where no price is known, as many steps as a delegate has. */
-const BOUND = { usd: 10, steps: 100 };
-
-/** Nobody sits in front of a scheduled session, so it has a bound: of money where its price is known, else of steps. */
-function boundFor(
-  { limits, price, tier }: RunConfig,
-  hasSteps: boolean,
-): { readonly limits: RunConfig["limits"]; readonly note?: string } {
-  if (limits.maxCostUsd !== undefined) return { limits };
-  if (costUsd(price, { input: 0, cached: 0, output: 0 }, { tier }) !== null)
-    return {
-      limits: { ...limits, maxCostUsd: BOUND.usd },
-      note: `Each of its sessions may cost ${dollars(BOUND.usd)}; --max-cost sets another limit.`,
-    };
-  if (hasSteps || limits.maxSteps <= BOUND.steps) return { limits };
-  return {
-    limits: { ...limits, maxSteps: BOUND.steps },
-    note: `The model's price is not known, so each of its sessions may make ${BOUND.steps} steps; --max-steps sets another limit.`,
-  };
 }
 
 /** Such as `2026-11-27 06:00`. */
@@ -150,6 +131,7 @@ function scheduleText(document: ScheduleDocument, style: Style): string {
     state === "active" && `next ${next ?? "–"}`,
     isRunning && `runs ${running.join(", ")}`,
     !isRunning && last !== null && `last ${last}`,
+    limitsText(document.limits),
   );
   return `${style("bold", name)}  ${state}  ${facts.join(" · ")}\n  ${harmlessLine(task, 160)}`;
 }

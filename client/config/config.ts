@@ -61,6 +61,8 @@ export interface ConfigFlags extends SandboxFlags {
 export interface ResolvedConfig {
   readonly run: RunConfig;
   readonly settings: AgentConfig;
+  /** Whether a person has set `limits.maxSteps`. */
+  readonly isStepsChosen: boolean;
   /** True if no key was found and no model was named. */
   readonly rehearsal: boolean;
   /** The file that was read; the project's if there are two. */
@@ -80,7 +82,7 @@ export function resolveConfig(
   environment: Environment = process.env,
   cwd: string = process.cwd(),
 ): ResolvedConfig {
-  const { path, ownFile, notes, settings } = readMerged(flags, environment, cwd);
+  const { path, file, ownFile, notes, settings } = readMerged(flags, environment, cwd);
   const chosen = settings.model ?? defaultModel(environment);
   // Wrong usage is reported before missing credentials.
   const { run, ...resolved } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment, flags.served);
@@ -93,6 +95,7 @@ export function resolveConfig(
   return {
     run: { ...run, sandbox: machine.sandbox, skills: withSharedSkills(run.skills, cwd) },
     settings,
+    isStepsChosen: (flags.maxSteps ?? layered(ownFile.settings, file).limits?.maxSteps) !== undefined,
     rehearsal: chosen === undefined,
     file: path ?? ownFile.path,
     unlisted: resolved.unlisted,

@@ -7,6 +7,7 @@ import type { Services } from "../connect/connection.ts";
 import { notPossible } from "../console/errors.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { readLimits, type ScheduleLimits } from "./schedule-bound.ts";
 
 /** How long to wait for a requested start. */
 const STARTED_MS = 5_000;
@@ -25,6 +26,8 @@ export interface ScheduleDocument {
   readonly last: string | null;
   readonly running: readonly string[];
   readonly task: string;
+  /** Of each session. */
+  readonly limits: ScheduleLimits;
 }
 
 /** What our rows say and what Temporal has of this installation, also where one of them lacks it. */
@@ -33,20 +36,25 @@ export async function readSchedules(services: Services): Promise<ScheduleDocumen
   const client = await services.temporal.client();
   const known = new Set(rows.map(({ name }) => name));
   const recorded = await Promise.all(
-    rows.map(async ({ name, task }) => documentOf({ name, task }, await describeSchedule(client, name))),
+    rows.map(async ({ name, task, config }) =>
+      documentOf({ name, task, limits: readLimits(config) }, await describeSchedule(client, name)),
+    ),
   );
   const others: ScheduleDocument[] = [];
   for await (const { scheduleId: name, memo } of client.schedule.list()) {
     if (known.has(name) || !isOurs(services, memo as Partial<ScheduleMemo> | undefined)) continue;
     const found = await describeSchedule(client, name);
     if (found === undefined || !isOfAgent(found)) continue;
-    others.push({ ...documentOf({ name, task: "" }, found), state: "unrecorded" });
+    others.push({
+      ...documentOf({ name, task: "", limits: readLimits(undefined) }, found),
+      state: "unrecorded",
+    });
   }
   return [...recorded, ...others];
 }
 
 function documentOf(
-  row: Pick<ScheduleDocument, "name" | "task">,
+  row: Pick<ScheduleDocument, "name" | "task" | "limits">,
   found: ScheduleDescription | undefined,
 ): ScheduleDocument {
   const { cron, timeZone } = (found?.memo ?? {}) as { readonly cron?: string; readonly timeZone?: string };

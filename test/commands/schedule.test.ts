@@ -31,6 +31,9 @@ test(
     expect(made.err).toContain("Its times are in the zone Europe/Berlin.");
     expect(made.err).toMatch(/Next: \d{4}-01-01 06:00, \d{4}-01-01 06:00, \d{4}-01-01 06:00\./);
     expect(made.err).not.toContain("--time-zone");
+    expect(made.err).toContain(
+      "Each of its sessions may cost at most $10.00; --max-cost sets another limit.",
+    );
     onTestFinished(() => inThisProcess((services) => deleteSchedule(services, name)).catch(() => undefined));
     expect((await schedule("create", name, ...flags, "--", task)).code).toBe(5);
     expect(await listed(name)).toMatchObject({
@@ -41,7 +44,9 @@ test(
       next: expect.stringMatching(/-01-01T05:00:00/),
       last: null,
       task,
+      limits: { maxCostUsd: 10, maxSteps: 7 },
     });
+    expect((await schedule("list")).out).toContain("at most $10.00 and 7 steps each");
 
     const run = await schedule("run", name);
     expect(run.code, run.err).toBe(0);
@@ -73,12 +78,16 @@ test("without a zone the times are in UTC, and it is said how to choose another"
   const name = `utc-${randomBytes(3).toString("hex")}`;
   onTestFinished(() => inThisProcess((services) => deleteSchedule(services, name)).catch(() => undefined));
   const environment = { TZ: "America/Lima" };
-  const words = ["schedule", "create", name, "--cron", "0 6 1 1 *", "--", "say: Never."];
+  const words = ["schedule", "create", name, "--cron", "0 6 1 1 *", "--max-cost", "2.5", "--", "say: Never."];
   const { code, err } = await longhaul(words, { environment });
   expect(code, err).toBe(0);
   expect(err).toContain("Its times are in the zone UTC.");
   expect(err).toContain("--time-zone America/Lima");
-  expect(await listed(name)).toMatchObject({ timeZone: "UTC" });
+  expect(err).toContain("Each of its sessions may cost at most $2.50;");
+  expect(await listed(name)).toMatchObject({
+    timeZone: "UTC",
+    limits: { maxCostUsd: 2.5, maxSteps: 500 },
+  });
 });
 
 test("times that Temporal refuses are refused with 2, and leave nothing", async () => {
