@@ -19,7 +19,20 @@ const budgetSchema = z
   .refine(({ per, of }) => per !== "all" || of === undefined, {
     error: "of is not for per: all",
     path: ["of"],
+  })
+  .refine(({ per, of }) => per !== "repo" || of === undefined || toRepositoryName(of).includes("/"), {
+    error: "a repository's host and path, such as github.com/acme/app",
+    path: ["of"],
   });
+
+/** As the database names repositories, also if an operator writes the address. */
+function toRepositoryName(of: string): string {
+  return of
+    .toLowerCase()
+    .replace(/^[a-z+]+:\/\//, "")
+    .replace(/^[^/@]*@/, "")
+    .replace(/(\.git)?\/*$/, "");
+}
 
 export const budgetsSchema = z.array(budgetSchema).max(1_000);
 
@@ -64,9 +77,10 @@ export function budgetsFor(
 ): MoneyBudget[] {
   const valueOf = (per: MoneyBudget["per"]) => (per === "all" ? "" : spender[per]);
   const isNamed = (budget: (typeof budgets)[number]) => budget.of !== undefined;
-  const matching = budgets.filter(({ per, of }) =>
-    of === undefined ? per === "all" || per === "person" || valueOf(per) !== "" : of === valueOf(per),
-  );
+  const matching = budgets.filter(({ per, of }) => {
+    if (of === undefined) return per === "all" || per === "person" || valueOf(per) !== "";
+    return (per === "repo" ? toRepositoryName(of) : of) === valueOf(per);
+  });
   return matching
     .filter(
       (budget) =>
@@ -77,7 +91,8 @@ export function budgetsFor(
     )
     .map(({ per, period, usd, warnAt, unpriced }) => {
       const of = valueOf(per);
-      const whose = per === "all" ? "all" : `${per} ${of === "" ? "without a name" : of}`;
+      const named = of === "" ? "people without a name" : `${per} ${of}`;
+      const whose = per === "all" ? "all" : named;
       return {
         scope: `${whose}, ${period}`,
         per,

@@ -52,7 +52,7 @@ it("counts each call once: for whom, which repository and model, also if it was 
   await recordCall(db, call("one", 0.5, { purpose: "summary" }));
   await recordCall(db, call("one.s1c0", 0.125, { status: "wasted" }));
   await recordCall(db, call("one", null, { step: 2, model: "local/b" }));
-  const place = "Forge.example:8443/acme/app";
+  const place = "forge.example:8443/acme/app";
   expect(await readUsage(db, ["person", "tenant", "repo", "model"], year)).toEqual([
     {
       of: ["ann", "acme", place, "openai/a"],
@@ -80,8 +80,15 @@ it("counts each call once: for whom, which repository and model, also if it was 
 
 it.each([
   ["git@forge.example:acme/app.git", "forge.example/acme/app"],
-  ["ssh://git@forge.example:22/acme/app", "forge.example:22/acme/app"],
+  ["git@forge.example:/acme/app.git", "forge.example/acme/app"],
+  ["forge.example:2026/app.git", "forge.example/2026/app"],
+  ["ssh://git@forge.example:22/acme/app", "forge.example/acme/app"],
+  ["ssh://git@forge.example:2222/acme/app", "forge.example:2222/acme/app"],
   ["https://forge.example/acme/app/", "forge.example/acme/app"],
+  ["https://Forge.Example.:443//Acme/App.git/", "forge.example/acme/app"],
+  ["http://forge.example:80/acme/app", "forge.example/acme/app"],
+  ["http://forge.example:443/acme/app", "forge.example:443/acme/app"],
+  ["ssh://git@ssh.github.com:443/acme/app.git", "github.com/acme/app"],
   ["file:///srv/git/app.git", "/srv/git/app"],
 ])("a repository is known by host and path: %s", async (address, name) => {
   const { rows } = await database.store.db.execute(sql`select longhaul_repository(${address}) as name`);

@@ -34,8 +34,18 @@ describe("budgets that apply", () => {
 
   it("count people without a name as one, and are none of a tenant that is not there", () => {
     const kinds = ["person", "tenant", "repo"].map((per) => ({ per, period: "day", usd: 1 }));
-    expect(scopes(kinds, { person: "", tenant: "", repo: "" })).toEqual([["person without a name, day", 1]]);
+    expect(scopes(kinds, { person: "", tenant: "", repo: "" })).toEqual([["people without a name, day", 1]]);
   });
+});
+
+it.each([
+  "https://Forge.example/Acme/App.git",
+  "ssh://git@forge.example/acme/app/",
+  "forge.example/acme/app",
+])("a budget is for the repository that its address names: %s", (of) => {
+  expect(scopes([{ per: "repo", of, period: "day", usd: 1 }])).toEqual([
+    ["repo forge.example/acme/app, day", 1],
+  ]);
 });
 
 describe("a period", () => {
@@ -54,6 +64,7 @@ describe("a period", () => {
 it.each([
   [{ budgets: [{ per: "planet", period: "day", usd: 1 }] }, "budgets"],
   [{ budgets: [{ per: "all", of: "x", period: "day", usd: 1 }] }, "of"],
+  [{ budgets: [{ per: "repo", of: "app", period: "day", usd: 1 }] }, "of"],
   [{ budgets: [{ per: "all", period: "day", usd: -1 }] }, "usd"],
   [{ budgetZone: "Middle/Earth" }, "budgetZone"],
 ])("the policy refuses %j", (policy, name) => {

@@ -694,10 +694,14 @@ begin
   return longhaul_save_blob($2, $3);
 end $$;--> statement-breakpoint
 REVOKE ALL ON FUNCTION "longhaul_keep_blob"(text, text, bytea), "longhaul_note_blobs"() FROM PUBLIC;--> statement-breakpoint
--- The name by which people know a repository: host and path, without scheme, user and `.git`.
+-- The name by which people know a repository, the same for all its addresses: host and path in small letters, without scheme, user,
+-- usual port, a forge's other name for itself, and `.git`.
 CREATE FUNCTION "longhaul_repository"(address text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path = pg_catalog
-  AS $$ select coalesce(regexp_replace(regexp_replace(regexp_replace(regexp_replace($1, '^[A-Za-z+]+://', ''), '^[^/@]*@', ''),
-    '^([^/:]+):(?![0-9]+/)', '\1/'), '(\.git)?/*$', ''), '') $$;--> statement-breakpoint
+  AS $$ with plain(place) as (select regexp_replace(regexp_replace(lower($1), '^([^/:@]*@)?([^/:]+):(?!//)', '\2/'),
+      '^(?:(https://[^/]*):443|(http://[^/]*):80|(ssh://[^/]*):22)/', '\1\2\3/')),
+    named(place) as (select regexp_replace(regexp_replace(regexp_replace(place, '^[a-z+]+://', ''), '^[^/@]*@', ''), '/+', '/', 'g') from plain)
+  select coalesce(regexp_replace(regexp_replace(regexp_replace(place, '^([^/:]*[^/:.])\.(?=[/:])', '\1'),
+    '^(?:ssh\.(github\.com)|altssh\.(gitlab\.com|bitbucket\.org))(:443)?/', '\1\2/'), '(\.git)?/*$', ''), '') from named $$;--> statement-breakpoint
 -- In the statement that stores the bill, whoever does: no call is counted twice, and none is left out. In one order, so that two never
 -- wait for each other.
 CREATE FUNCTION "longhaul_count_spending"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
