@@ -9,8 +9,18 @@ import { removeUnusedRepositories } from "../activities/git/own-repositories.ts"
 import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
 import type { CountedSaves } from "../activities/runtime/counted-saves.ts";
 import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
-import { sandboxOwners, type SandboxOwner } from "../activities/store/sandboxes.ts";
-import { createSessionSandboxes, removeStray } from "../activities/workspace/session-sandbox.ts";
+import type { Queryable } from "../activities/store/db.ts";
+import {
+  findSandbox,
+  markUnparked,
+  sandboxOwners,
+  type SandboxOwner,
+} from "../activities/store/sandboxes.ts";
+import {
+  createSessionSandboxes,
+  isParkedHere,
+  removeStray,
+} from "../activities/workspace/session-sandbox.ts";
 import type { Store } from "../activities/store/db.ts";
 import { endedSessionIds, quietSessions } from "../activities/store/session-standing.ts";
 import { lastUsedStep } from "../activities/store/missing-steps.ts";
@@ -120,19 +130,37 @@ async function reapDeleted({ store, host }: RoundOptions, id: string): Promise<s
 /** @returns why the session's sandbox was removed, if it was */
 async function reap(
   options: RoundOptions,
-  { id, volume }: SandboxOwner,
+  { id, volume, isParkedTooLong }: SandboxOwner,
   running: ReadonlySet<string>,
 ): Promise<string | undefined> {
   const { host, store, countedSaves, clean = String } = options;
   const isStray = (await host.volume(id)) !== volume;
   if (isStray && (await withSandboxLock(store, id, (tx) => removeStray(tx, host, id))))
     return "removed a sandbox of a session that has another one, or none yet";
+  if (isParkedTooLong === true && (await withSandboxLock(store, id, (tx) => removeParked(tx, host, id))))
+    return "removed a stopped sandbox whose time was over";
   if (running.has(id)) return undefined;
   const session = await endedSession(options, id);
   if (session === undefined) return undefined;
   const deps = { store, countedSaves, sandboxHost: host, taskQueues: {}, sanitizer: { clean } };
-  await closeSandbox(deps, createSessionSandboxes(deps), session, await lastUsedStep(store.db, id));
+  const step = await lastUsedStep(store.db, id);
+  if (isParkedTooLong === false) {
+    // Its worker may have died before it stopped it.
+    if (await withSandboxLock(store, id, async (tx) => isParkedHere(await findSandbox(tx, id), host)))
+      await host.park?.(id);
+    return undefined;
+  }
+  await closeSandbox(deps, createSessionSandboxes(deps), session, { step });
   return "saved and removed the sandbox of a session that is over";
+}
+
+/** @returns false if the session goes on in it, or is in another one now */
+async function removeParked(tx: Queryable, host: SandboxHost, id: string): Promise<boolean> {
+  const [owner] = await sandboxOwners(tx, [id]);
+  if (owner?.isParkedTooLong !== true) return false;
+  await markUnparked(tx, id);
+  await host.remove(id, { keeps: "service-data" });
+  return true;
 }
 
 /**

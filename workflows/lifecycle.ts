@@ -56,7 +56,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   await run.opening;
   await storeArrived(run);
   const notDelivered = await deliver(run, outcome);
-  const notClosed = await closeSandbox(run);
+  const notClosed = await closeSandbox(run, outcome);
   await run.delegates.closed();
   const closed = await closeSession(run, outcome, { notClosed, notDelivered });
   // Messages that arrived meanwhile.
@@ -127,10 +127,16 @@ function neverOpened({ opened }: Run): { neverOpened?: NeverOpened } {
 }
 
 /** @returns why it failed, which is shown with the outcome: a failure here must not keep the run from ending */
-async function closeSandbox(run: Run): Promise<string | undefined> {
+async function closeSandbox(run: Run, { status }: Outcome): Promise<string | undefined> {
   try {
-    const input = { step: run.state.step, ...neverOpened(run) };
-    await perform("closeSandbox", optionsOf(run), "save the workspace, remove the container", input);
+    const mayPark = run.policy?.parksAtEnd === true && (status === "completed" || status === "max_steps");
+    const input = {
+      step: run.state.step,
+      mayPark: mayPark ? (true as const) : undefined,
+      ...neverOpened(run),
+    };
+    const how = mayPark ? "stop" : "remove";
+    await perform("closeSandbox", optionsOf(run), `save the workspace, ${how} the container`, input);
     return undefined;
   } catch (failure) {
     return messageOf(failure);

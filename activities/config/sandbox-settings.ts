@@ -4,7 +4,15 @@ import { domainProblem } from "./egress-domains.ts";
 import { keyNameSchema } from "./key-settings.ts";
 import { isPrefix } from "./addresses.ts";
 import { servicesSchema } from "./service-settings.ts";
-import { imageSchema, megabytes, sizeSchema, timerMs, variables, pathInWorkspace } from "./setting-values.ts";
+import {
+  imageSchema,
+  megabytes,
+  sizeSchema,
+  timerMs,
+  variables,
+  pathInWorkspace,
+  keepMs,
+} from "./setting-values.ts";
 
 /**
  * The default image of sandboxes, and of the container that sets up their firewall. Its number increases with its
@@ -170,6 +178,8 @@ export const sandboxConfigSchema = z.strictObject({
   keys: z.array(keyNameSchema).max(MAX_KEYS).optional(),
   /** Commands that prepare a project in a new sandbox. */
   setup: setupSettingsSchema.prefault([]),
+  /** How long a stopped sandbox is kept after its run has ended or while it waits, in ms: what was installed is there when it goes on. */
+  park: z.strictObject({ keep: keepMs }).optional(),
   /** Containers beside the sandbox, in its network namespace, by their host names. */
   services: servicesSchema.optional(),
   docker: z.never({ error: NO_DOCKER }).optional(),

@@ -16,6 +16,18 @@ export const timerMs = ms.max(MAX_TIMER_MS, `at most ${MAX_TIMER_MS} ms, 24 days
 /** For times that a workflow waits. */
 export const waitMs = ms.max(MAX_WAIT_MS, `at most ${MAX_WAIT_MS} ms, a year`);
 
+const UNITS_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** How long something is kept: `30m`, `12h`, `3d`; 0 = not at all. In ms. */
+export const keepMs = z.union([
+  z.literal(0),
+  z
+    .string()
+    .regex(/^[1-9]\d{0,3}[mhd]$/, "a time such as 30m, 12h or 3d, or 0")
+    .transform((text) => Number(text.slice(0, -1)) * UNITS_MS[text.slice(-1) as keyof typeof UNITS_MS]),
+  // As a session's row has it.
+  z.number().int().min(60_000).max(MAX_WAIT_MS),
+]);
+
 /** More digits would not fit into the 64 bits of the engine and the kernel. */
 export const sizeSchema = z.string().regex(/^\d{1,7}(m|g)$/, "a number with m or g, such as 2g");
 

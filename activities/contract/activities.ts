@@ -223,6 +223,8 @@ export interface NeverOpened {
 
 export interface CloseSandboxInput {
   readonly step: number;
+  /** The session may go on later: its sandbox is only stopped, if its settings keep it. */
+  readonly mayPark?: true;
   readonly neverOpened?: NeverOpened;
 }
 

@@ -38,6 +38,8 @@ export interface RunPolicy {
   readonly verify?: VerifyPolicy;
   /** How long a sandbox is kept while the session waits only for people, in ms. */
   readonly parkAfterMs?: number;
+  /** The sandbox is kept, stopped, after a run that may go on. */
+  readonly parksAtEnd?: true;
   /** The operator is notified of questions and of the end. */
   readonly notifies?: true;
   /** Set for a session that works on a repository; absent in all others. */

@@ -30,6 +30,11 @@ export interface SandboxHost {
    * @param keeps what stays: the kept data of its services
    */
   remove(sessionId: string, options?: { readonly keeps?: "service-data" }): Promise<void>;
+  /**
+   * Stops the session's sandbox and removes its services, whose kept data stays; `open` starts it again. Idempotent.
+   * @returns false if there is none, or it cannot be kept. Absent if this host keeps none.
+   */
+  park?(sessionId: string): Promise<boolean>;
   /** Sessions that have a container or a volume here, in any state, by label. @throws SandboxUnavailable */
   sessions(): Promise<readonly string[]>;
   /** Removes what this host's sandboxes shared and no longer use. @returns a line for each */

@@ -93,7 +93,9 @@ export function createSandboxLifecycle(
         if (!entered) return NOTHING_SAVED;
         const { session, step } = entered;
         await saves.settled(session.id);
-        return givingUp(scope, () => closeSandbox(deps, sandboxes, session, step));
+        return givingUp(scope, () =>
+          closeSandbox(deps, sandboxes, session, { step, mayPark: input.mayPark === true }),
+        );
       }),
   };
 }

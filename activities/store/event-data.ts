@@ -141,7 +141,8 @@ export const eventData = {
     /** Isolation that does not hold, if the operator runs the sandbox anyway. */
     gaps: list(text).optional(),
   }),
-  "sandbox:adopted": of({ container: text, network: measuredNetwork.optional() }),
+  /** `parked`: it was kept stopped, and started again. */
+  "sandbox:adopted": of({ container: text, network: measuredNetwork.optional(), parked: yes.optional() }),
   "sandbox:lost": of({ container: text, message: text }),
   "sandbox:saved": of({ files: number, bytes: number }),
   /** Files missing from the save, each reported once; at most 20 are named. */
@@ -149,7 +150,8 @@ export const eventData = {
   /** The session's saves use all the space they may: from the next one on, each save replaces the one before. */
   "sandbox:saves-full": of({ bytes: number, maxBytes: number }),
   /** The session waits only for a person: the sandbox is recreated with the saved files when it is needed. */
-  "sandbox:parked": of({ container: text }),
+  /** `until`: it is stopped and kept, an ISO time; absent: it was removed. */
+  "sandbox:parked": of({ container: text, until: text.optional() }),
   "sandbox:removed": of({ container: text }),
   /** The container belongs to someone else: our processes and files were removed from it. */
   "sandbox:left": of({ container: text }),

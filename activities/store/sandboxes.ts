@@ -34,6 +34,8 @@ export interface SandboxOwner {
   /** No session with this id exists. */
   readonly isGone: boolean;
   readonly isDeleted: boolean;
+  /** It is saved and stopped: whether its time is over. Undefined if it is not. */
+  readonly isParkedTooLong: boolean | undefined;
 }
 
 /** The recorded state of these sessions' sandboxes, by one query, in this order. */
@@ -45,13 +47,18 @@ export async function sandboxOwners(db: Queryable, ids: readonly string[]): Prom
       volume: sandboxes.volume,
       isGone: sql<boolean>`${sessions.id} is null`,
       isDeleted: sql<boolean>`${deletedSessions.id} is not null`,
+      isParkedTooLong: sql<boolean | null>`${sandboxes.parkedUntil} < now()`,
     })
     .from(sql`unnest(${sql.param([...ids])}::text[]) with ordinality as asked(session, place)`)
     .leftJoin(sessions, eq(sessions.id, sessionId))
     .leftJoin(sandboxes, eq(sandboxes.sessionId, sessionId))
     .leftJoin(deletedSessions, eq(deletedSessions.id, sessionId))
     .orderBy(sql`asked.place`);
-  return rows.map((row) => ({ ...row, volume: row.volume ?? undefined }));
+  return rows.map(({ volume, isParkedTooLong, ...row }) => ({
+    ...row,
+    volume: volume ?? undefined,
+    isParkedTooLong: isParkedTooLong ?? undefined,
+  }));
 }
 
 /** Records the sandbox that has the session's files. `savedStep` undefined keeps the stored one. */
@@ -69,12 +76,38 @@ export async function recordSandbox(
     sandbox.image ?? null,
     sandbox.base ?? null,
   ];
-  const location = { host, volume, container, boot, taskQueue, image, baseKey, closedRun: null };
+  const location = {
+    host,
+    volume,
+    container,
+    boot,
+    taskQueue,
+    image,
+    baseKey,
+    closedRun: null,
+    ...NOT_PARKED,
+  };
   const set = savedStep === undefined ? location : { ...location, savedStep };
   await db
     .insert(sandboxes)
     .values({ sessionId, ...set })
     .onConflictDoUpdate({ target: sandboxes.sessionId, set });
+}
+
+const NOT_PARKED = { parkedAt: null, parkedUntil: null } as const;
+
+/** Records that a stopped sandbox is kept for so long, in the transaction that marks it as closed. */
+export async function markParked(db: Queryable, sessionId: string, keptMs: number): Promise<void> {
+  const parkedUntil = sql`now() + ${keptMs} * interval '1 ms'`;
+  await db
+    .update(sandboxes)
+    .set({ parkedAt: sql`now()`, parkedUntil })
+    .where(eq(sandboxes.sessionId, sessionId));
+}
+
+/** It is removed, or about to be. */
+export async function markUnparked(db: Queryable, sessionId: string): Promise<void> {
+  await db.update(sandboxes).set(NOT_PARKED).where(eq(sandboxes.sessionId, sessionId));
 }
 
 /** Stored in place of the run in a sandbox's row, so that the same run may open it again. */

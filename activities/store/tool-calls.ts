@@ -153,6 +153,35 @@ export async function callWithResult(
   return match;
 }
 
+/** Package managers with what makes them install; POSIX, as Postgres reads it. */
+const INSTALLS =
+  "(npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|apt(-get)?|conda)\\s+([a-z-]+\\s+)?(i|ci|install|add|get|sync|require)\\y";
+
+/** The newest commands of the live line that installed something, oldest first. */
+export async function installCommands(
+  db: Queryable,
+  sessionId: string,
+  most: number,
+): Promise<readonly { readonly step: number; readonly command: string }[]> {
+  const part = sql`${sql.identifier("call_part")}`;
+  const command = sql<string>`${part}->'input'->>'command'`;
+  const rows = await db
+    .select({ step: storedMessages.step, command })
+    .from(storedMessages)
+    .crossJoin(sql`json_array_elements(${storedMessages.content}) as call_part`)
+    .where(
+      and(
+        isLive(storedMessages, sessionId),
+        eq(storedMessages.role, "assistant"),
+        sql`${part}->>'type' = 'tool-call'`,
+        sql`${command} ~* ${INSTALLS}`,
+      ),
+    )
+    .orderBy(desc(storedMessages.step))
+    .limit(most);
+  return rows.toReversed();
+}
+
 /** A piece of a whole output, from `offset` on, in characters. */
 export type OutputPart = Pick<
   typeof toolOutputs.$inferInsert,

@@ -1,9 +1,24 @@
 /** Closes a session's sandbox: saves its newest files, and only then removes it. */
-import { hasFiles, inCharge, lossIn, withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
+import {
+  hasFiles,
+  inCharge,
+  isParkedHere,
+  lossIn,
+  withoutLost,
+  type SessionSandboxes,
+} from "./session-sandbox.ts";
 import { andMore, takeFirst } from "../text/lists.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
-import { addNotice, findSandbox, markClosed, PARKED, type SandboxRow } from "../store/sandboxes.ts";
+import {
+  addNotice,
+  findSandbox,
+  markClosed,
+  markParked,
+  markUnparked,
+  PARKED,
+  type SandboxRow,
+} from "../store/sandboxes.ts";
 import { latestCheckpoint } from "../store/checkpoints.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -19,16 +34,17 @@ const MAX_NAMED = 20;
 /**
  * Saves what is in no checkpoint yet, then removes the sandbox. Idempotent: an attempt after the last save only removes. If
  * the save fails, nothing is removed.
- * @param step the newest step of the run; an existing checkpoint of a later step is never overwritten
+ * @param end.step the newest step of the run; an existing checkpoint of a later step is never overwritten
+ * @param end.mayPark the session may go on: its sandbox is only stopped, if its settings keep it
  * @throws Superseded (fatal) if another run has the session; SandboxUnavailable (retryable); SandboxLost
  */
 export function closeSandbox(
   deps: WorkspaceDeps,
   sandboxes: SessionSandboxes,
   session: Session,
-  step: number,
+  { step, mayPark = false }: { readonly step: number; readonly mayPark?: boolean },
 ): Promise<WorkspaceFacts> {
-  return saveAndRemove(deps, sandboxes, session, { step, isParked: false });
+  return saveAndRemove(deps, sandboxes, session, { step, isWaiting: false, mayPark });
 }
 
 /** As `closeSandbox`, for a run that waits for a person: its next call gets a new sandbox with the saved files. */
@@ -38,17 +54,22 @@ export function parkSandbox(
   session: Session,
   step: number,
 ): Promise<WorkspaceFacts> {
-  return saveAndRemove(deps, sandboxes, session, { step, isParked: true });
+  return saveAndRemove(deps, sandboxes, session, { step, isWaiting: true, mayPark: true });
 }
 
 async function saveAndRemove(
   deps: WorkspaceDeps,
   sandboxes: SessionSandboxes,
   session: Session,
-  { step, isParked }: { readonly step: number; readonly isParked: boolean },
+  {
+    step,
+    isWaiting,
+    mayPark,
+  }: { readonly step: number; readonly isWaiting: boolean; readonly mayPark: boolean },
 ): Promise<WorkspaceFacts> {
-  const { store, sandboxHost: host } = deps;
+  const { store } = deps;
   const { id } = session;
+  const keptMs = mayPark ? parkedMs(deps, session) : 0;
   const { saved, isKnown } = await withoutLost(sandboxes, id, async () => {
     const sandbox = await sandboxes.find(session);
     const latest = await latestCheckpoint(store.db, id);
@@ -56,37 +77,66 @@ async function saveAndRemove(
       sandbox === undefined
         ? NOTHING_SAVED
         : await saveFiles(deps, sandbox, session, Math.max(step, latest?.step ?? 0));
-    const notice = isParked && sandbox !== undefined ? await parkedNotice(sandbox) : undefined;
-    const by = isParked ? PARKED : (session.runId ?? "");
+    const notice = isWaiting && sandbox !== undefined ? await parkedNotice(sandbox, keptMs > 0) : undefined;
+    const by = isWaiting ? PARKED : (session.runId ?? "");
     const use = { step, by, savedVolume: sandbox?.identity.volume, notice };
     return {
       saved: facts,
-      isKnown: await withSandboxLock(store, id, (tx) => endUse(tx, deps, session, use)),
+      isKnown: await withSandboxLock(store, id, async (tx) => {
+        const wasUsed = await endUse(tx, deps, session, use);
+        // With the save: whoever finds it from now on, running or stopped, finds one that is kept.
+        if (keptMs > 0 && sandbox !== undefined) await markParked(tx, id, keptMs);
+        return wasUsed;
+      }),
     };
   });
   sandboxes.forget(id);
-  await withSandboxLock(store, id, async (tx) => {
-    const { container } = await inCharge(tx, session);
-    try {
-      await host.remove(id, isParked ? { keeps: "service-data" } : {});
-    } catch (error) {
-      // There is probably none: an unreachable engine must not keep the run from ending.
-      if (!isKnown) return;
-      throw error;
-    }
-    if (container === undefined) return;
-    await clearContainer(tx, id);
-    await appendEvents(tx, id, session.epoch, [
-      { type: endOf(session, isParked), step, data: { container } },
-    ]);
-  });
+  await withSandboxLock(store, id, (tx) => endSandbox(tx, deps, session, { step, isWaiting, isKnown }));
   return saved;
 }
 
-function endOf({ config }: Session, isParked: boolean) {
+/** Stops a sandbox that is kept, and removes any other. */
+async function endSandbox(
+  tx: Queryable,
+  { sandboxHost: host }: WorkspaceDeps,
+  session: Session,
+  { step, isWaiting, isKnown }: { step: number; isWaiting: boolean; isKnown: boolean },
+): Promise<void> {
+  const { id } = session;
+  const { container } = await inCharge(tx, session);
+  const row = await findSandbox(tx, id);
+  let until: string | undefined;
+  try {
+    if (row?.parkedUntil != null && (await isParkedHere(row, host)) && (await host.park?.(id)) === true)
+      until = row.parkedUntil.toISOString();
+    else {
+      await markUnparked(tx, id);
+      await host.remove(id, isWaiting ? { keeps: "service-data" } : {});
+    }
+  } catch (error) {
+    // There is probably none: an unreachable engine must not keep the run from ending.
+    if (!isKnown) return;
+    throw error;
+  }
+  if (container === undefined) return;
+  await clearContainer(tx, id);
+  await appendEvents(tx, id, session.epoch, [
+    until === undefined
+      ? { type: endOf(session, isWaiting), step, data: { container } }
+      : { type: "sandbox:parked", step, data: { container, until } },
+  ]);
+}
+
+/** 0: it is removed. A delegate's files are its parent's by then, and another person's container is never ours to stop. */
+function parkedMs({ sandboxHost }: WorkspaceDeps, { config: { sandbox }, parentId }: Session): number {
+  if (sandboxHost.park === undefined || parentId !== undefined || sandbox.container !== undefined) return 0;
+  return sandbox.park?.keep ?? 0;
+}
+
+function endOf({ config }: Session, isWaiting: boolean) {
   // Another person's container is never removed.
   if (config.sandbox.container !== undefined) return "sandbox:left";
-  return isParked ? "sandbox:parked" : "sandbox:removed";
+  return isWaiting ? "sandbox:parked" : "sandbox:removed";
 }
 
 interface Use {
@@ -128,13 +178,15 @@ async function endUse(
 }
 
 /** The notice for the model, which may have left commands running. */
-async function parkedNotice(sandbox: Sandbox): Promise<string> {
+async function parkedNotice(sandbox: Sandbox, isKept: boolean): Promise<string> {
   const running = (await sandbox.list()).filter(({ kind }) => kind === "running").map(({ id }) => id);
   const { shown, more } = takeFirst(running, MAX_NAMED);
   const commands =
     running.length === 0
       ? ""
       : ` Background commands that were running: ${shown.join(", ")}${andMore(more)}.`;
+  if (isKept)
+    return `[While the session waited, the sandbox was saved and stopped, and is started again: its files and what was installed are there. Running processes are gone.${commands} Start again what you need.]`;
   return (
     "[While the session waited for a person, the sandbox was saved and removed, and is recreated from the save. " +
     `Gone are running processes, everything outside /workspace, and folders named ${REBUILT_FOLDERS.join(", ")}.${commands} Recreate what you need.]`

@@ -28,7 +28,9 @@ import {
   latestCheckpoint,
   retimeCheckpoint,
 } from "../store/checkpoints.ts";
+import { shorten } from "../text/cut.ts";
 import type { Queryable } from "../store/db.ts";
+import { installCommands } from "../store/tool-calls.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { findRepository } from "../store/repositories.ts";
@@ -184,7 +186,8 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
   const isAwaited = session.config.repository !== undefined && !(await findRepository(tx, id));
   const { config } = session;
   const checkpoint = await latestCheckpoint(tx, id);
-  const hasOwn = !session.restoreWorkspace && (await hasFiles(before, host));
+  const hasOwn =
+    !session.restoreWorkspace && ((await hasFiles(before, host)) || (await isParkedHere(before, host)));
   const base = await openBase(tx, deps, session, { before: hasOwn ? before : undefined, checkpoint, signal });
   const spec = sandboxSpec({ ...session, config: isAwaited ? { ...config, plan: false } : config }, base);
   const { readOnly, ...writable } = spec;
@@ -225,7 +228,11 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
       const data = { container: sandbox.container, message: notice.slice(1, -1) };
       return { type: "sandbox:lost", step, data };
     }),
-    openedEvent(sandbox, { step, config: session.config }, isSame ? undefined : workspace),
+    openedEvent(
+      sandbox,
+      { step, config: session.config, wasParked: before?.parkedUntil != null },
+      isSame ? undefined : workspace,
+    ),
     ...(sandbox.lackingKeys ?? []).map((key) => keyGone(step, key)),
     ...notRestored,
   ]);
@@ -265,17 +272,29 @@ async function lossNotices(
       : undefined;
   if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
   const lossNotice = loss !== undefined && "notice" in loss ? loss.notice : undefined;
-  return [lossNotice, !isOurs && isReset ? NOT_SET_BACK : unsaved].filter((notice) => notice !== undefined);
+  const parked = before === undefined || isReset ? undefined : await parkedNotice(tx, before, change.now);
+  return [lossNotice, parked, !isOurs && isReset ? NOT_SET_BACK : unsaved].filter(
+    (notice) => notice !== undefined,
+  );
 }
 
 /** @param workspace what its files are; undefined if the sandbox is the one that the session had */
 function openedEvent(
   sandbox: Sandbox,
-  { step, config }: Pick<Session, "config"> & { readonly step: number },
+  {
+    step,
+    config,
+    wasParked,
+  }: Pick<Session, "config"> & { readonly step: number; readonly wasParked: boolean },
   workspace: OpenSandbox["workspace"] | undefined,
 ): NewEvent {
   const { container, network, gaps = [] } = sandbox;
-  if (workspace === undefined) return { type: "sandbox:adopted", step, data: { container, network } };
+  if (workspace === undefined)
+    return {
+      type: "sandbox:adopted",
+      step,
+      data: { container, network, parked: wasParked ? (true as const) : undefined },
+    };
   const unenforced = gaps.length === 0 ? {} : { gaps };
   const { allow } = config.sandbox;
   const own = config.repository === undefined ? undefined : ("copy" as const);
@@ -321,6 +340,34 @@ const imageOf = ({ identity: { image } }: Sandbox) => (image === undefined ? {} 
 /** Whether this host has the session's newest files, some of which may be in no save. */
 export async function hasFiles(row: SandboxRow | undefined, host: SandboxHost): Promise<boolean> {
   return row !== undefined && row.closedRun === null && row.volume === (await host.volume(row.sessionId));
+}
+
+const MAX_COMMAND_CHARS = 200;
+const MAX_COMMANDS = 8;
+
+/** What the model must know if the sandbox that was kept is gone, or only its volume is there. */
+async function parkedNotice(
+  tx: Queryable,
+  before: SandboxRow,
+  now: Pick<Sandbox["identity"], "volume" | "container">,
+): Promise<string | undefined> {
+  if (before.parkedUntil === null || before.container === now.container) return undefined;
+  const isOnVolume = before.volume === now.volume;
+  const gone = isOnVolume
+    ? "What was installed outside /workspace is gone"
+    : `The files are those of the last save; what was installed is gone: folders named ${REBUILT_FOLDERS.join(", ")}, and everything outside /workspace`;
+  const commands = await installCommands(tx, before.sessionId, MAX_COMMANDS);
+  const listed = commands.map(
+    ({ step, command }) => `\`${shorten(command, MAX_COMMAND_CHARS)}\` (step ${step})`,
+  );
+  const again =
+    listed.length === 0 ? "" : ` Commands of yours that installed something: ${listed.join(", ")}.`;
+  return `[The sandbox was kept stopped, and is not there any more. ${gone}.${again}]`;
+}
+
+/** Whether this host keeps the session's stopped sandbox, with the files of the last save and what was installed. */
+export async function isParkedHere(row: SandboxRow | undefined, host: SandboxHost): Promise<boolean> {
+  return row?.parkedUntil != null && row.volume === (await host.volume(row.sessionId));
 }
 
 /**

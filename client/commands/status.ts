@@ -62,6 +62,10 @@ export function statusText(
     ...document.missing.map((rows, index): Row => [index === 0 ? "missing" : "", missingText(rows)]),
     document.verified !== null && ["verified", verifiedText(document.verified)],
     ...gitRows(document),
+    document.parked !== null && [
+      "parked",
+      `its sandbox is stopped and kept on ${harmlessLine(document.parked.host, 60)} until ${document.parked.until.slice(0, 16)}Z`,
+    ],
     document.notSaved.length > 0 && [
       "not saved",
       `${listNames(document.notSaved.map(({ path, reason }) => `${harmlessLine(path, 80)} (${reason})`))}`,

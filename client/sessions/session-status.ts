@@ -66,6 +66,8 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     image: known.image && { ...known.image, digest: sandbox?.image ?? null },
     git: gitStatus(row, repository, publications),
     delivery: toDeliveryState(publications),
+    parked:
+      sandbox?.parkedUntil == null ? null : { host: sandbox.host, until: sandbox.parkedUntil.toISOString() },
     notSaved: (sandbox?.leftOut ?? []).map(({ path, reason }) => ({ path, reason })),
     missing,
     questions: questions.map(questionStatus),

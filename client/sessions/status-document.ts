@@ -82,6 +82,8 @@ export interface SessionStatusDocument {
   readonly delivery: DeliveryState;
   /** What `verify` came to in the newest run: `passed`, `failed`, `unavailable` or `changed-checks`; null if nothing was verified. */
   readonly verified: string | null;
+  /** A stopped sandbox that is kept for when the session goes on: on which host, until when (ISO time). Null in lists. */
+  readonly parked: { readonly host: string; readonly until: string } | null;
   /** Files that no save has in their present state, at most 200; empty in lists. */
   readonly notSaved: readonly { readonly path: string; readonly reason: string }[];
   /** Steps, or results of a step's calls, that a database restored from an older copy lacks; empty in lists. */
@@ -195,6 +197,7 @@ export function statusDocument(
     git: null,
     delivery: "none",
     verified: row.verified,
+    parked: null,
     notSaved: [],
     missing: [],
     parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },

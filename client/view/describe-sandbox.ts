@@ -25,7 +25,13 @@ export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type
       `saved files take ${Math.round(maxBytes / 2 ** 20)} MiB, all that the session may store: from now on only the newest are kept`,
     ),
   ],
-  "sandbox:parked": () => [quiet("the sandbox is saved and removed until the answer comes")],
+  "sandbox:parked": ({ until }) => [
+    quiet(
+      until === undefined
+        ? "the sandbox is saved and removed until the answer comes"
+        : `the sandbox is saved and stopped; it is kept until ${harmlessLine(until.slice(0, 16), 20)}`,
+    ),
+  ],
   "sandbox:removed": () => [],
   "sandbox:left": () => [],
   "sandbox:not-closed": ({ message }) => [warn(harmlessLine(message, 300))],

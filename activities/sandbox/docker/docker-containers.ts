@@ -40,6 +40,21 @@ export async function removeSandbox(
   return { id, isOthers: info !== undefined && id === undefined };
 }
 
+/** How long its processes have to end, in seconds. Chosen: they were saved, and are told as gone. */
+const STOP_SECONDS = 1;
+
+/** Stops a sandbox; its services go, as they share its network namespace. @returns its id; undefined if there is none of ours */
+export async function stopSandbox(docker: Dockerode, owner: OwnSession): Promise<string | undefined> {
+  const container = docker.getContainer(sandboxName(owner.sessionId));
+  const info = await unless([404], () => container.inspect());
+  if (info === undefined || !isOwnedBy(owner, info.Config.Labels)) return undefined;
+  await removeServices(docker, owner, { keepsData: true });
+  // 304: it is stopped already.
+  await unless([304, 404], () => container.stop({ t: STOP_SECONDS }));
+  await removeFirewallContainers(docker, owner);
+  return info.Id;
+}
+
 /** These containers remove themselves when they end; any left belong to a worker that died before it started them. */
 async function removeFirewallContainers(docker: Dockerode, owner: OwnSession): Promise<void> {
   const filters = { label: [`${GUARD_LABEL}=${owner.sessionId}`] };

@@ -8,7 +8,7 @@ import { cachedFor } from "../shared-work.ts";
 import { findHome } from "./base-homes.ts";
 import { createBases, removeOldBases } from "./bases.ts";
 import { buildImage } from "./build-image.ts";
-import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
+import { labelledSessions, removeSandbox, stopSandbox, volumeIdentity } from "./docker-containers.ts";
 import { unless } from "./docker-errors.ts";
 import { EgressProxy } from "./egress-proxy.ts";
 import { Firewall } from "./firewall.ts";
@@ -87,12 +87,13 @@ export function createDockerHost({
     nameOf: sandboxName,
     open: async (spec, signal) => opener.open(await withHome(docker, await own(spec)), signal),
     refuseUnfit: (spec) => images.refuseUnfit(spec),
-    async remove(sessionId, { keeps } = {}) {
-      await opener.settled(sessionId);
-      const { id, isOthers } = await removeSandbox(docker, await own({ sessionId }), keeps);
-      if (id !== undefined) links.drop(id, "the sandbox was removed");
-      if (!isOthers) for (const part of [proxy, keys]) part.forget(sessionId);
-    },
+    ...endings({
+      docker,
+      own,
+      opener,
+      links,
+      forget: (id) => [proxy, keys].forEach((part) => part.forget(id)),
+    }),
     sessions: async () => labelledSessions(docker, await installation()),
     removeUnused: async () => removeLeftOvers(docker, await installation(), proxy, egress.name),
     bases: createBases({
@@ -110,6 +111,32 @@ export function createDockerHost({
     },
   };
 }
+
+/** How a session's sandbox ends: it is removed, or stopped and kept. */
+const endings = ({
+  docker,
+  own,
+  opener,
+  links,
+  forget,
+}: Pick<KeptOptions, "docker" | "own" | "opener" | "links"> & {
+  readonly forget: (sessionId: string) => void;
+}): Required<Pick<SandboxHost, "remove" | "park">> => ({
+  async remove(sessionId, { keeps } = {}) {
+    await opener.settled(sessionId);
+    const { id, isOthers } = await removeSandbox(docker, await own({ sessionId }), keeps);
+    if (id !== undefined) links.drop(id, "the sandbox was removed");
+    if (!isOthers) forget(sessionId);
+  },
+  async park(sessionId) {
+    await opener.settled(sessionId);
+    const id = await stopSandbox(docker, await own({ sessionId }));
+    if (id === undefined) return false;
+    links.drop(id, "the sandbox was stopped, and is kept");
+    forget(sessionId);
+    return true;
+  },
+});
 
 /** A sandbox on a base has what that base's set-up made in the home folder. */
 async function withHome(docker: Dockerode, spec: SandboxSpec): Promise<SandboxSpec> {

@@ -5,6 +5,7 @@ import type Dockerode from "dockerode";
 import type { Store } from "../../../activities/store/db.ts";
 import { readWorkspace } from "../../../activities/store/checkpoints.ts";
 import type { SessionEvent } from "../../../activities/store/event.ts";
+import { findSandbox } from "../../../activities/store/sandboxes.ts";
 import {
   cursors,
   events,
@@ -58,7 +59,11 @@ export async function collectEvidence(
     id,
     runRows.map((run) => run.runId),
   );
-  const sandboxes = await sandboxesOf(services.docker, id, isClosed({ histories }) ? graceMs : 0);
+  const sandboxes = await sandboxesOf(
+    { docker: services.docker, db: services.database.store.db },
+    id,
+    isClosed({ histories }) ? graceMs : 0,
+  );
   return {
     session,
     cursor,
@@ -103,11 +108,18 @@ async function closing({ database, client }: SessionServices, id: string, graceM
 }
 
 /** What is left of the session's sandbox; polls until it is gone or the grace period is over. */
-async function sandboxesOf(docker: Dockerode, id: string, graceMs: number): Promise<SandboxEvidence[]> {
+async function sandboxesOf(
+  { docker, db }: { readonly docker: Dockerode; readonly db: Store["db"] },
+  id: string,
+  graceMs: number,
+): Promise<SandboxEvidence[]> {
   const filters = { label: [`${LABEL}=${id}`] };
   const end = Date.now() + graceMs;
+  const isParked = (await findSandbox(db, id))?.parkedUntil != null;
   for (;;) {
     const containers = await docker.listContainers({ all: true, filters });
+    // One that is kept is stopped, and has its volume.
+    if (isParked && containers.every(({ State: state }) => state === "exited")) return [];
     const { Volumes: volumes } = await docker.listVolumes({ filters });
     const sandboxes = [
       ...containers.map(({ Names: names, Id: container }): SandboxEvidence => ({

@@ -46,6 +46,7 @@ const DOCUMENT: SessionStatusDocument = {
   git: null,
   delivery: "none",
   verified: null,
+  parked: null,
   notSaved: [],
   missing: [],
   parent: null,
