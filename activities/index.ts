@@ -1,6 +1,7 @@
 /** All activities, bound to what they are given. Binds and nothing else. */
 import type { AgentActivities } from "./contract/activities.ts";
 import type { BatchActivities } from "./contract/batch.ts";
+import type { WarmActivities } from "./contract/warm.ts";
 import { createCheckCommands, lookWhereOpen } from "./workspace/background-commands.ts";
 import { createAskPerson } from "./questions/ask-person.ts";
 import { createAskBudget, createSettleBudget } from "./questions/budget.ts";
@@ -28,8 +29,9 @@ import { createSummarize } from "./step/summarize.ts";
 import { createUndoCompaction } from "./step/store-compaction.ts";
 import { createVerifyWork } from "./verify/verify-work.ts";
 import { createBatchActivities } from "./session/work-batch.ts";
+import { createWarmActivities } from "./warm/warm-repository.ts";
 
-export function createActivities(deps: AgentDeps): AgentActivities & BatchActivities {
+export function createActivities(deps: AgentDeps): AgentActivities & BatchActivities & WarmActivities {
   const sandboxes = createSessionSandboxes(deps);
   const services = createSessionServices(deps);
   const ready = withRunningServices(withSetUp(sandboxes, createSetUps(deps, services.ensure)), services);
@@ -60,6 +62,7 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
     endWait: createEndWait(deps),
     closeSession: createCloseSession(deps),
     ...createBatchActivities(deps),
+    ...createWarmActivities(deps),
   };
 }
 

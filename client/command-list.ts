@@ -51,6 +51,12 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
     load: async () => (await import("./commands/usage.ts")).usageCommand,
   },
   {
+    usage: "warm [url]",
+    about:
+      "make the bases of a repository's default branch for everyone, before a session needs them (--every 30m, --list, --off)",
+    load: async () => (await import("./commands/warm.ts")).warmCommand,
+  },
+  {
     usage: "questions [id]",
     about: "show what sessions ask people, oldest first",
     load: async () => (await import("./commands/questions.ts")).questionsCommand,

@@ -28,6 +28,7 @@ import { activeSessionIds } from "../activities/store/sessions.ts";
 import { cancelIfOver, endedSession } from "./session-end.ts";
 import { withSandboxLock } from "../activities/store/session-locks.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
+import { noteHost } from "../activities/store/warms.ts";
 import { createRetention, removeDeleted, removeDeletedRelays, removeDeletedSetUps } from "./retention.ts";
 import type { CodecKey } from "../temporal/codec.ts";
 import { askAgainIfGone, listedAsRunning } from "../temporal/runs.ts";
@@ -45,6 +46,8 @@ export interface ReaperOptions {
   readonly namespace: string;
   /** Of our workflows. */
   readonly taskQueue: string;
+  /** Of this host's sandboxes; absent: the same. */
+  readonly hostQueue?: string | undefined;
   /** Keys that encrypt what Temporal sees; default: none. */
   readonly codecKeys?: readonly CodecKey[];
   readonly logger: Logger;
@@ -59,7 +62,7 @@ export interface ReaperOptions {
 
 type RoundOptions = Pick<
   ReaperOptions,
-  "host" | "store" | "countedSaves" | "logger" | "clean" | "taskQueue"
+  "host" | "store" | "countedSaves" | "logger" | "clean" | "taskQueue" | "hostQueue"
 > & {
   readonly client: Client;
 };
@@ -74,6 +77,8 @@ export function createReaper(options: ReaperOptions): Service {
     createQuestionLook(),
     createRetention(retention),
     reapRelays,
+    ({ store, host, hostQueue: taskQueue }: RoundOptions) =>
+      noteHost(store.db, { host: host.name, taskQueue }),
   ];
   const onFailure = (error: unknown) =>
     logger.warn({ reason: reasonOf(error) }, "a part of the clean-up failed; the next round tries again");

@@ -94,6 +94,7 @@ function servicesOf(
   const reaper = createReaper({
     ...temporal,
     taskQueue: config.queues.workflows,
+    hostQueue: deps.taskQueues.sandbox,
     host,
     store,
     countedSaves,

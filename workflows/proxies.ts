@@ -6,6 +6,7 @@ import { ActivityCancellationType, proxyActivities, type ActivityOptions } from 
 import { jsonBytes } from "../activities/contract/guidance.ts";
 import type { AgentActivities } from "../activities/contract/activities.ts";
 import type { BatchActivities } from "../activities/contract/batch.ts";
+import type { WarmActivities, WarmPlan } from "../activities/contract/warm.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { TRIES } from "../activities/contract/tries.ts";
 
@@ -138,6 +139,25 @@ export const batchActivities = proxyActivities<BatchActivities>({
   startToCloseTimeout: 10 * MINUTE_MS,
   retry: retry(TRIES.day),
 });
+
+export const warmActivities = proxyActivities<WarmActivities>({
+  ...COMMON,
+  startToCloseTimeout: MINUTE_MS,
+  retry: retry(TRIES.day),
+});
+
+/** Like a session's `fetchRepository`; on the queue of one host. */
+export const warmHostActivity = (
+  { setupMs, hostMs }: WarmPlan,
+  taskQueue: string | undefined,
+): Pick<WarmActivities, "warmHost"> =>
+  proxyActivities<WarmActivities>({
+    ...COMMON,
+    ...queue(taskQueue),
+    scheduleToStartTimeout: hostMs,
+    startToCloseTimeout: setupMs + 60 * MINUTE_MS,
+    retry: retry(TRIES.begin),
+  });
 
 export type Bound = Exclude<keyof AgentActivities, "openSession">;
 /** The proxy's method for options at the call's site, typed for one activity. */

@@ -60,6 +60,8 @@ const setupSchema = z.strictObject({
   optional: z.boolean().default(false),
   /** Whether the result is kept on the host, for the person's next sessions on this project. */
   keep: z.boolean().default(true),
+  /** Whose results a session takes: the person's own (default), or also those that the operator's `warm` made for the team. */
+  scope: z.enum(["person", "team"]).optional(),
   /** Timeout of each command, in ms. */
   timeout: timerMs.default(DEFAULT_TIMEOUT_MS),
 });

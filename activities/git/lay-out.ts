@@ -169,12 +169,18 @@ export function takeOn(
   {
     older,
     branch,
+    author,
     signal,
-  }: { readonly older: string; readonly branch: string; readonly signal: AbortSignal },
+  }: {
+    readonly older: string;
+    readonly branch: string;
+    readonly author: SessionGit["author"];
+    readonly signal: AbortSignal;
+  },
 ): Promise<number> {
   const { commit, defaultBranch } = start;
   return withPack(access, mirror, { start, depth: 0, known: older, signal }, (pack) =>
-    advance(sandbox, { commit, branch, defaultBranch }, pack),
+    advance(sandbox, { commit, branch, author, defaultBranch }, pack),
   );
 }
 

@@ -240,7 +240,12 @@ if [ -z "$BRANCH" ]; then git checkout -q --detach "$COMMIT"
 elif ! git checkout -q -B "$BRANCH" "$COMMIT" 2>/dev/null
 then git checkout -q -f -B "$BRANCH" "$COMMIT"; touch "$own/longhaul-set-up-again"; fi`;
 
-const BEGIN_BRANCH = `git update-ref "refs/heads/$BRANCH" "$COMMIT"
+// A base of the team has the author of who made it.
+const OWN_AUTHOR = `if [ "$(git config user.name)" != "$NAME" ]; then git config user.name "$NAME"; fi
+if [ "$(git config user.email)" != "$EMAIL" ]; then git config user.email "$EMAIL"; fi`;
+
+const BEGIN_BRANCH = `${OWN_AUTHOR}
+git update-ref "refs/heads/$BRANCH" "$COMMIT"
 git symbolic-ref HEAD "refs/heads/$BRANCH"`;
 
 /** A name of then may be the folder of one of now. The objects stay: the history of the newer commit has them. */
@@ -276,8 +281,11 @@ export async function checkOut(
 }
 
 /** Puts a checkout that is on no branch onto the session's. Writes no file of the work. @throws as `checkOut` */
-export async function beginBranch(sandbox: CommandSandbox, branch: string, commit: string): Promise<void> {
-  const env = { BRANCH: branch, COMMIT: commit };
+export async function beginBranch(
+  sandbox: CommandSandbox,
+  { branch, commit, author }: Pick<CheckoutOrder, "commit" | "author"> & { readonly branch: string },
+): Promise<void> {
+  const env = { BRANCH: branch, COMMIT: commit, NAME: author.name, EMAIL: author.email };
   await must(sandbox, "begin the session's branch", { argv: shell(BEGIN_BRANCH), env });
 }
 
@@ -287,12 +295,14 @@ export async function advance(
   {
     commit,
     branch,
+    author,
     defaultBranch = "",
-  }: Pick<CheckoutOrder, "commit" | "defaultBranch"> & { branch: string },
+  }: Pick<CheckoutOrder, "commit" | "defaultBranch" | "author"> & { branch: string },
   pack: Pack,
 ): Promise<number> {
   // Left by an attempt whose worker died: no one else works here yet.
-  await must(sandbox, "prepare the checkout", { argv: shell(WITHOUT_REFS) });
+  const env = { NAME: author.name, EMAIL: author.email };
+  await must(sandbox, "prepare the checkout", { argv: shell(`${OWN_AUTHOR}\n${WITHOUT_REFS}`), env });
   return unpack(sandbox, pack, { cwd: ".", commit, branch, defaultBranch, isSaved: false });
 }
 

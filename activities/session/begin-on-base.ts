@@ -8,14 +8,9 @@ import { appendEvents } from "../store/events.ts";
 import { withSandboxLock } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { packWorkspace } from "../store/workspace-pack.ts";
-import { findSetUpSettings, toBase } from "../workspace/base.ts";
-import {
-  type Beginning,
-  createBaseMakers,
-  type UsedBase,
-  type WantedBase,
-} from "../workspace/base-makers.ts";
-import { BaseSetUpFailed, setUpInBase } from "../workspace/base-set-up.ts";
+import { findSetUpSettings, toBase, type WantedBase } from "../workspace/base.ts";
+import { type Beginning, createBaseMakers, type UsedBase } from "../workspace/base-makers.ts";
+import { type BaseScope, BaseSetUpFailed } from "../workspace/base-set-up.ts";
 import { inCharge, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
 export type SessionBases = ReturnType<typeof createSessionBases>;
@@ -38,19 +33,27 @@ export function createSessionBases(deps: AgentDeps, sandboxes: SessionSandboxes)
     return { ...own, behind: 0 };
   }
 
+  const toOwn = async ({ session, repository, fetched }: Beginning, scope: BaseScope): Promise<WantedBase> =>
+    toBase(session, repository, fetched, { scope, settings: await findSetUpSettings(deps, session, scope) });
+
+  /** One that the operator's `warm` made: only it makes such bases. A submodule's repository has the author of who made it. */
+  async function findTeams(beginning: Beginning): Promise<UsedBase | undefined> {
+    const { session, repository } = beginning;
+    if (session.config.sandbox.setup.scope !== "team" || repository.submodules) return undefined;
+    return makers.find(beginning, await toOwn(beginning, "team"));
+  }
+
   /** With the project's set-up, if it has one that can be part of it. */
   async function findFor(beginning: Beginning): Promise<UsedBase & { readonly notSetUp?: string }> {
+    const teams = await findTeams(beginning);
+    if (teams !== undefined) return teams;
     const { session, repository, fetched } = beginning;
-    const settings = await findSetUpSettings(deps, session);
-    const plain = (): Promise<UsedBase> =>
-      findOrMake(beginning, { ...toBase(session, repository, fetched), setup: undefined });
-    if (settings === undefined) return plain();
     try {
-      const own = toBase(session, repository, fetched, settings);
-      return await findOrMake(beginning, { ...own, setup: setUpInBase(session) });
+      return await findOrMake(beginning, await toOwn(beginning, "person"));
     } catch (error) {
       if (!(error instanceof BaseSetUpFailed)) throw error;
-      return { ...(await plain()), notSetUp: error.message };
+      const plain = toBase(session, repository, fetched, { scope: "person", settings: undefined });
+      return { ...(await findOrMake(beginning, plain)), notSetUp: error.message };
     }
   }
 

@@ -66,14 +66,14 @@ async function fetchRepository(
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, step, scope.signal);
     await takeSandboxTools(deps, scope, session, { step, sandbox });
-    const { url } = repository;
+    const { url, author } = repository;
     const beganMs = performance.now();
     const isCopy = base === undefined || sandbox.identity.base !== base.key;
     let bytes = 0;
     if (isCopy) bytes = await layOut(access, sandbox, fetched, { repository, branch, signal });
     else if (base.behind > 0)
-      bytes = await takeOn(access, sandbox, fetched, { older: base.commit, branch, signal });
-    else await beginBranch(sandbox, branch, start.commit);
+      bytes = await takeOn(access, sandbox, fetched, { older: base.commit, branch, author, signal });
+    else await beginBranch(sandbox, { branch, author, commit: start.commit });
     const copyMs = Math.round(performance.now() - beganMs);
     await saveFiles(deps, sandbox, session, 0);
     if (isCopy) await refuseUnsaved(deps, session.id, url);

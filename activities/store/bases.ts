@@ -4,7 +4,7 @@ import type { PgColumn } from "drizzle-orm/pg-core";
 import { rowsGone } from "../contract/failures.ts";
 import type { Queryable } from "./db.ts";
 import { readSlices, storable } from "./pack-slices.ts";
-import { bases, checkpoints } from "./schema/index.ts";
+import { bases, checkpoints, warmBases } from "./schema/index.ts";
 import { ANY, part } from "./statements.ts";
 import { overBase } from "./workspace-manifest.ts";
 import type { StoredBytes, StoredChain, StoredPack } from "./workspace-pack.ts";
@@ -111,13 +111,14 @@ export async function holdBase(tx: Queryable, key: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Removes bases that no save is the difference to, but those that a save is just being stored with. */
+/** Removes bases that no save is the difference to and that nothing keeps warm, but those that a save is just being stored with. */
 export async function removeUnusedBases(tx: Queryable): Promise<void> {
   const builds = part.select(ANY).from(checkpoints).where(eq(checkpoints.baseKey, bases.key));
+  const keeps = part.select(ANY).from(warmBases).where(eq(warmBases.baseKey, bases.key));
   const unused = await tx
     .select({ key: bases.key })
     .from(bases)
-    .where(notExists(builds))
+    .where(and(notExists(builds), notExists(keeps)))
     .for("update", { skipLocked: true });
   const keys = unused.map(({ key }) => key);
   if (keys.length > 0) await tx.delete(bases).where(inArray(bases.key, keys));

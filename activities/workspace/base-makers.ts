@@ -8,7 +8,7 @@ import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { type SharedWork, shareWork } from "../sandbox/shared-work.ts";
 import { findBase, relatedBases, type StoredBase } from "../store/bases.ts";
 import type { Session } from "../store/sessions.ts";
-import { type MadeBase, makeFetchedBase } from "./base.ts";
+import { type MadeBase, makeFetchedBase, type WantedBase } from "./base.ts";
 
 /** Who needs a base, and what was fetched for it. */
 export interface Beginning {
@@ -19,15 +19,12 @@ export interface Beginning {
   readonly signal: AbortSignal;
 }
 
-/** A base, and the set-up that is part of it. */
-export interface WantedBase extends StoredBase {
-  readonly setup: Setup | undefined;
-}
-
 export interface UsedBase extends StoredBase {
   /** How many commits of the session's start it lacks. */
   readonly behind: number;
 }
+
+export type BaseMakers = ReturnType<typeof createBaseMakers>;
 
 export function createBaseMakers(deps: WorkspaceDeps) {
   const making = new Map<string, SharedWork<MadeBase | undefined>>();
@@ -42,7 +39,7 @@ export function createBaseMakers(deps: WorkspaceDeps) {
      * @returns what it has, for the one that had it made
      * @throws as `makeFetchedBase`
      */
-    async make(beginning: Beginning, { setup, ...base }: WantedBase): Promise<MadeBase | undefined> {
+    async make(beginning: Beginning, base: WantedBase): Promise<MadeBase | undefined> {
       const before = making.get(base.key);
       if (before?.canJoin === true) {
         await before.join(beginning.signal);
@@ -50,7 +47,7 @@ export function createBaseMakers(deps: WorkspaceDeps) {
       }
       const work = shareWork((signal) =>
         deps.store.db.transaction((tx) =>
-          makeFetchedBase(tx, deps, { session: beginning.session, base, setup, signal }, beginning),
+          makeFetchedBase(tx, deps, { session: beginning.session, base, signal }, beginning),
         ),
       );
       making.set(base.key, work);
@@ -68,8 +65,9 @@ export function createBaseMakers(deps: WorkspaceDeps) {
         if (related.key === own.key || !(await isHere(related))) continue;
         const ahead = await commitsAhead(access, fetched, related.commit);
         if (ahead === undefined) continue;
-        // On the default branch a new one serves those who come next; on another one the session runs the set-up for itself.
-        if (repository.ref !== undefined || (await isSetUpFor(related, own.setup, ahead.paths)))
+        // On the default branch a new one serves those who come next; else the session runs the set-up for itself.
+        const isEnough = own.scope === "team" || repository.ref !== undefined;
+        if (isEnough || (await isSetUpFor(related, own.setup, ahead.paths)))
           return { ...related, behind: ahead.count };
       }
       return undefined;

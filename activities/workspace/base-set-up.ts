@@ -26,28 +26,42 @@ export class BaseSetUpFailed extends Error {}
 
 type SetUpSession = Pick<Session, "config" | "owner">;
 
+/** Whose a base is: one person's, or, if the operator's `warm` made it, everyone's who may fetch the repository. */
+export type BaseScope = "person" | "team";
+
 /** Undefined if nothing is to be kept of it, or what it does is not only files: a Dockerfile has an image, services have data. */
-export function setUpInBase({ config: { sandbox } }: Pick<Session, "config">): Setup | undefined {
+export function setUpInBase(
+  { config: { sandbox } }: Pick<Session, "config">,
+  scope: BaseScope,
+): Setup | undefined {
   const { setup } = sandbox;
   const isFiles = buildOf(sandbox) === undefined && Object.keys(sandboxServices(sandbox)).length === 0;
-  return setup.commands.length > 0 && setup.keep && sandbox.inherited?.setup !== undefined && isFiles
-    ? setup
-    : undefined;
+  const isKnown = scope === "team" || sandbox.inherited?.setup !== undefined;
+  return setup.commands.length > 0 && setup.keep && isKnown && isFiles ? setup : undefined;
 }
 
 /** All that a set-up could have read by rule, but the commit. */
-export function setUpSettings({ config: { sandbox }, owner }: SetUpSession, imageId: string | undefined) {
+export function setUpSettings(
+  { config: { sandbox }, owner }: SetUpSession,
+  scope: BaseScope,
+  imageId: string | undefined,
+) {
   const { network, domains, allow, setup, env, registries, inherited, cache } = sandbox;
   const { registries: inheritedRegistries, certificates, setup: person = "" } = inherited ?? {};
   const { commands } = setup;
   const settings = { imageId, network, domains, allow, commands, env, registries, cache };
-  return { ...settings, inheritedRegistries, certificates, person: ofOwner(person, owner) };
+  const whose = scope === "team" ? undefined : ofOwner(person, owner);
+  return { ...settings, inheritedRegistries, certificates, person: whose };
 }
 
-/** The sandbox in which it runs: no key and no skill of the person enters what it makes. */
-export function setUpSpec(session: Session): Omit<SandboxSpec, "sessionId"> {
+/** The sandbox in which it runs: no key and no skill of the person enters what it makes, nor, for the team, a person's caches. */
+export function setUpSpec(session: Session, scope: BaseScope): Omit<SandboxSpec, "sessionId"> {
   const { id, owner, config } = session;
-  const sandbox = { ...config.sandbox, keys: [] };
+  const inherited = config.sandbox.inherited && {
+    ...config.sandbox.inherited,
+    cache: scope === "team" ? undefined : config.sandbox.inherited.cache,
+  };
+  const sandbox = { ...config.sandbox, inherited, keys: [] };
   const { sessionId: _, base: __, ...spec } = sandboxSpec({ id, owner, config: { sandbox, plan: false } });
   return spec;
 }

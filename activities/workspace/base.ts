@@ -17,7 +17,14 @@ import { keepAwake, lockSandbox } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { packWorkspace } from "../store/workspace-pack.ts";
 import { MAX_PACK_BYTES, REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
-import { BaseSetUpFailed, runBaseSetUp, setUpInBase, setUpSettings, setUpSpec } from "./base-set-up.ts";
+import {
+  BaseSetUpFailed,
+  type BaseScope,
+  runBaseSetUp,
+  setUpInBase,
+  setUpSettings,
+  setUpSpec,
+} from "./base-set-up.ts";
 import { listWorkspace, packBase, restoreWorkspace } from "./workspace.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { BaseSetUp, Sandbox } from "../sandbox/sandbox.ts";
@@ -35,37 +42,57 @@ export async function whyNoBase(
   return bases.unable(sandbox.image);
 }
 
-/** Its keys are hashes of all that the checkout depends on, and of whose it is: what one person may read, another may not. */
+/** A base, whose it is, and the set-up that is part of it. */
+export interface WantedBase extends StoredBase {
+  readonly scope: BaseScope;
+  readonly setup: Setup | undefined;
+}
+
+/**
+ * Its keys are hashes of all that the checkout depends on, and of whose it is: what one person may read, another may not. The team's
+ * are for those who have just fetched the repository by their own rights.
+ * @param settings of the set-up that is part of it
+ */
 export function toBase(
   session: Pick<Session, "config" | "owner">,
   repository: SessionGit,
   { start }: Pick<Fetched, "start">,
-  setUp?: BaseSetUpSettings,
-): StoredBase {
+  { scope, settings }: { readonly scope: BaseScope; readonly settings: SetUpSettings | undefined },
+): WantedBase {
   const { commit, refs, defaultBranch } = start;
-  const family = familyOf(session, repository, setUp);
-  return { key: hashed(["base", family, commit, refs, defaultBranch]), family, url: repository.url, commit };
+  const family = familyOf(session, repository, { scope, settings });
+  const setup = settings === undefined ? undefined : setUpInBase(session, scope);
+  const key = hashed(["base", family, commit, refs, defaultBranch]);
+  return { key, family, url: repository.url, commit, scope, setup };
 }
 
 function familyOf(
   { config: { sandbox }, owner }: Pick<Session, "config" | "owner">,
   { url, depth, submodules, lfs, author }: SessionGit,
-  setUp: BaseSetUpSettings | undefined,
+  { scope, settings }: { readonly scope: BaseScope; readonly settings: SetUpSettings | undefined },
 ): string {
-  const settings = { url, depth, submodules, lfs, author, image: sandbox.image };
-  return hashed(["family", VERSION, owner ?? "", settings, setUp ?? ""]);
+  // Each session sets its own author.
+  const of = scope === "team" ? { team: true } : { owner: owner ?? "", author };
+  return hashed([
+    "family",
+    VERSION,
+    of,
+    { url, depth, submodules, lfs, image: sandbox.image },
+    settings ?? "",
+  ]);
 }
 
 /** What the set-up of a session's bases depends on; undefined if none is part of them. @throws SandboxUnavailable (retryable) */
 export async function findSetUpSettings(
   { sandboxHost: { bases } }: Pick<WorkspaceDeps, "sandboxHost">,
   session: Pick<Session, "config" | "owner">,
-): Promise<BaseSetUpSettings | undefined> {
-  if (setUpInBase(session) === undefined) return undefined;
-  return setUpSettings(session, await bases?.imageId(session.config.sandbox.image));
+  scope: BaseScope,
+): Promise<SetUpSettings | undefined> {
+  if (setUpInBase(session, scope) === undefined) return undefined;
+  return setUpSettings(session, scope, await bases?.imageId(session.config.sandbox.image));
 }
 
-type BaseSetUpSettings = ReturnType<typeof setUpSettings>;
+type SetUpSettings = ReturnType<typeof setUpSettings>;
 
 const hashed = (depends: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(depends)).digest("hex").slice(0, KEY_CHARS);
@@ -75,9 +102,7 @@ const KEY_CHARS = 32;
 
 interface BaseJob {
   readonly session: Session;
-  readonly base: StoredBase;
-  /** That is run where it is made. */
-  readonly setup: Setup | undefined;
+  readonly base: WantedBase;
   readonly signal: AbortSignal;
 }
 
@@ -101,13 +126,17 @@ export async function makeFetchedBase(
 ): Promise<MadeBase | undefined> {
   const { access, repository, fetched } = from;
   let made: MadeBase | undefined;
-  const { base, setup, signal } = job;
+  const { base, signal } = job;
+  const { scope: _, setup, ...stored } = base;
   await makeOnHost(tx, deps, job, async (sandbox) => {
     await layOut(access, sandbox, fetched, { repository, branch: undefined, signal });
     const beganMs = performance.now();
     const setUp = setup && (await runBaseSetUp(deps, { ...job, setup }, sandbox));
     const setUpMs = setup && Math.round(performance.now() - beganMs);
-    made = { ...(await storeBase(tx, base, sandbox, setup)), ...(setUpMs === undefined ? {} : { setUpMs }) };
+    made = {
+      ...(await storeBase(tx, stored, sandbox, setup)),
+      ...(setUpMs === undefined ? {} : { setUpMs }),
+    };
     return setUp;
   });
   return made;
@@ -137,56 +166,59 @@ export async function openBase(
   const why = await whyNoBase(deps, session.config);
   if (why !== undefined && !base.isWhole) throw notHere(base, why);
   if (why !== undefined) return undefined;
-  await remake(tx, deps, { session, base, setup: await ownSetUp(deps, session, base), signal: at.signal });
+  const { isWhole, ...stored } = base;
+  const { scope, setup } = await knownScope(deps, session, stored);
+  await remake(tx, deps, { session, base: { ...stored, scope, setup }, signal: at.signal }, isWhole);
   return base.key;
 }
 
-/** The set-up that is part of a base that this session's settings ask for; of another's, or an older one, nothing is known. */
-async function ownSetUp(deps: WorkspaceDeps, session: Session, base: StoredBase): Promise<Setup | undefined> {
+/** The set-up that is part of a base, if this session's settings ask for it; of another's, or an older one, nothing is known. */
+async function knownScope(
+  deps: WorkspaceDeps,
+  session: Session,
+  base: StoredBase,
+): Promise<Pick<WantedBase, "scope" | "setup">> {
   const { repository } = session.config;
-  const settings = await findSetUpSettings(deps, session);
-  const isOurs =
-    repository !== undefined &&
-    settings !== undefined &&
-    familyOf(session, repository, settings) === base.family;
-  return isOurs ? setUpInBase(session) : undefined;
+  for (const scope of ["person", "team"] as const) {
+    const settings = await findSetUpSettings(deps, session, scope);
+    if (repository !== undefined && familyOf(session, repository, { scope, settings }) === base.family)
+      return { scope, setup: settings && setUpInBase(session, scope) };
+  }
+  return { scope: "person", setup: undefined };
 }
 
 /** Makes a base that the store knows: its files are those that the sessions on it had. */
-async function remake(
-  tx: Queryable,
-  deps: WorkspaceDeps,
-  job: BaseJob & { readonly base: { readonly isWhole: boolean } },
-): Promise<void> {
-  const { base, setup } = job;
+async function remake(tx: Queryable, deps: WorkspaceDeps, job: BaseJob, isWhole: boolean): Promise<void> {
+  const { base } = job;
+  const { setup } = base;
   const restore = async (sandbox: CommandSandbox) => restoreWorkspace(sandbox, await baseChain(tx, base.key));
   try {
     await makeOnHost(tx, deps, job, async (sandbox) => {
-      if (base.isWhole) await restore(sandbox);
+      if (isWhole) await restore(sandbox);
       else await fetchAgain(deps, job, sandbox);
       const setUp = setup && (await runBaseSetUp(deps, { ...job, setup }, sandbox));
       // What it made in rebuilt folders stays.
-      if (setUp !== undefined && base.isWhole) await restore(sandbox);
+      if (setUp !== undefined && isWhole) await restore(sandbox);
       return setUp;
     });
   } catch (error) {
     if (!(error instanceof BaseSetUpFailed)) throw error;
     // Then the session runs it, and tells why it fails.
-    await remake(tx, deps, { ...job, setup: undefined });
+    await remake(tx, deps, { ...job, base: { ...base, setup: undefined } }, isWhole);
   }
 }
 
 async function makeOnHost(
   tx: Queryable,
   { sandboxHost: host }: WorkspaceDeps,
-  { session, base: { key }, setup, signal }: BaseJob,
+  { session, base: { key, scope, setup }, signal }: BaseJob,
   fill: (sandbox: Sandbox) => Promise<BaseSetUp | undefined>,
 ): Promise<void> {
   const { bases } = host;
   if (bases === undefined || ((await bases.isMade(key)) && (await findBase(tx, key)) !== undefined)) return;
   await lockSandbox(tx, `base ${host.name} ${key}`);
   if ((await bases.isMade(key)) && (await findBase(tx, key)) !== undefined) return;
-  const spec = setup === undefined ? makerSpec(session) : setUpSpec(session);
+  const spec = setup === undefined ? makerSpec(session) : setUpSpec(session, scope);
   await keepAwake(tx, () => bases.make(key, spec, fill, signal));
 }
 

@@ -37,7 +37,7 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
     if (code === NOT_ALLOWED)
       return notPossible(
         `Your role in Postgres may not do that: ${inner.message}.`,
-        "Only the operator may delete, purge, log in to MCP servers, or see other people's sessions. If a table of another version is missing, a worker of that version creates it.",
+        "Only the operator may delete, purge, log in to MCP servers, keep repositories warm, or see other people's sessions. If a table of another version is missing, a worker of that version creates it.",
       );
     const lostName = lostStore(inner, typeof code === "string" ? code : "");
     if (lostName !== undefined)

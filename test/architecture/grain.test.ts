@@ -23,6 +23,7 @@ const ONE_A_FILE: readonly (readonly [what: string, path: RegExp])[] = [
   ],
   // Temporal loads each of them by its path, and takes it by the name of its one export.
   ["parts of the bundle", /^workflows\/(index|short-stacks|undecodable-arguments)\.ts$/],
+  ["workflows", /^workflows\/warm-repository\.ts$/],
   ["converters", /^temporal\/(encoded-failures|payload-guard|workflow-payloads)\.ts$/],
 ];
 

@@ -1,6 +1,7 @@
 /** Bases with what a project's set-up made: who gets them, when it runs again, and what happens when it fails. */
 import { randomBytes } from "node:crypto";
 import { sql } from "drizzle-orm";
+import { runOnce } from "../../activities/sandbox/docker/run-program.ts";
 import { afterAll, describe, expect, it } from "vitest";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -66,17 +67,14 @@ async function hashOf(session: RunningSession): Promise<string> {
   const { Volumes: volumes } = await agent.docker.listVolumes({ filters });
   expect(volumes).toHaveLength(1);
   const command = "cd /base; find . -printf '%p %m %s %T@ %l\\n' | sort | sha256sum";
-  const chunks: Buffer[] = [];
-  const { PassThrough } = await import("node:stream");
-  const out = new PassThrough().on("data", (piece: Buffer) => chunks.push(piece));
   const { image } = (await session.dataOf("sandbox:created"))[0] ?? {};
-  await agent.docker.run(image ?? "", ["-c", command], out, {
-    Entrypoint: ["bash"],
-    HostConfig: { AutoRemove: true, NetworkMode: "none", Binds: [`${volumes[0]?.Name}:/base:ro`] },
+  const seen = await runOnce(agent.docker, {
+    Image: image,
+    Entrypoint: ["bash", "-c", command],
+    HostConfig: { NetworkMode: "none", Binds: [`${volumes[0]?.Name}:/base:ro`] },
   });
-  return Buffer.concat(chunks)
-    .toString("latin1")
-    .replaceAll(/[^0-9a-f]/g, "");
+  expect(seen).toMatch(/^[0-9a-f]{64} /);
+  return seen;
 }
 
 describe.concurrent("a base with what the project's set-up made", () => {

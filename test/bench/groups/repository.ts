@@ -63,7 +63,7 @@ export async function measureRepository(options: { readonly quick: boolean }): P
       beginMs.push(
         await ms(async () => {
           sandbox = await open();
-          await beginBranch(sandbox, `longhaul/${round}`, commit);
+          await beginBranch(sandbox, { branch: `longhaul/${round}`, commit, author: repository.author });
           await bash(sandbox, "true");
         }),
       );
