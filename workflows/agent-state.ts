@@ -14,7 +14,7 @@ import type { Occasion } from "../activities/contract/budget.ts";
 import { repeatable } from "./stuck.ts";
 import type { ContextSize } from "../activities/contract/request-size.ts";
 import type { VerifiedWork } from "../activities/contract/verify.ts";
-import type { WaitingCall } from "./asking.ts";
+import type { LaterQuestion, WaitingCall } from "./asking.ts";
 import type { Inbox } from "./inbox.ts";
 import { addOlder, createInbox, latestIds } from "./inbox.ts";
 import type { CompactRequest } from "./messages.ts";
@@ -63,6 +63,8 @@ export interface AgentState {
     readonly facts: ToolFacts | undefined;
   }[];
   sandbox: { readonly container: string; readonly taskQueue: string | undefined } | undefined;
+  /** Questions that do not block, open or with an answer that is not stored yet. */
+  later: LaterQuestion[];
   /** How often this run has waited at the model's word. */
   waits: number;
   /** Commands that were started in the background, and whether the model was told at a last answer that some run. */
@@ -157,6 +159,7 @@ const first = () =>
     lastCalls: [],
     sandbox: undefined,
     waits: 0,
+    later: [],
     commands: { started: 0, isTold: false },
     waitingCalls: [],
     leftVersion: undefined,
@@ -164,13 +167,15 @@ const first = () =>
   }) satisfies Partial<AgentState>;
 
 export function createState({ carried = {}, guidance = [] }: CodingAgentInput): AgentState {
-  const { inbox, compaction, answers, repetition, delivery, verify, usage, commands, ...same } = carried;
+  const { inbox, compaction, answers, repetition, delivery, verify, usage, commands, later, ...same } =
+    carried;
   const initial = first();
   return {
     ...initial,
     ...same,
     usage: { ...initial.usage, ...usage },
     commands: { ...initial.commands, ...commands },
+    later: [...(later ?? [])],
     inbox: createInbox(guidance, inbox?.seen ?? []),
     compaction: {
       round: 0,
@@ -205,6 +210,7 @@ export function carry(state: AgentState): CarriedState {
     verify,
     commands,
     waits,
+    later,
   } = state;
   return {
     inbox: { seen: latestIds(inbox) },
@@ -229,6 +235,7 @@ export function carry(state: AgentState): CarriedState {
     verify: verify.last === undefined ? undefined : verify,
     commands: commands.started > 0 ? commands : undefined,
     waits: waits > 0 ? waits : undefined,
+    later: later.length > 0 ? later : undefined,
   };
 }
 

@@ -14,6 +14,12 @@ export interface OpenQuestion extends QuestionFacts {
   isGone?: true;
 }
 
+/** A question that does not block: its call has gone on. It belongs to the run, over all its steps. */
+export interface LaterQuestion extends OpenQuestion {
+  readonly step: number;
+  readonly index: number;
+}
+
 /** The questions of a step. */
 export interface Asking {
   open: OpenQuestion[];

@@ -13,6 +13,7 @@ import {
   isNewRunDue,
 } from "./lifecycle.ts";
 import { pushSaves } from "./delivery.ts";
+import { settleLater, waitsForAnswers } from "./later-questions.ts";
 import { setHandlers } from "./handlers.ts";
 import { limitToAsk, mayGoOn, untilLimitEnds } from "./limits.ts";
 import { afterStep, applyMove, limitReached, returnIfDue, stepIn } from "./loop-policy.ts";
@@ -78,6 +79,7 @@ async function loop(run: Run, first: Policy): Promise<Outcome> {
       continue;
     }
 
+    await settleLater(run);
     await undoCompactions(run);
     const waitMs = await makeRoom(run, policy);
     if (waitMs !== undefined) {
@@ -105,7 +107,12 @@ async function loop(run: Run, first: Policy): Promise<Outcome> {
     const next = afterStep(state, answer, policy);
     applyMove(state, answer, next);
     if (next.kind === "completed") {
-      if ((await tellsOfCommands(run, policy)) || (await verifyWork(run, policy))) continue;
+      if (
+        (await waitsForAnswers(run, policy)) ||
+        (await tellsOfCommands(run, policy)) ||
+        (await verifyWork(run, policy))
+      )
+        continue;
       return { status: "completed" };
     }
     if (next.kind === "failed") return failed(next.type, next.message);

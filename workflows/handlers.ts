@@ -11,7 +11,7 @@ import {
 } from "../activities/contract/guidance.ts";
 import { cutChars } from "../activities/text/cut.ts";
 import { accept, isWaiting, MAX_WAITING, messageRefusal, oldestQueued, waiting, withdraw } from "./inbox.ts";
-import { unanswered } from "./asking.ts";
+import { allOpen } from "./later-questions.ts";
 import { answerRefusal, askAgain, takeAnswer, withdrawForMessage } from "./questions.ts";
 import {
   answerQuestionUpdate,
@@ -57,7 +57,7 @@ export function setHandlers(run: Run): void {
   setWakeHandler(run);
   setCompactionHandlers(run);
   setAnswerHandlers(run);
-  setHandler(statusQuery, () => sessionView(run, unanswered(run.asking)), {
+  setHandler(statusQuery, () => sessionView(run, allOpen(run)), {
     description: "Step, phase, context use, queue and tokens of this run.",
   });
   setHandler(queueQuery, () => oldestQueued(run.state.inbox, MAX_WAITING), {

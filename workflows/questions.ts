@@ -14,21 +14,27 @@ import { lasted, mayMove, MovesOn, unanswered, type OpenQuestion, type WaitingCa
 import { enterPhase, optionsOf, setSearchAttributes, showDetails, type Run, announceStop } from "./run.ts";
 import { titled } from "./presentation.ts";
 import { perform } from "./proxies.ts";
+import { allOpen, askedForLater, tellAnswer } from "./later-questions.ts";
 import { hasNewVersion } from "./versions.ts";
 
 /** Takes an answer, or returns why it is refused, as a text for its sender. */
-export async function takeAnswer({ asking }: Run, message: unknown): Promise<ReadAnswer> {
+export async function takeAnswer(run: Run, message: unknown): Promise<ReadAnswer> {
+  const { asking } = run;
   await condition(() => asking.storing === 0);
-  const open = unanswered(asking);
+  const open = allOpen(run);
   const answer = readAnswer(open, message);
   const question = answer.ok ? open.find(({ id }) => id === answer.id) : undefined;
-  if (answer.ok && question) question.settlement = answer.settlement;
+  if (answer.ok && question) {
+    question.settlement = answer.settlement;
+    if (run.state.later.some((other) => other === question)) tellAnswer(run, question, answer.settlement);
+  }
   return answer;
 }
 
 /** Why an answer cannot be taken; undefined if it can, or if that is not known yet. */
-export function answerRefusal({ asking }: Run, message: unknown): string | undefined {
-  const answer = readAnswer(unanswered(asking), message);
+export function answerRefusal(run: Run, message: unknown): string | undefined {
+  const { asking } = run;
+  const answer = readAnswer(allOpen(run), message);
   return answer.ok || asking.storing > 0 ? undefined : answer.reason;
 }
 
@@ -36,9 +42,9 @@ export function answerRefusal({ asking }: Run, message: unknown): string | undef
  * A person wrote a message, which is not an answer and grants nothing, but must not wait behind a question; so open questions are
  * withdrawn. A question about a limit stays open: without a higher limit no step could read the message.
  */
-export function withdrawForMessage({ asking }: Run): void {
-  asking.messages += 1;
-  for (const question of unanswered(asking).filter(({ kind }) => kind !== "budget"))
+export function withdrawForMessage(run: Run): void {
+  run.asking.messages += 1;
+  for (const question of allOpen(run).filter(({ kind }) => kind !== "budget"))
     question.settlement = { how: "withdrawn", why: "said" };
 }
 
@@ -96,12 +102,13 @@ async function ask(
   });
   let latest = await store();
   if (latest.kind === "passed") return undefined;
+  if (latest.kind === "later") return askedForLater(run, { ...latest, step, index });
   let question = toOpenQuestion(latest);
   let settlement = question.settlement ?? (await answerTo(run, question, before === undefined));
   while (settlement === ASK_AGAIN) {
     asking.storing += 1;
     latest = await store();
-    if (latest.kind === "passed") return undefined;
+    if (latest.kind !== "asked") return undefined;
     question = toOpenQuestion(latest);
     settlement = question.settlement ?? (await answerTo(run, question, false));
   }

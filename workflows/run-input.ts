@@ -11,7 +11,7 @@ import { type Guidance, partsOf, isEmptyMessage } from "../activities/contract/g
 import type { Limit } from "../activities/contract/limits.ts";
 import { Undecodable } from "../activities/contract/undecodable.ts";
 import type { VerifiedWork } from "../activities/contract/verify.ts";
-import type { WaitingCall } from "./asking.ts";
+import type { LaterQuestion, WaitingCall } from "./asking.ts";
 
 type Check<T> = (value: unknown) => value is T;
 type Of<C> = C extends Check<infer T> ? T : never;
@@ -114,6 +114,9 @@ const CARRIED = {
   interrupting: isFlag,
   leftVersion: isText,
   waits: isNumber,
+  later: isListOf(
+    isA<LaterQuestion>(({ id, step, index }) => isText(id) && isNumber(step) && isNumber(index)),
+  ),
   commands: isObjectOf({ started: isNumber, isTold: isFlag }),
   delivery: isObjectOf({ pushedAtMs: isNumber, last: isText }),
   verify: isObjectOf({

@@ -60,7 +60,14 @@ export function createRun(input: CodingAgentInput): Run {
 
 export function showDetails(run: Run): void {
   const { runId } = workflowInfo();
-  setCurrentDetails(currentDetails(run.state, run.policy, unanswered(run.asking), { runId, wait: run.wait }));
+  setCurrentDetails(
+    currentDetails(
+      run.state,
+      run.policy,
+      [...unanswered(run.asking), ...run.state.later.filter(({ settlement }) => settlement === undefined)],
+      { runId, wait: run.wait },
+    ),
+  );
 }
 
 export function enterPhase(run: Run, phase: Phase): void {

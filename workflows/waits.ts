@@ -89,7 +89,8 @@ async function untilOver(run: Run, wait: OpenWait): Promise<WaitEnd> {
 
 /** What ended it before its time: of several at once, the first in the order of `WAIT_ENDS`. */
 function earlyEnd({ state }: Run, { ends }: OpenWait): WaitEnd | undefined {
-  if (waiting(state.inbox) > 0) return "message";
+  // An answer is a message too.
+  if (waiting(state.inbox) > (ends.answer ? 1 : 0)) return "message";
   if (ends.answer) return "answer";
   if (ends.process) return "process";
   return ends.woken ? "woken" : undefined;
@@ -120,6 +121,13 @@ async function parkUntil(run: Run, step: number, untilMs: number | undefined): P
   run.state.sandbox = undefined;
   run.opening = undefined;
   showDetails(run);
+}
+
+/** Waits for a person's answer or message. @param untilMs when the first default is used */
+export async function restForAnswers(run: Run, untilMs: number | undefined): Promise<WaitEnd> {
+  const { step } = run.state;
+  const wait: OpenWait = { about: "", startedAtMs: Date.now(), untilMs, waitsFor: "person", ends: {} };
+  return restUntilOver(run, wait, { step, index: 0 });
 }
 
 /** Runs `body`, a wait until `untilMs` between two steps, and gives the sandbox up meanwhile if that is long. */

@@ -63,6 +63,8 @@ export type AskedPerson =
       /** No one is asked: the question ends with this settlement at once. */
       readonly settled?: Settlement;
     }
+  /** The call has its result and works on; the answer will be a message. */
+  | { readonly kind: "later"; readonly question: QuestionFacts; readonly facts: ToolFacts }
   /** No question is needed: the call is allowed, or has ended. */
   | { readonly kind: "passed" };
 

@@ -25,6 +25,7 @@ import type { Queryable } from "../store/db.ts";
 import { namesToAsk } from "../store/egress.ts";
 import { appendEvents } from "../store/events.ts";
 import {
+  findOpenQuestion,
   openQuestion,
   openQuestions,
   timeLeftMs,
@@ -34,7 +35,7 @@ import {
 import { lockRunAlone } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { findAskedCall, type LedgerRow } from "../store/tool-calls.ts";
-import { callHasEnded } from "../step/call-result.ts";
+import { callHasEnded, endedBefore, giveResult } from "../step/call-result.ts";
 import { exitPlan, type ExitPlanInput } from "../tools/exit-plan.ts";
 import { askUser, type AskUserInput } from "../tools/ask-user.ts";
 import type { Verdict } from "../tools/permissions/permissions.ts";
@@ -57,6 +58,14 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   const { step } = input;
   const session = await enterSession(deps, scope, { step, phase: "tools" });
   const { row, call } = await findAskedCall(db, session.id, input);
+  // A second attempt finds what the first one has done.
+  const later = callHasEnded(row) ? await findOpenQuestion(db, session.id, questionId(input)) : undefined;
+  if (later?.blocks === false)
+    return {
+      kind: "later",
+      question: shownFacts(deps, later, await timeLeftMs(db, later)),
+      facts: await endedBefore(db, row, call),
+    };
   const asks = await asksNow(db, session, { input, row, call });
   if (asks === undefined) return { kind: "passed" };
 
@@ -65,23 +74,33 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
     if (!(await lockRunAlone(tx, session.id, scope.runId))) throw superseded("the question was not asked");
     const open = await openQuestions(tx, session.id);
     const { question, isNew } = await openAbout(tx, scope, session, { input, call, asks });
-    const isTooMuch = open.filter(({ id }) => id !== question.id).length;
+    const isTooMuch = open.filter(
+      ({ id, blocks }) => id !== question.id && blocks === question.blocks,
+    ).length;
+    const most = question.blocks ? settings.maxOpen : MAX_LATER;
     // A question that an earlier run asked keeps the rest of its time.
     const expiresInMs = isNew ? expiryOf(asks, settings).expiresInMs : await timeLeftMs(tx, question);
-    return { question, isTooMuch: isTooMuch >= settings.maxOpen, expiresInMs };
+    return { question, isTooMuch: isTooMuch >= most, expiresInMs };
   });
   // After a reset, a run finds what people answered before it.
   if (asks.kind === "mcp" && opened.question.status !== "open") return { kind: "passed" };
   const settled = unattended(opened.question, settings, opened.isTooMuch);
-  return {
-    kind: "asked",
-    question: {
-      ...factsOf(opened.question, opened.expiresInMs),
-      ...(deps.idsOnly === true ? { text: "" } : {}),
-    },
-    settled,
-  };
+  const question = shownFacts(deps, opened.question, opened.expiresInMs);
+  if (opened.question.blocks || settled !== undefined) return { kind: "asked", question, settled };
+  const text = `Asked: question ${question.id}. Work on; the answer comes as a message. If nothing else is left to do, wait for it.`;
+  const facts = await db.transaction((tx) =>
+    giveResult(tx, { session, row, call, events: [] }, { outcome: "completed", text }),
+  );
+  return { kind: "later", question, facts };
 }
+
+/** Questions that do not block, open at once. Source: the tool's contract. */
+const MAX_LATER = 10;
+
+const shownFacts = (deps: AgentDeps, row: QuestionRow, expiresInMs: number | undefined) => ({
+  ...factsOf(row, expiresInMs),
+  ...(deps.idsOnly === true ? { text: "" } : {}),
+});
 
 interface AsksAbout {
   readonly input: RunToolInput;
@@ -143,7 +162,7 @@ function serverQuestion({ mcpState }: LedgerRow, id: string | undefined): Asks |
 }
 
 /** Without anything to choose, and without a default. */
-const PLAIN = { options: null, defaultText: null, timeoutMs: undefined };
+const PLAIN = { options: null, defaultText: null, timeoutMs: undefined, blocks: true };
 
 const egressText = (names: readonly string[]) =>
   `The sandbox asked for names that are not listed. May it reach them for the rest of the session?\n${names.join("\n")}`;
@@ -154,6 +173,7 @@ interface Asks {
   readonly options: readonly QuestionOption[] | null;
   readonly defaultText: string | null;
   readonly timeoutMs: number | undefined;
+  readonly blocks: boolean;
 }
 
 /** The question that a call asks; undefined if it asks none. */
@@ -174,6 +194,7 @@ function asksUser(call: ToolCallPart): Asks {
     text: input.question,
     options: options.length > 0 ? options : null,
     defaultText: input.default ?? null,
+    blocks: input.block !== false,
     timeoutMs: input.timeout_seconds === undefined ? undefined : input.timeout_seconds * 1_000,
   };
 }

@@ -7,16 +7,15 @@
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { cleanDeep } from "../text/clean.ts";
-import type { ToolFacts } from "../contract/activities.ts";
 import { superseded } from "../contract/failures.ts";
-import type { ToolCallPart, ToolResultPart } from "../contract/message.ts";
+import type { ToolCallPart } from "../contract/message.ts";
 import type { SettledQuestion, Settlement, SettleQuestionInput } from "../contract/questions.ts";
 import { standingVerdict } from "../tools/permissions/approval.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
-import { resultEvent, findAskedCall, noSuchCall, finishCall, type LedgerRow } from "../store/tool-calls.ts";
-import { endedBefore, callHasEnded, callHash } from "../step/call-result.ts";
+import { findAskedCall, noSuchCall } from "../store/tool-calls.ts";
+import { endedBefore, callHasEnded, giveResult } from "../step/call-result.ts";
 import { openAgain } from "./ask-person.ts";
 import { toClosing, resultFor, settledEvent } from "./settlement.ts";
 import type { Queryable } from "../store/db.ts";
@@ -25,6 +24,7 @@ import { addRule, namesToAsk } from "../store/egress.ts";
 import { appendEvents } from "../store/events.ts";
 import {
   closeQuestion,
+  findOpenQuestion,
   findQuestion,
   grant,
   openQuestions,
@@ -34,8 +34,6 @@ import {
 import { addNotice, markClosed, PARKED } from "../store/sandboxes.ts";
 import { lockRunAlone } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
-import { insertMessage } from "../store/transcript.ts";
-import { estimateMessage } from "../contract/request-size.ts";
 
 export function createSettleQuestion(deps: AgentDeps) {
   return (input: SettleQuestionInput): Promise<SettledQuestion> =>
@@ -61,6 +59,8 @@ async function settle(
     const { row, call } = await findAskedCall(tx, session.id, { step, index });
     const question =
       (await findQuestion(tx, session.id, session.epoch, id)) ??
+      // One that does not block may be of an older epoch.
+      (await findOpenQuestion(tx, session.id, id)) ??
       // A restored database may lack it.
       (await openAgain(tx, scope, session, { input: about, row, call }));
     if (!question) throw noSuchCall(session.id, { step, index });
@@ -68,6 +68,12 @@ async function settle(
     if (question.kind === "egress") {
       await settleEgress(tx, answered);
       return { kind: "result", facts: await endedBefore(tx, row, call) };
+    }
+    // Its call has gone on: the answer is a message.
+    if (!question.blocks && callHasEnded(row)) {
+      await noteAnswer(tx, answered);
+      await setWaiting(tx, session.id, false);
+      return { kind: "noted", how: settlement.how };
     }
     if (callHasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
     // The call runs again and passes the answer to its server.
@@ -95,11 +101,7 @@ async function settle(
   return settled;
 }
 
-const keyOf = (session: Session, { id }: QuestionRow) => ({
-  sessionId: session.id,
-  epoch: session.epoch,
-  id,
-});
+const keyOf = (session: Session, { id, epoch }: QuestionRow) => ({ sessionId: session.id, epoch, id });
 
 /** The session keeps waiting if another question is open. */
 async function waitForOthers(tx: Queryable, { id }: Session): Promise<void> {
@@ -156,42 +158,4 @@ async function grantRule(
   if (verdict.action !== "ask") return;
   const { tool, match = null } = verdict.rule;
   await grant(tx, { sessionId: session.id, epoch: session.epoch, step }, { tool, match }, by);
-}
-
-interface InHand {
-  readonly session: Session;
-  readonly row: LedgerRow;
-  readonly call: ToolCallPart;
-  readonly events: readonly NewEvent[];
-}
-
-/** Stores the call's result, as for a result that a tool returns. */
-export async function giveResult(
-  tx: Queryable,
-  { session, row, call, events }: InHand,
-  { outcome, text }: Pick<ToolResultPart, "outcome" | "text">,
-): Promise<ToolFacts> {
-  const part: ToolResultPart = {
-    type: "tool-result",
-    toolCallId: call.toolCallId,
-    toolName: call.toolName,
-    outcome,
-    text,
-  };
-  const message = { role: "tool", content: [part] } as const;
-  const tokens = estimateMessage(message, session.config);
-  await finishCall(tx, row, row.fence, { outcome, exitCode: undefined, truncated: false });
-  await insertMessage(tx, session.id, row.sequence, {
-    epoch: row.epoch,
-    step: row.step,
-    slot: `tool:${row.index}`,
-    kind: "tool",
-    message,
-    tokens,
-  });
-  await appendEvents(tx, session.id, session.epoch, [
-    ...events,
-    { ...resultEvent(row, { outcome, text, durationMs: 0 }), step: row.step },
-  ]);
-  return { outcome, tokens, ms: 0, hash: callHash(call, text) };
 }

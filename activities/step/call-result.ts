@@ -9,12 +9,16 @@ import {
   resultEvent,
   callKey,
   findCall,
+  finishCall,
   resultOf,
   type LedgerRow,
   saveOutputPart,
   storedOutputBytes,
   type AskedCall,
 } from "../store/tool-calls.ts";
+import { appendEvents } from "../store/events.ts";
+import type { NewEvent } from "../store/event.ts";
+import { insertMessage } from "../store/transcript.ts";
 import { keepResult } from "../store/commit-step.ts";
 import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
 import type { ServerAsks } from "../tools/tool.ts";
@@ -225,4 +229,42 @@ export async function storeFullOutput(
     }
   }
   await save(sanitizer.end());
+}
+
+interface Answered {
+  readonly session: Session;
+  readonly row: LedgerRow;
+  readonly call: ToolCallPart;
+  readonly events: readonly NewEvent[];
+}
+
+/** Stores the call's result, as for a result that a tool returns. */
+export async function giveResult(
+  tx: Queryable,
+  { session, row, call, events }: Answered,
+  { outcome, text }: Pick<ToolResultPart, "outcome" | "text">,
+): Promise<ToolFacts> {
+  const part: ToolResultPart = {
+    type: "tool-result",
+    toolCallId: call.toolCallId,
+    toolName: call.toolName,
+    outcome,
+    text,
+  };
+  const message = { role: "tool", content: [part] } as const;
+  const tokens = estimateMessage(message, session.config);
+  await finishCall(tx, row, row.fence, { outcome, exitCode: undefined, truncated: false });
+  await insertMessage(tx, session.id, row.sequence, {
+    epoch: row.epoch,
+    step: row.step,
+    slot: `tool:${row.index}`,
+    kind: "tool",
+    message,
+    tokens,
+  });
+  await appendEvents(tx, session.id, session.epoch, [
+    ...events,
+    { ...resultEvent(row, { outcome, text, durationMs: 0 }), step: row.step },
+  ]);
+  return { outcome, tokens, ms: 0, hash: callHash(call, text) };
 }

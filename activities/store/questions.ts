@@ -32,6 +32,8 @@ export interface NewQuestion {
   readonly defaultText: string | null;
   /** SHA-256 of the call's tool and input; null if there is no call. */
   readonly inputHash: string | null;
+  /** False: its call goes on, and the answer comes as a message. Default true. */
+  readonly blocks?: boolean;
   readonly expiresInMs: number | undefined;
 }
 
@@ -80,6 +82,15 @@ export async function findQuestion(
     .from(questions)
     .where(isQuestion(sessionId, epoch, id));
   return row;
+}
+
+/** As `findQuestion`, of any epoch, while it is open. */
+export async function findOpenQuestion(
+  db: Queryable,
+  sessionId: string,
+  id: string,
+): Promise<QuestionRow | undefined> {
+  return (await openQuestions(db, sessionId)).find((question) => question.id === id);
 }
 
 /** How many questions with that name in a step have ended: the next one gets the next number. */

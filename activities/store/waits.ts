@@ -1,8 +1,8 @@
 /** Calls of `wait`: until when, what ended them, and which sessions wait now. */
-import { and, desc, eq, inArray, isNull, ne, or, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, isNull, or, sql } from "drizzle-orm";
 import { isLive } from "./live-line.ts";
 import type { Queryable } from "./db.ts";
-import { questions, toolCalls, waits } from "./schema/index.ts";
+import { questions, sessions, toolCalls, waits } from "./schema/index.ts";
 import { outputHandle } from "./tool-calls.ts";
 
 export type WaitKind = "time" | "process" | "question";
@@ -131,11 +131,12 @@ export async function sessionWaits(db: Queryable, ids: readonly string[]): Promi
   const openKinds = await db
     .select({ id: questions.sessionId, kind: questions.kind })
     .from(questions)
+    .innerJoin(sessions, eq(sessions.id, questions.sessionId))
     .where(
       and(
         inArray(questions.sessionId, [...ids]),
         eq(questions.status, "open"),
-        or(questions.blocks, ne(questions.kind, "ask")),
+        or(questions.blocks, eq(sessions.status, "waiting")),
       ),
     );
   const byId = new Map<string, SessionWait>();

@@ -24,6 +24,7 @@ const input = z
     default: textUpTo(2_000)
       .optional()
       .describe("What you do without an answer; an option if there are any."),
+    block: z.boolean().optional().describe("false: the answer comes as a message."),
     timeout_seconds: z.int().min(1).max(MAX_TIMEOUT_SECONDS).optional().describe("Then the default is used."),
   })
   .superRefine(({ options, default: fallback }, context) => {

@@ -7,12 +7,11 @@
 import type { BeginWaitInput, BegunWait } from "../contract/waits.ts";
 import { superseded } from "../contract/failures.ts";
 import type { ToolCallPart } from "../contract/message.ts";
-import { giveResult } from "../questions/settle-question.ts";
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
-import { callHasEnded, endedBefore } from "../step/call-result.ts";
+import { callHasEnded, endedBefore, giveResult } from "../step/call-result.ts";
 import type { Queryable } from "../store/db.ts";
 import { appendEvents } from "../store/events.ts";
 import { findQuestion, setWaiting } from "../store/questions.ts";

@@ -21,6 +21,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "client/watch/show.ts": "how long ago an event was",
   "worker/bundle.ts": "times of files",
   "workflows/delivery.ts": "how long ago commits were pushed: the engine's time, which replays",
+  "workflows/later-questions.ts": "how long a question was open: the engine's time, which replays",
   "workflows/waits.ts": "the workflow's own time, which is the server's",
   "workflows/limits.ts":
     "how long until a deadline or a limit ends, how long a question was open: the engine's time, which replays",

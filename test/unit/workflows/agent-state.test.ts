@@ -41,6 +41,9 @@ const STATE: AgentState = {
   delivery: { pushedAtMs: 5_000, last: "pushed" },
   verify: { round: 1, last: { outcome: "failed", tree: "t1", signature: "s1", reason: "npm test" } },
   waits: 3,
+  later: [
+    { id: "s2c0", kind: "ask", text: "Which?", step: 2, index: 0, askedAtMs: 1, settlement: undefined },
+  ],
   commands: { started: 2, isTold: true },
   remark: "a remark",
 };

@@ -1,0 +1,87 @@
+/** Questions that do not block: the work goes on, and the answer comes as a message, once. */
+import { expect, it } from "vitest";
+import { useAgent, type RunningSession } from "../support/agent-harness.ts";
+import { call, scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts, transcriptOf } from "../support/stored.ts";
+
+const agent = useAgent();
+
+const ask = (question = "Which licence?", more: object = {}) =>
+  call("ask_user", { question, block: false, ...more });
+const lastRequest = (session: RunningSession) => JSON.stringify(session.model.requests.at(-1));
+/** Messages that the model got from people. */
+const answersTold = async (session: RunningSession) =>
+  (await transcriptOf(agent.database.store, session.id))
+    .filter(({ kind }) => kind === "guidance")
+    .map(({ content }) => (content as [{ text: string }])[0].text);
+const statuses = async (session: RunningSession) =>
+  (
+    await agent.database.store.pool.query<{ id: string; status: string }>(
+      "select id, status from questions where session_id = $1 order by id",
+      [session.id],
+    )
+  ).rows.map(({ id, status }) => `${id} ${status}`);
+
+it("a last answer with an open one waits, and the run goes on with the answer", async () => {
+  const script = scriptedModel()
+    .answers(ask())
+    .answers(call("bash", { command: "echo work > done" }))
+    .says("Done so far.")
+    .says("Used MIT.");
+  const session = await agent.start(script);
+  await expect
+    .poll(async () => (await session.handle.query<{ status: string }>("status")).status, { timeout: 20_000 })
+    .toBe("waiting");
+  await session.handle.signal("answer", "MIT");
+  expect(await session.result()).toMatchObject({ result: "Used MIT.", steps: 4 });
+  expect((await resultTexts(agent.database.store, session.id))[0]).toMatch(/^Asked: question s1c0\. Work on/);
+  expect(await answersTold(session)).toEqual(["Answer to your question s1c0 (Which licence?): MIT"]);
+  expect(await statuses(session)).toEqual(["s1c0 answered"]);
+});
+
+it("an answer that comes while it works is read at the next boundary; a second is refused", async () => {
+  const script = scriptedModel()
+    .answers(ask())
+    .answers(call("bash", { command: "until [ -e go ]; do sleep 0.05; done" }))
+    .says("Used MIT.");
+  const session = await agent.start(script);
+  await session.until("question:asked");
+  await expect
+    .poll(async () => (await session.handle.query<{ questions: unknown[] }>("status")).questions.length)
+    .toBe(1);
+  const answer = { question: "s1c0", text: "MIT" };
+  await session.handle.executeUpdate("answerQuestion", { args: [answer] });
+  await expect(session.handle.executeUpdate("answerQuestion", { args: [answer] })).rejects.toThrow();
+  await session.handle.signal("interrupt");
+  expect(await session.result()).toMatchObject({ result: "Used MIT." });
+  expect(await answersTold(session)).toHaveLength(1);
+  expect(await statuses(session)).toEqual(["s1c0 answered"]);
+});
+
+it("ten are open at most, and a message withdraws them all and says so", async () => {
+  const script = scriptedModel()
+    .answers(...Array.from({ length: 11 }, (_, index) => ask(`Question ${index}?`)))
+    .says("Waiting.")
+    .says("Decided myself.");
+  const session = await agent.start(script);
+  await expect
+    .poll(async () => (await session.handle.query<{ status: string }>("status")).status, { timeout: 20_000 })
+    .toBe("waiting");
+  expect((await statuses(session)).filter((row) => row.endsWith("open"))).toHaveLength(10);
+  await session.handle.signal("guidance", { text: "Decide yourself." });
+  expect(await session.result()).toMatchObject({ result: "Decided myself." });
+  expect(lastRequest(session)).toContain("Not answered, since the person wrote a message instead");
+  expect((await statuses(session)).filter((row) => row.endsWith("withdrawn"))).toHaveLength(11);
+});
+
+it("a wait for one ends with its answer", async () => {
+  const script = scriptedModel()
+    .answers(ask())
+    .answers(call("wait", { reason: "the licence", question: "s1c0" }))
+    .says("Used MIT.");
+  const session = await agent.start(script);
+  await session.until("wait:started");
+  await session.handle.signal("answer", "MIT");
+  expect(await session.result()).toMatchObject({ result: "Used MIT." });
+  expect((await resultTexts(agent.database.store, session.id))[1]).toMatch(/a person answered a question/);
+});
