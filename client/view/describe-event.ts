@@ -54,7 +54,7 @@ const WAIT_WORDS: Readonly<Record<string, string>> = {
   interrupted: "a person stopped it",
   cancelled: "the run was cancelled",
   deadline: "the deadline is near",
-  ended: "the run has ended",
+  ended: "its run is over",
 };
 
 const byOther = (by: string | null | undefined, owner: string | undefined): string =>
