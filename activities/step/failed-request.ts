@@ -6,7 +6,12 @@ import { ModelError, type ModelAnswer, type ModelErrorClass } from "../model/mod
 import { modelFailure, limitMs, ONE_MORE_TRY, outOfRoom } from "./model-failure.ts";
 import { keepInterrupted, toBill } from "./store-answer.ts";
 import { type StepContext, emitEvents } from "./step-context.ts";
-import { hasLargerAnswer, hasEarlierCall, type ModelCallRow, recordCall } from "../store/model-calls.ts";
+import {
+  hasLargerAnswer,
+  hasEarlierCall,
+  type ModelCallRow,
+  recordWastedCall,
+} from "../store/model-calls.ts";
 import { setWindow } from "../store/session-settings.ts";
 import { answerCostUsd, costUsd } from "../config/cost.ts";
 import { cutChars } from "../text/cut.ts";
@@ -148,7 +153,7 @@ async function recordWasted(
     costUsd: answer === undefined ? unbilled : answerCostUsd(step.session.config, answer),
   };
   reportCall(step, bill, step.session.config);
-  await recordCall(store.db, bill);
+  await recordWastedCall(store.db, bill);
 }
 
 /** Whether an earlier attempt at this step failed in the same way; queried only if that decides anything. */

@@ -13,8 +13,8 @@ import { rowsGone, superseded } from "../contract/failures.ts";
 import { answerCostUsd } from "../config/cost.ts";
 import type { ModelAnswer } from "../model/model.ts";
 import type { Queryable } from "../store/db.ts";
-import { commitAnswer } from "../store/commit-step.ts";
-import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.ts";
+import { commitAnswer, type StoredAnswer } from "../store/commit-step.ts";
+import { type ModelCallRow, learnFrom, recordCall, recordWastedCall } from "../store/model-calls.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer } from "../store/transcript.ts";
@@ -58,7 +58,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     usageDoubtful: doubt.isNews ? (true as const) : undefined,
     ...(await refusalNews(step, answer)),
   };
-  const stored = await commitAnswer(deps.store, {
+  await commitOrDrop(step, {
     runId: scope.runId,
     content,
     after: step.rows.at(-1)?.sequence ?? 0,
@@ -78,7 +78,6 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
       ...calls.map((call, index) => callEvent(step, call, index)),
     ],
   });
-  if (!stored) throw await notStored(step, "the answer of this attempt was dropped");
   reportCall(step, bill, session.config, { "gen_ai.output.messages": answerText(content) });
   // A wrap-up request may leave out the tools that the estimate counts: some servers have no other way to forbid calls.
   const tokenRatio =
@@ -99,6 +98,26 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     ...(await judgeAnswer(step, content, answer.finish)),
     ...costFacts(spent && (await withLost(step)), bill.costUsd),
   };
+}
+
+/** SQLSTATE: another attempt has stored this step's answer. */
+const UNIQUE = "23505";
+
+/** An answer that is not stored was billed all the same. @throws why it is not stored */
+async function commitOrDrop(step: StepContext, answer: StoredAnswer): Promise<void> {
+  const stored = await commitAnswer(step.deps.store, answer).catch(async (error: unknown) => {
+    if ((error as { readonly code?: unknown }).code === UNIQUE) await recordDropped(step, answer.bill);
+    throw error;
+  });
+  if (stored) return;
+  await recordDropped(step, answer.bill);
+  throw await notStored(step, "the answer of this attempt was dropped");
+}
+
+function recordDropped({ deps }: StepContext, bill: ModelCallRow): Promise<void> {
+  const error = "Another attempt or run had gone on, so the answer was dropped.";
+  const dropped = { ...bill, status: "wasted", error } as const;
+  return recordWastedCall(deps.store.db, dropped).catch(() => undefined);
 }
 
 /** Why nothing was stored: another run has the session, or the rows that the attempt had read are gone. */

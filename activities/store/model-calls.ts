@@ -42,6 +42,15 @@ export async function isCacheExpired(db: Queryable, sessionId: string, seconds: 
   return row?.expired === true;
 }
 
+const usageValues = (usage: StepUsage | undefined) =>
+  usage && {
+    inputTokens: usage.input,
+    cachedTokens: usage.cached,
+    cacheWriteTokens: usage.cacheWrite ?? null,
+    outputTokens: usage.output,
+    reasoningTokens: usage.reasoning,
+  };
+
 /** Times are stored in whole ms. */
 export async function recordCall(
   db: Queryable,
@@ -51,15 +60,32 @@ export async function recordCall(
     ...row,
     firstTokenMs: firstTokenMs === undefined ? undefined : Math.round(firstTokenMs),
     durationMs: durationMs === undefined ? undefined : Math.round(durationMs),
-    ...(usage && {
-      inputTokens: usage.input,
-      cachedTokens: usage.cached,
-      cacheWriteTokens: usage.cacheWrite ?? null,
-      outputTokens: usage.output,
-      reasoningTokens: usage.reasoning,
-    }),
+    ...usageValues(usage),
   });
 }
+
+/** Records a request of a step that was for nothing; if it counts as lost already, its bill replaces that estimate. */
+export async function recordWastedCall(db: Queryable, row: ModelCallRow): Promise<void> {
+  const { sessionId, epoch, step, attempt, model } = row;
+  const isEstimate = and(
+    eq(modelCalls.sessionId, sessionId),
+    eq(modelCalls.epoch, epoch),
+    eq(modelCalls.step, step),
+    eq(modelCalls.attempt, attempt),
+    eq(modelCalls.model, model),
+    eq(modelCalls.purpose, "step"),
+    eq(modelCalls.error, LOST),
+  );
+  const { finish, error, usage, costUsd } = row;
+  const replaced = await db
+    .update(modelCalls)
+    .set({ finish, error, costUsd, ...usageValues(usage) })
+    .where(isEstimate)
+    .returning({ id: modelCalls.id });
+  if (replaced.length === 0) await recordCall(db, row);
+}
+
+const LOST = "Nothing of the answer was kept: its worker ended before it was stored.";
 
 /**
  * Whether an earlier request for this step to the same model failed in the same way.
@@ -173,7 +199,7 @@ export async function recordLostCalls(
         purpose: sql`'step'`,
         model: sql`asked_model`,
         status: sql`'wasted'`,
-        error: "Nothing of the answer was kept: its worker ended before it was stored.",
+        error: LOST,
         estimatedInput: sql`input`,
         estimatePure: sql`pure`,
         costUsd: sql`input * (${usd}::jsonb->>(case when ${usd}::jsonb ? asked_model then asked_model else ${ownModel} end))::float8`,

@@ -1,6 +1,7 @@
 /** Model requests that are held to the operator's budgets: what is reserved, given back and counted around them. */
 import { eq } from "drizzle-orm";
 import { expect, it } from "vitest";
+import { findSpender } from "../../activities/store/budgets.ts";
 import { budgetReservations, modelCalls } from "../../activities/store/schema/index.ts";
 import { readUsage } from "../../activities/store/spending.ts";
 import { summaryText } from "../support/compacting.ts";
@@ -28,6 +29,18 @@ const billsOf = ({ id }: DirectAgent) =>
     .where(eq(modelCalls.sessionId, id))
     .orderBy(modelCalls.id);
 
+const year = { since: "2000-01-01", before: "2100-01-01" };
+
+/** What is counted for its tenant. */
+async function spentOf({ id }: DirectAgent) {
+  const { db } = database.store;
+  const rows = await readUsage(db, ["tenant"], year);
+  const tenant = (await findSpender(db, id))?.tenant;
+  const row = rows.find(({ of }) => of[0] === tenant);
+  if (row === undefined) throw new Error("Nothing is counted.");
+  return row;
+}
+
 /** A model that answers the first time when it is told to. */
 function slowAtFirst() {
   const late = Promise.withResolvers<void>();
@@ -52,7 +65,7 @@ it("a request that waits for its model's rate holds no money meanwhile", async (
 
 it("a lost request is counted by its estimate before the next one is reserved", async () => {
   const { late, script } = slowAtFirst();
-  const agent = await openDirectAgent(database, script, { config: { price } });
+  const agent = await openDirectAgent(database, script, { config: { price, tenant: "late-1" } });
   underPolicy(agent, everyone(100));
   const lost = agent.perform("modelStep", { step: 1 }, { attempt: 1 }).catch((error: unknown) => error);
   await eventually("the model is asked", () => agent.model.log.length === 1);
@@ -62,8 +75,31 @@ it("a lost request is counted by its estimate before the next one is reserved", 
   expect(bills.map(({ status }) => status)).toEqual(["wasted", "kept"]);
   expect(bills[0]?.costUsd).toBeGreaterThan(0);
   expect(await reservedUsd(agent)).toEqual([]);
+  // Its bill comes after all, and replaces the estimate.
+  const before = await spentOf(agent);
   late.resolve();
   await lost;
+  const [replaced, kept] = await billsOf(agent);
+  expect(replaced).toMatchObject({ status: "wasted", input: expect.any(Number) as number });
+  expect(replaced?.costUsd).not.toBe(bills[0]?.costUsd);
+  const after = await spentOf(agent);
+  expect(after.calls).toBe(2);
+  expect(before.calls).toBe(2);
+  expect(after.costUsd).toBeCloseTo((replaced?.costUsd ?? 0) + (kept?.costUsd ?? 0), 9);
+  expect(after.input).toBe((replaced?.input ?? 0) + (kept?.input ?? 0));
+});
+
+it("a late answer whose request was not counted yet is counted once", async () => {
+  const { late, script } = slowAtFirst();
+  const agent = await openDirectAgent(database, script, { config: { price, tenant: "late-2" } });
+  const first = agent.perform("modelStep", { step: 1 }, { attempt: 1 }).catch((error: unknown) => error);
+  await eventually("the model is asked", () => agent.model.log.length === 1);
+  await agent.perform("modelStep", { step: 1 }, { attempt: 2 });
+  late.resolve();
+  await first;
+  await agent.perform("closeSession", { step: 1, status: "cancelled" });
+  expect((await billsOf(agent)).map(({ status }) => status)).toEqual(["kept", "wasted"]);
+  expect(await spentOf(agent)).toMatchObject({ calls: 2, uncosted: 0 });
 });
 
 it("a lost request uses up a budget: the attempt after it is refused", async () => {
@@ -130,6 +166,6 @@ it("a model without a price is asked under a budget that allows it, and is not c
   await expect(agent.perform("modelStep", { step: 1 })).rejects.toMatchObject({ type: "PolicyRefused" });
   underPolicy(agent, { budgets: [{ ...one, unpriced: "allow" }] });
   expect(await agent.perform("modelStep", { step: 1 })).toMatchObject({ kind: "answered" });
-  const rows = await readUsage(database.store.db, ["tenant"], { since: "2000-01-01", before: "2100-01-01" });
+  const rows = await readUsage(database.store.db, ["tenant"], year);
   expect(rows.find(({ of }) => of[0] === "local")).toMatchObject({ calls: 1, uncosted: 1, costUsd: 0 });
 });

@@ -725,4 +725,23 @@ begin
 end $$;--> statement-breakpoint
 CREATE TRIGGER "model_calls_spending" AFTER INSERT ON "model_calls" REFERENCING NEW TABLE AS new_calls
   FOR EACH STATEMENT EXECUTE FUNCTION longhaul_count_spending();--> statement-breakpoint
-REVOKE ALL ON FUNCTION "longhaul_count_spending"() FROM PUBLIC;
+-- A bill that comes after the estimate of its call replaces it, on the day of the call.
+CREATE FUNCTION "longhaul_correct_spending"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+begin
+  insert into spending (day, owner, tenant, repo, model, purpose, calls, uncosted, input_tokens, cached_tokens, output_tokens, cost_usd)
+  select ((o.created_at - coalesce(o.duration_ms, 0) * interval '1 ms') at time zone coalesce((select money_zone from installation), 'UTC'))::date,
+    coalesce(s.owner, ''), coalesce(r.config->>'tenant', ''), longhaul_repository(r.config->'repository'->>'url'), o.model, o.purpose, 0,
+    sum((n.cost_usd is null and n.input_tokens is not null)::int - (o.cost_usd is null and o.input_tokens is not null)::int),
+    sum(coalesce(n.input_tokens, 0) - coalesce(o.input_tokens, 0)), sum(coalesce(n.cached_tokens, 0) - coalesce(o.cached_tokens, 0)),
+    sum(coalesce(n.output_tokens, 0) - coalesce(o.output_tokens, 0)), sum(coalesce(n.cost_usd, 0) - coalesce(o.cost_usd, 0))
+  from old_calls o join new_calls n on n.id = o.id join sessions s on s.id = o.session_id
+    join sessions r on r.id = coalesce(s.parent_id, s.id)
+  group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6
+  on conflict (day, owner, tenant, repo, model, purpose) do update set uncosted = spending.uncosted + excluded.uncosted,
+    input_tokens = spending.input_tokens + excluded.input_tokens, cached_tokens = spending.cached_tokens + excluded.cached_tokens,
+    output_tokens = spending.output_tokens + excluded.output_tokens, cost_usd = spending.cost_usd + excluded.cost_usd;
+  return null;
+end $$;--> statement-breakpoint
+CREATE TRIGGER "model_calls_corrected" AFTER UPDATE ON "model_calls" REFERENCING OLD TABLE AS old_calls NEW TABLE AS new_calls
+  FOR EACH STATEMENT EXECUTE FUNCTION longhaul_correct_spending();--> statement-breakpoint
+REVOKE ALL ON FUNCTION "longhaul_count_spending"(), "longhaul_correct_spending"() FROM PUBLIC;
