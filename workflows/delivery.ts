@@ -48,7 +48,7 @@ export async function deliver(run: Run, outcome: Outcome): Promise<string | unde
   const hasFailed = isUnverified(verified?.outcome, run.policy?.verify ?? {});
   try {
     if (order.push) {
-      const tree = hasFailed ? undefined : verified?.tree;
+      const tree = order.tree ?? (hasFailed ? undefined : verified?.tree);
       const pushed = await publish(run, { kind: "push", end: true, ...more, tree, summary: "end · push" });
       if (pushed.outcome === "refused") return undefined;
     }

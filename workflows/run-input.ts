@@ -142,6 +142,7 @@ export interface CodingAgentInput {
       readonly status: "completed" | "failed" | "cancelled" | "max_steps";
       readonly limit?: Limit;
       readonly error?: { readonly type: string; readonly message: string };
+      readonly verified?: VerifiedWork;
     };
   };
   readonly carried?: CarriedState;

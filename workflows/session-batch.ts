@@ -5,6 +5,7 @@
 import {
   CancellationScope,
   ChildWorkflowCancellationType,
+  ChildWorkflowFailure,
   condition,
   continueAsNew,
   isCancellation,
@@ -29,6 +30,7 @@ import {
 import { ownerMemo } from "../activities/contract/run-memo.ts";
 import { WORKFLOW_TYPE } from "./messages.ts";
 import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
+import type { CodingAgentInput } from "./run-input.ts";
 import { batchActivities, boundedSummary } from "./proxies.ts";
 
 /** Carried from run to run of one batch. */
@@ -55,6 +57,8 @@ interface Batch {
   isTaken: boolean;
   /** A session has closed since the last turn. */
   woken: boolean;
+  /** The attempts that are not wanted any more were asked to end. */
+  hasAsked: boolean;
 }
 
 /** One batch. The workflow's id is `batch:` and its name. */
@@ -68,12 +72,15 @@ export async function sessionBatch(input: SessionBatchInput = {}): Promise<Close
     streak,
     isTaken: false,
     woken: false,
+    hasAsked: false,
   };
   try {
     for (let first = continuedFromExecutionRunId === undefined; ; first = false) {
       // A turn that has begun runs to its end: a cancel takes effect between turns.
       const turn = await CancellationScope.nonCancellable(() => takeTurn(batch, first));
-      if (turn.closeReason !== undefined) return await close(turn.closeReason);
+      const { closeReason, chooses } = turn;
+      if (closeReason !== undefined)
+        return await CancellationScope.nonCancellable(() => closeWithBest(closeReason, chooses));
       const isNew = hasNewVersion(leftVersion);
       if (continueDue(maxHistoryEvents) || isNew) {
         const nextLeftVersion = isNew ? ownVersion() : leftVersion;
@@ -99,10 +106,14 @@ export async function sessionBatch(input: SessionBatchInput = {}): Promise<Close
 async function takeTurn(
   batch: Batch,
   first: boolean,
-): Promise<{ readonly closeReason?: CloseReason; readonly lookMs: number }> {
+): Promise<{ readonly closeReason?: CloseReason; readonly lookMs: number; readonly chooses: boolean }> {
   const report = await lookAt(batch);
   if (first && report.searchAttributes) upsertSearchAttributes({ AgentBatch: [batch.name] });
-  const stopped = stopReason(report, batch.streak);
+  const stopped = report.decided ? "decided" : stopReason(report, batch.streak);
+  if (report.decided && batch.open.length > 0) {
+    await lookAt(batch, batch.hasAsked ? undefined : true);
+    batch.hasAsked = true;
+  }
   const places = report.concurrency - batch.open.length;
   if (stopped === undefined && !batch.isTaken && places > 0) {
     const items = await batchActivities.takeBatchItems({ after: batch.after, count: places });
@@ -110,7 +121,11 @@ async function takeTurn(
     for (const item of items) await begin(batch, item, report);
   }
   const isOver = batch.open.length === 0 && (batch.isTaken || stopped !== undefined);
-  return { lookMs: report.lookMs, closeReason: isOver ? (stopped ?? "done") : undefined };
+  return {
+    lookMs: batch.hasAsked ? CANCELLING_LOOK_MS : report.lookMs,
+    closeReason: isOver ? (stopped ?? "done") : undefined,
+    chooses: report.chooses === true,
+  };
 }
 
 async function lookAt(batch: Batch, cancel?: true): Promise<BatchLook> {
@@ -137,13 +152,9 @@ async function begin(
   if (begun) return void (batch.woken = true);
   try {
     const child = await startChild(WORKFLOW_TYPE, {
-      workflowId: sessionId,
+      ...ofOwnLife(sessionId),
       args: [{}],
-      // However this run ends, the sessions continue; only `cancelOpen` ends them.
-      parentClosePolicy: ParentClosePolicy.ABANDON,
-      cancellationType: ChildWorkflowCancellationType.ABANDON,
       staticSummary: boundedSummary(about),
-      memo: ownerMemo(workflowInfo().memo),
       priority: precedence,
       searchAttributes: searchAttributes ? { AgentBatch: [batch.name] } : undefined,
     });
@@ -155,6 +166,14 @@ async function begin(
   }
 }
 
+/** However this run ends, the sessions continue; only a cancel ends them. */
+const ofOwnLife = (sessionId: string) => ({
+  workflowId: sessionId,
+  parentClosePolicy: ParentClosePolicy.ABANDON,
+  cancellationType: ChildWorkflowCancellationType.ABANDON,
+  memo: ownerMemo(workflowInfo().memo),
+});
+
 async function cancelOpen(batch: Batch): Promise<void> {
   for (let hasAsked = false; batch.open.length > 0; hasAsked = true) {
     await lookAt(batch, hasAsked ? undefined : true);
@@ -163,8 +182,37 @@ async function cancelOpen(batch: Batch): Promise<void> {
   await close("cancelled");
 }
 
-async function close(reason: CloseReason): Promise<ClosedBatch> {
-  const closed = await CancellationScope.nonCancellable(() => batchActivities.closeBatch({ reason }));
+/** If its items are attempts at one task, the best is chosen and delivered before the batch ends. */
+async function closeWithBest(reason: CloseReason, chooses: boolean): Promise<ClosedBatch> {
+  const isDelivered = !chooses || (await deliverBest());
+  return close(reason, isDelivered ? undefined : true);
+}
+
+/** @returns false if its session did not do so: no other attempt is delivered in its place without a person */
+async function deliverBest(): Promise<boolean> {
+  const best = await batchActivities.chooseAttempt();
+  if (best === undefined) return true;
+  const { sessionId, deliver } = best;
+  try {
+    const child = await startChild(WORKFLOW_TYPE, {
+      ...ofOwnLife(sessionId),
+      args: [{ deliver } satisfies CodingAgentInput],
+      staticSummary: "the best attempt is delivered",
+    });
+    await child.result();
+    return true;
+  } catch (error) {
+    // A person's message has started it again, or it failed as its own history says.
+    if (error instanceof WorkflowExecutionAlreadyStartedError || error instanceof ChildWorkflowFailure)
+      return false;
+    throw error;
+  }
+}
+
+async function close(reason: CloseReason, undelivered?: true): Promise<ClosedBatch> {
+  const closed = await CancellationScope.nonCancellable(() =>
+    batchActivities.closeBatch({ reason, undelivered }),
+  );
   setCurrentDetails(`**${batchLine(closed)}** · ${closed.status}`);
   return closed;
 }

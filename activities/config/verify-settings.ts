@@ -23,6 +23,14 @@ export const verifySchema = z.strictObject({
   onProtected: z.enum(["report", "refuse"]).default("report"),
   /** Work that is not verified: delivered as a draft that says so; or not delivered. */
   onFail: z.enum(["draft", "hold"]).default("draft"),
+  /** A file that the commands write, from the top of the workspace: the number in it tells attempts apart, the larger the better. */
+  result: z
+    .string()
+    .max(500)
+    .regex(/^(?![/\\])(?!(?:.*[/\\])?\.\.(?:[/\\]|$))[^\0]+$/, "a path inside the workspace")
+    .optional(),
+  /** Whether the lines are counted that the work changes outside of tests: for a choice among attempts. */
+  countLines: z.boolean().default(false),
 });
 export type VerifySettings = z.infer<typeof verifySchema>;
 

@@ -1,4 +1,5 @@
 /** A batch: what its workflow and its activities exchange, when more is started, when it stops, and how it ended. */
+import type { AttemptDelivery } from "./attempts.ts";
 import type { Precedence } from "./run-policy.ts";
 
 /** Name under which the workflow is registered. */
@@ -44,6 +45,10 @@ export interface BatchLook {
   readonly maxCostUsd?: number;
   /** Poll interval for session ends that Temporal does not report. */
   readonly lookMs: number;
+  /** Its items are attempts at one task: the best is chosen at the end. */
+  readonly chooses?: true;
+  /** An attempt has passed, and the others are not wanted any more. */
+  readonly decided?: true;
   /** Whether the namespace knows the search attribute `AgentBatch`. */
   readonly searchAttributes?: true;
 }
@@ -66,13 +71,15 @@ export interface TakenItem {
 }
 
 /**
- * Why nothing more is started: everything was started, too many sessions failed in the same way, the money is spent, or a
- * person cancelled.
+ * Why nothing more is started: everything was started, too many sessions failed in the same way, the money is spent, an attempt has
+ * passed, or a person cancelled.
  */
-export type CloseReason = "done" | "failures" | "cost" | "cancelled";
+export type CloseReason = "done" | "failures" | "cost" | "decided" | "cancelled";
 
 interface CloseBatchInput {
   readonly reason: CloseReason;
+  /** The chosen attempt was to be delivered, and its session did not do so: it runs again, or its run failed. */
+  readonly undelivered?: true;
 }
 
 /** What a batch's run returns, and what the Web UI shows as its result. */
@@ -85,6 +92,8 @@ export interface BatchActivities {
   lookAtBatch(input: LookAtBatchInput): Promise<BatchLook>;
   /** The next items, each with its session's row. */
   takeBatchItems(input: TakeBatchItemsInput): Promise<readonly TakenItem[]>;
+  /** Chooses the best of a batch's attempts, once. @returns what is to be delivered, if anything is */
+  chooseAttempt(): Promise<AttemptDelivery | undefined>;
   /** Stores how the batch ended. */
   closeBatch(input: CloseBatchInput): Promise<ClosedBatch>;
 }

@@ -11,6 +11,8 @@ export interface DeliveryOrder {
   readonly branch?: string;
   /** Title of the pull request; defaults to the task's first line. */
   readonly title?: string;
+  /** The files that were verified: others are refused. */
+  readonly tree?: string;
 }
 
 export interface FetchedRepository {

@@ -30,6 +30,18 @@ import {
   type Batch,
   type NextItem,
 } from "../store/batches.ts";
+import type { AttemptDelivery, ChosenAttempt } from "../contract/attempts.ts";
+import { bestAttempt } from "../contract/attempts.ts";
+import { toVerifyPolicy } from "../config/verify-settings.ts";
+import {
+  attemptsOrder,
+  chosenAttempt,
+  hasPassed,
+  listAttempts,
+  recordChosen,
+  type StoredAttempt,
+} from "../store/attempts.ts";
+import { listPublications, toDeliveryState } from "../store/repositories.ts";
 import type { Queryable } from "../store/db.ts";
 
 const ABOUT_CHARS = 80;
@@ -53,11 +65,19 @@ export function createBatchActivities(deps: AgentDeps): BatchActivities {
         }
         return begunItems;
       }),
-    closeBatch: ({ reason }) =>
+    chooseAttempt: () =>
+      inScope(deps, async ({ sessionId }) =>
+        chooseAttempt(db, await requireBatch(db, batchOfWorkflow(sessionId))),
+      ),
+    closeBatch: ({ reason, undelivered }) =>
       inScope(deps, async ({ sessionId }) => {
         const id = batchOfWorkflow(sessionId);
         const figures = await batchFigures(db, id);
-        const status = batchStatus(reason, figures);
+        const chosen = chosenAttempt(await requireBatch(db, id));
+        const status =
+          chosen === undefined
+            ? batchStatus(reason, figures)
+            : await statusOfChosen(db, chosen, undelivered === true);
         await endBatch(db, id, status);
         return { status, ...figures };
       }),
@@ -74,13 +94,51 @@ async function requireBatch(db: Queryable, id: string): Promise<Batch> {
   return batch;
 }
 
+/** Idempotent: the choice is recorded, and made again from the same facts. */
+async function chooseAttempt(db: Queryable, batch: Batch): Promise<AttemptDelivery | undefined> {
+  const { deliver: deliveryOrder } = attemptsOrder(batch) ?? {};
+  const attempts = await listAttempts(db, batch.id);
+  const policy = toVerifyPolicy(attempts[0]?.config.verify);
+  const chosen = bestAttempt(attempts.map(toFacts), policy);
+  const best = attempts.find(({ sessionId }) => sessionId === chosen?.sessionId);
+  if (chosen === undefined || best === undefined) return undefined;
+  await recordChosen(db, batch.id, chosen);
+  const { isUnverified = false, outcome, sessionId } = chosen;
+  const isHeld = isUnverified && (policy?.holds === true || outcome === "changed-checks");
+  if (deliveryOrder === undefined || isHeld) return undefined;
+  const { tree } = best;
+  const verified = { outcome, tree };
+  const asDraft = isUnverified && deliveryOrder.pr === "ready" ? ({ pr: "draft" } as const) : {};
+  const sameFiles = isUnverified || tree === "" ? {} : { tree };
+  return {
+    sessionId,
+    deliver: {
+      order: { ...deliveryOrder, ...asDraft, ...sameFiles },
+      outcome: { status: "completed", verified },
+    },
+  };
+}
+
+const toFacts = ({ config: _config, tree: _tree, ...attempt }: StoredAttempt) => attempt;
+
+async function statusOfChosen(
+  db: Queryable,
+  { sessionId, isUnverified }: ChosenAttempt,
+  undelivered: boolean,
+): Promise<"completed" | "failed"> {
+  const isRefused = toDeliveryState(await listPublications(db, sessionId)) === "refused";
+  return isUnverified === true || undelivered || isRefused ? "failed" : "completed";
+}
+
 async function batchLook(
   deps: AgentDeps,
   id: string,
   { open, cancel }: LookAtBatchInput,
 ): Promise<BatchLook> {
   const { db } = deps.store;
-  const { concurrency, stopAfter, maxCostUsd } = await requireBatch(db, id);
+  const batch = await requireBatch(db, id);
+  const { concurrency, stopAfter, maxCostUsd } = batch;
+  const attemptsWanted = attemptsOrder(batch);
   if (cancel === true) for (const sessionId of open) await deps.sessionRuns.cancel(sessionId);
   const endedItems = await settleItems(db, id, open);
   return {
@@ -90,6 +148,8 @@ async function batchLook(
     lookMs: deps.delegateLookMs ?? LOOK_MS,
     stopAfter: stopAfter ?? undefined,
     maxCostUsd: maxCostUsd ?? undefined,
+    chooses: attemptsWanted === undefined ? undefined : true,
+    decided: (attemptsWanted?.first === true && (await hasPassed(db, id))) || undefined,
     searchAttributes: deps.searchAttributes || undefined,
   };
 }

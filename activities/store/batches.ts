@@ -1,6 +1,7 @@
 /** Batches and their items. */
 import { and, asc, desc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
+import type { AttemptsOrder } from "../contract/attempts.ts";
 import type { BatchFigures, EndedItem } from "../contract/batch.ts";
 import type { FailureType } from "../contract/failures.ts";
 import type { Queryable } from "./db.ts";
@@ -74,9 +75,15 @@ export async function listItems(db: Queryable, batchId: string): Promise<ItemRow
 /** Starts or restarts the batch. */
 export async function openBatch(
   db: Queryable,
-  { id, ...settings }: Pick<Batch, "id" | "owner" | "concurrency" | "stopAfter" | "maxCostUsd">,
+  {
+    id,
+    attempts = null,
+    ...settings
+  }: Pick<Batch, "id" | "owner" | "concurrency" | "stopAfter" | "maxCostUsd"> & {
+    readonly attempts?: AttemptsOrder | null;
+  },
 ): Promise<void> {
-  const set = { ...settings, status: "running", endedAt: null };
+  const set = { ...settings, attempts, status: "running", endedAt: null, chosen: null };
   await db
     .insert(batches)
     .values({ id, ...set })

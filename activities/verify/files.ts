@@ -1,6 +1,7 @@
 /** The files that are verified: those that are delivered. */
 import { createHash } from "node:crypto";
 import type { VerifySettings } from "../config/verify-settings.ts";
+import { isTestPath } from "../contract/attempts.ts";
 import type { VerifyInput } from "../contract/verify.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -32,6 +33,8 @@ export interface Files {
   readonly commit: string | undefined;
   /** Protected paths that differ from where the session began. */
   readonly changed: readonly string[];
+  /** Lines added and removed outside of tests, if they are counted. */
+  readonly changedLines?: number;
 }
 
 /** @returns `trouble` if the work cannot be delivered as it is */
@@ -51,9 +54,10 @@ export async function filesToVerify(
   if ("trouble" in prepared) return prepared;
   const { tree, head, ref } = prepared;
   if (head === "") return { tree: "", commit: undefined, changed: [] };
-  const changed = await changedProtected(verification, sandbox, { repository, head, ref });
+  const compared = await compareWithBase(verification, sandbox, { repository, head, ref });
+  if ("trouble" in compared) return compared;
   const hidden = prepared.leftOut.filter(({ reason }) => reason === "hidden").map(({ path }) => path);
-  return "trouble" in changed ? changed : { tree, commit: head, changed: [...changed.paths, ...hidden] };
+  return { ...compared, tree, commit: head, changed: [...compared.changed, ...hidden] };
 }
 
 /** Of a session without a repository: what is saved of its workspace. */
@@ -69,16 +73,17 @@ async function savedFiles({ deps, session, input }: Verification, sandbox: Sandb
 }
 
 /**
- * Protected paths that the commit changes, adds or removes against the session's base, by the worker's git: what the sandbox's git says
- * of its own files is the model's to set.
+ * What the commit changes, adds or removes against the session's base, by the worker's git: what the sandbox's git says of its own files
+ * is the model's to set.
  */
-async function changedProtected(
+async function compareWithBase(
   { deps, scope, session, settings }: Verification,
   sandbox: Sandbox,
   { repository, head, ref }: { readonly repository: Repository; readonly head: string; readonly ref: string },
-): Promise<{ readonly paths: readonly string[] } | { readonly trouble: string }> {
+): Promise<Pick<Files, "changed" | "changedLines"> | { readonly trouble: string }> {
   const git = session.config.repository;
-  if (settings.protect.length === 0 || git === undefined) return { paths: [] };
+  const { protect, countLines } = settings;
+  if ((protect.length === 0 && !countLines) || git === undefined) return { changed: [] };
   const { url, baseCommit: base } = repository;
   const access = accessOf(deps);
   const mirror = await updateMirror(access, url, { wants: base, signal: scope.signal }).catch(
@@ -96,7 +101,9 @@ async function changedProtected(
     maxBytes: parseBytes(git.maxBundle),
   });
   if ("refused" in received) return { trouble: received.refused };
-  return { paths: await changedPaths(relay, [base, received.commit], settings.protect) };
+  const between = [base, received.commit] as const;
+  const changed = protect.length === 0 ? [] : await changedPaths(relay, between, protect);
+  return countLines ? { changed, changedLines: await countChanges(relay, between) } : { changed };
 }
 
 async function changedPaths(
@@ -106,7 +113,21 @@ async function changedPaths(
 ): Promise<readonly string[]> {
   const pathspecs = patterns.map((pattern) => `:(top,glob)${pattern}`);
   const args = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", from, to, "--", ...pathspecs];
+  return diffed({ access, folder }, args);
+}
+
+/** Lines added and removed outside of tests; a binary file has none. */
+async function countChanges(relay: Relay, [from, to]: readonly [string, string]): Promise<number> {
+  const options = ["--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv"];
+  const counts = await diffed(relay, ["diff", ...options, from, to]);
+  return counts.reduce((sum, entry) => {
+    const [added = "", removed = "", ...path] = entry.split("\t");
+    return isTestPath(path.join("\t")) ? sum : sum + (Number(added) || 0) + (Number(removed) || 0);
+  }, 0);
+}
+
+async function diffed({ access, folder }: Relay, args: readonly string[]): Promise<string[]> {
   const result = await runGit(access, args, { cwd: folder });
   if (result.code !== 0) throw new GitFailed(args, result);
-  return result.out.split("\0").filter((path) => path !== "");
+  return result.out.split("\0").filter((entry) => entry !== "");
 }

@@ -19,7 +19,7 @@ import { addNotice } from "../store/sandboxes.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { listVerifications, recordVerification } from "../store/verifications.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
-import { failureNotice, notRun, type SeenCommand } from "./seen-command.ts";
+import { failureNotice, notRun, withResult, type SeenCommand } from "./seen-command.ts";
 import { verifyCommand } from "./verify-command.ts";
 import { type Files, filesToVerify, type Verification } from "./files.ts";
 
@@ -98,10 +98,12 @@ const NO_FILES: Files = { tree: "", commit: undefined, changed: [] };
 
 /** The first command that does not pass is the last one. */
 async function runAll(verification: Verification, sandbox: Sandbox, { tree }: Files): Promise<SeenCommand[]> {
+  const { commands, result } = verification.settings;
   const seen: SeenCommand[] = [];
-  for (const index of verification.settings.commands.keys()) {
+  for (const index of commands.keys()) {
     const command = await verifyCommand(verification, sandbox, { index, tree });
-    seen.push(command);
+    const isLast = index === commands.length - 1;
+    seen.push(isLast ? await withResult(command, result, sandbox) : command);
     if (command.outcome !== "passed") break;
   }
   return seen;
@@ -160,16 +162,17 @@ async function conclude(
 async function recordRound(
   tx: Queryable,
   { session, input }: Verification,
-  { tree, commit, changed }: Files,
+  { tree, commit, changed, changedLines }: Files,
   seen: readonly SeenCommand[],
 ): Promise<boolean> {
   const { step, round } = input;
   const { id: sessionId, epoch } = session;
   const protectedPaths = changed.length > 0 ? [...changed] : undefined;
   let isNew = false;
-  for (const [command, { text, outcome, how, exitCode, ms, excerpt, signature }] of seen.entries()) {
+  for (const [command, entry] of seen.entries()) {
+    const { text, outcome, how, exitCode, ms, excerpt, signature, result } = entry;
     const at = { sessionId, epoch, step, round, command };
-    const ended = { outcome, exitCode, ms, signature, output: excerpt };
+    const ended = { outcome, exitCode, ms, signature, output: excerpt, result, changedLines };
     if (!(await recordVerification(tx, { ...at, ...ended, text, tree, commit, protectedPaths }))) continue;
     isNew = true;
     const data = { round, command: text, outcome, how, exitCode, ms, tail: excerpt, changed: protectedPaths };

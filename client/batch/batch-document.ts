@@ -7,6 +7,8 @@ import {
   listItems,
   type Batch,
 } from "../../activities/store/batches.ts";
+import type { ChosenAttempt } from "../../activities/contract/attempts.ts";
+import { chosenAttempt } from "../../activities/store/attempts.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { exitCodes, notPossible, type ExitCode, ClientError } from "../console/errors.ts";
@@ -32,6 +34,8 @@ export interface BatchSummary extends BatchFigures {
 
 export interface BatchDocument extends BatchSummary {
   readonly items: readonly BatchItemDocument[];
+  /** Of attempts at one task, the one that was chosen. */
+  readonly chosen?: ChosenAttempt;
 }
 
 interface BatchItemDocument {
@@ -52,6 +56,7 @@ export async function readBatch(
   if (batch === undefined)
     throw notPossible(`There is no batch ${name}.`, "Start one: longhaul batch FILE --name NAME");
   const rows = await listItems(db, name);
+  const chosen = chosenAttempt(batch);
   return {
     ...summaryOf(batch, await batchFigures(db, name)),
     items: rows
@@ -64,6 +69,7 @@ export async function readBatch(
         failure: row.failure,
         task: row.task ?? "",
       })),
+    chosen,
   };
 }
 
@@ -121,7 +127,18 @@ export function batchText(document: BatchDocument, style: Style, columns: number
     session ?? "–",
     task,
   ]);
-  return [head, ...table(rows, columns - 2).map((line) => `  ${line}`.trimEnd())].join("\n");
+  const { chosen } = document;
+  return [
+    head,
+    ...table(rows, columns - 2).map((line) => `  ${line}`.trimEnd()),
+    ...(chosen === undefined ? [] : [`  ${chosenText(chosen)}`]),
+  ].join("\n");
+}
+
+/** Which attempt was chosen, and what set it apart. */
+function chosenText({ number, sessionId, outcome, why, isUnverified }: ChosenAttempt): string {
+  const mark = isUnverified === true ? `, not verified (${outcome})` : "";
+  return `chosen: attempt ${number} (${sessionId})${mark}: ${why}`;
 }
 
 const CODES: Readonly<Record<string, ExitCode>> = {

@@ -1,6 +1,7 @@
 /** Starts a batch, or the rest of one that is incomplete: first the rows, then the workflow. */
 import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
 import { BATCH_WORKFLOW_TYPE, batchWorkflowId, batchStatus } from "../../activities/contract/batch.ts";
+import type { AttemptsOrder } from "../../activities/contract/attempts.ts";
 import type { OwnerMemo } from "../../activities/contract/run-memo.ts";
 import {
   batchFigures,
@@ -26,6 +27,7 @@ import { listNames, shellWord } from "../console/format.ts";
 import { plural } from "../../activities/text/format.ts";
 import { readStarter, storedStart, type Starter } from "../sessions/start-session.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
+import { chosenAttempt } from "../../activities/store/attempts.ts";
 import { isSameBatch, itemSessionId, planBatch } from "./batch-file.ts";
 import type { PreparedItem } from "./prepare-batch.ts";
 import { findSessionRow } from "../../activities/store/reading.ts";
@@ -39,6 +41,8 @@ export interface BatchOrder {
   readonly stopAfter: number | undefined;
   /** USD. */
   readonly maxCostUsd: number | undefined;
+  /** The items are attempts at one task. */
+  readonly attempts?: AttemptsOrder;
 }
 
 export interface StartedBatch {
@@ -60,6 +64,16 @@ export async function startBatch(services: Services, request: BatchOrder): Promi
       throw notPossible(
         `The running batch ${name} has other tasks than the file has now.`,
         `Wait for its end, end it with: longhaul cancel ${shellWord(name)}, or give this one another --name.`,
+      );
+    return { attached: true, begun: 0, completed: completedOf(known) };
+  }
+  const before = known.length === 0 ? undefined : await findBatch(db, name);
+  // What was not chosen is not begun again.
+  if (before !== undefined && chosenAttempt(before) !== undefined && before.endedAt !== null) {
+    if (request.attempts === undefined || !isSameBatch(items, known))
+      throw notPossible(
+        `${name} was attempts at another task, and one of them was chosen.`,
+        "Give this one another name.",
       );
     return { attached: true, begun: 0, completed: completedOf(known) };
   }
@@ -88,7 +102,7 @@ const running = (rows: readonly ItemRow[]) =>
 
 async function saveRows(
   services: Services,
-  { name, items, concurrency, stopAfter, maxCostUsd }: BatchOrder,
+  { name, items, concurrency, stopAfter, maxCostUsd, attempts }: BatchOrder,
   plan: ReturnType<typeof planBatch>,
 ): Promise<void> {
   const starts = new Map(items.map(({ id, start }) => [id, start]));
@@ -109,7 +123,7 @@ async function saveRows(
       workspace,
     });
   }
-  const limits = { stopAfter: stopAfter ?? null, maxCostUsd: maxCostUsd ?? null };
+  const limits = { stopAfter: stopAfter ?? null, maxCostUsd: maxCostUsd ?? null, attempts: attempts ?? null };
   await services.store.db.transaction(async (tx) => {
     await openBatch(tx, { id: name, owner: services.user ?? null, concurrency, ...limits });
     for (const row of rows) await saveItem(tx, name, row);

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { isSetupOff } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
-import { ClientError } from "../console/errors.ts";
+import { ClientError, usageError, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { prepareStart, REHEARSAL_NOTE } from "../sessions/prepare-start.ts";
 import { EXIT_ON_QUESTION, withRunFlags, type RunFlags } from "../sessions/run-flags.ts";
@@ -17,6 +17,8 @@ export function runCommand(command: Command, output: Output) {
     .option("--json", "one event a line on stdout")
     .option("--exit-on-question", EXIT_ON_QUESTION);
   return async (taskWords: readonly string[], flags: RunFlags & { readonly exitOnQuestion?: boolean }) => {
+    requireAttempts(flags);
+    if (flags.attempts !== undefined) return makeAttempts(taskWords, flags, output, { isWatched: true });
     const { start, config } = await prepareStart(taskWords, flags, output.note);
     if (config.rehearsal) output.note(`${output.style("yellow", REHEARSAL_NOTE)}\n`);
     // Wrong usage is reported before the drivers are loaded.
@@ -42,6 +44,30 @@ export function runCommand(command: Command, output: Output) {
       });
     });
   };
+}
+
+/** @throws ClientError (usage) */
+function requireAttempts({ first, attempts }: RunFlags): void {
+  if (first === true && attempts === undefined)
+    throw usageError("--first is about --attempts, and there are none.", "Add --attempts N.");
+}
+
+/** Several sessions on one task. Wrong usage is reported before the drivers are loaded. */
+async function makeAttempts(
+  taskWords: readonly string[],
+  flags: RunFlags,
+  output: Output,
+  { isWatched }: { readonly isWatched: boolean },
+): Promise<ExitCode> {
+  const { prepareAttempts, runAttempts, startAttempts } = await import("../attempts/attempts.ts");
+  const { order, config } = await prepareAttempts(taskWords, flags, output.note);
+  if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
+  const { withPreparedServices } = await import("../sessions/with-session.ts");
+  const say = (line: string) => output.note(`${output.style("dim", line)}\n`);
+  const json = flags.json === true;
+  return withPreparedServices({ ...flags, image: config.run.sandbox.image }, say, (services) =>
+    isWatched ? runAttempts(services, order, { json }, output) : startAttempts(services, order, output),
+  );
 }
 
 function announce(id: string, attached: boolean, services: Services, output: Output): void {
@@ -91,6 +117,11 @@ export function startCommand(command: Command, output: Output) {
     .argument("[task...]", "what to do; - reads it from stdin")
     .option("--json", "print one JSON document instead of the id");
   return async (taskWords: readonly string[], flags: RunFlags) => {
+    requireAttempts(flags);
+    if (flags.attempts !== undefined) {
+      await makeAttempts(taskWords, flags, output, { isWatched: false });
+      return;
+    }
     const { start, config } = await prepareStart(taskWords, flags, output.note);
     if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
     // Wrong usage is reported before the drivers are loaded.

@@ -48,13 +48,29 @@ export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly tenant?: string;
   /** Commands that decide whether the work is done. */
   readonly verify?: readonly string[];
+  /** This many sessions try the task, and the best is delivered. */
+  readonly attempts?: number;
+  /** The first attempt that passes ends the others. */
+  readonly first?: boolean;
+  /** All of `--model`, for attempts. */
+  readonly models?: readonly string[];
   /** A file's name; from the library, the schema itself. */
   readonly outputSchema?: string | OutputSchema;
 }
 
 /** Adds the flags of requirement 1.2. */
 export function withRunFlags(command: Command): Command {
+  command.on("option:model", (model: string) => {
+    const before = (command.getOptionValue("models") ?? []) as readonly string[];
+    command.setOptionValue("models", [...before, model]);
+  });
   return withItemFlags(command)
+    .option(
+      "--attempts <n>",
+      "let this many sessions try the task, and deliver the best by --verify; --model may be repeated",
+      positiveInteger,
+    )
+    .option("--first", "with --attempts: the first that passes ends the others")
     .option("--max-cost <usd>", "stop when the session has cost this much", positiveAmount)
     .option("--plan", "plan first: nothing is changed before you approve the plan")
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)

@@ -99,6 +99,7 @@ async function playBatch(
         begun: before.includes(ordinal) ? true : undefined,
       }));
     },
+    chooseAttempt: () => Promise.resolve(undefined),
     async closeBatch({ reason }) {
       figures.reasons.push(reason);
       return { status: batchStatus(reason, now()), ...now() };

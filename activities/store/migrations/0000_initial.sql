@@ -424,6 +424,8 @@ CREATE TABLE "batches" (
 	"stop_after" integer,
 	"max_cost_usd" double precision,
 	"status" text DEFAULT 'running' NOT NULL,
+	"attempts" json,
+	"chosen" json,
 	CONSTRAINT "batches_status_check" CHECK ("batches"."status" in ('running','completed','failed','stopped','cancelled'))
 );
 --> statement-breakpoint
@@ -497,6 +499,8 @@ CREATE TABLE "verifications" (
 	"commit" text,
 	"protected" json,
 	"at" timestamp with time zone DEFAULT now() NOT NULL,
+	"result" double precision,
+	"changed_lines" integer,
 	CONSTRAINT "verifications_session_id_epoch_step_round_command_pk" PRIMARY KEY("session_id","epoch","step","round","command"),
 	CONSTRAINT "verifications_outcome_check" CHECK ("verifications"."outcome" in ('passed','failed','unavailable','changed-checks'))
 );

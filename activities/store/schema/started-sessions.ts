@@ -28,6 +28,10 @@ export const batches = pgTable(
     /** USD for the whole batch; null means no limit. */
     maxCostUsd: doublePrecision("max_cost_usd"),
     status: text().notNull().default("running"),
+    /** If its items are attempts at one task: what is wanted of them. */
+    attempts: json(),
+    /** The attempt that was chosen. */
+    chosen: json(),
   },
   (t) => [
     check("batches_status_check", sql`${t.status} in ('running','completed','failed','stopped','cancelled')`),

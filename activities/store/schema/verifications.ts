@@ -1,5 +1,5 @@
 /** What commands said about a session's work. */
-import { check, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { check, doublePrecision, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { sql } from "drizzle-orm";
 import { at } from "./columns.ts";
 
@@ -31,6 +31,10 @@ export const verifications = pgTable(
     commit: text(),
     /** Paths under `verify.protect` that differ from where the session began. */
     protectedPaths: json("protected").$type<string[]>(),
+    /** The number in the file of `verify.result`. */
+    result: doublePrecision(),
+    /** Lines that the work changes outside of tests, if they are counted. */
+    changedLines: integer("changed_lines"),
     at: at("at").notNull().defaultNow(),
   },
   (t) => [
