@@ -4,6 +4,7 @@ import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
 import { mayBeOnForge, noForge } from "../../activities/config/git-settings.ts";
 import { limitOf } from "../../activities/contract/limits.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
+import type { VerifyOutcome } from "../../activities/contract/verify.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { toDeliveryState, findRepository, listPublications } from "../../activities/store/repositories.ts";
@@ -106,12 +107,15 @@ const atWork = (id: string) =>
 type Outcome = NonNullable<CodingAgentInput["deliver"]>["outcome"];
 
 /** Expects the session to keep its outcome. */
-function outcomeOf({ status, error }: SessionRow): Outcome {
+function outcomeOf({ status, error, verified: found }: SessionRow): Outcome {
+  // What is ordered is delivered as it is, so the files that were verified are not compared.
+  const verified = found === null ? undefined : { outcome: found as VerifyOutcome, tree: "" };
   const { type, message } = (error ?? {}) as { readonly type?: string; readonly message?: string };
   const limit = limitOf(status, error);
-  if (limit !== undefined) return { status: "max_steps", limit };
+  if (limit !== undefined) return { status: "max_steps", limit, verified };
   return {
     status: status as Outcome["status"],
     error: type === undefined ? undefined : { type, message: message ?? "" },
+    verified,
   };
 }
