@@ -178,3 +178,29 @@ function untilReset(headers: Headers, nowMs: number): number | undefined {
   }
   return undefined;
 }
+
+/** GitHub's and GitLab's most. Source: docs.github.com/rest/using-the-rest-api/using-pagination-in-the-rest-api. */
+const PER_PAGE = 100;
+/** Chosen: 1,000 rows of anything about one pull request are read. */
+const MAX_PAGES = 10;
+
+/**
+ * A list as a whole, of a forge that fills each page but the last.
+ * @param listIn where an answer has its list. @throws ForgeRefusal
+ */
+export async function askPages(
+  call: ForgeCall,
+  path: string,
+  listIn: (answer: unknown) => unknown = (answer) => answer,
+): Promise<readonly unknown[]> {
+  const rows: unknown[] = [];
+  for (let page = 1; page <= MAX_PAGES; page += 1) {
+    const mark = path.includes("?") ? "&" : "?";
+    const list = listIn(await askForge(call, "GET", `${path}${mark}per_page=${PER_PAGE}&page=${page}`));
+    if (!Array.isArray(list))
+      throw new ForgeRefusal(502, `${call.forge.api} did not answer with a list at ${path}`);
+    rows.push(...(list as unknown[]));
+    if (list.length < PER_PAGE) break;
+  }
+  return rows;
+}
