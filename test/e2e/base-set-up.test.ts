@@ -5,6 +5,7 @@ import { runOnce } from "../../activities/sandbox/docker/run-program.ts";
 import { afterAll, describe, expect, it } from "vitest";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
+import { delegating } from "../support/delegating.ts";
 import type { AtEnd } from "../support/empty-folder.ts";
 import { makeRemote, onRepository } from "../support/remotes.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -221,6 +222,35 @@ describe.concurrent("a base with what the project's set-up made", () => {
       await checkSession(agent, session);
     },
   );
+
+  it("is a delegate's too, with what was installed, and what that removes stays its parent's", async () => {
+    const { url } = remote();
+    const session = await agent.start(
+      scriptedModel()
+        .calls("bash", { command: LOOK })
+        .calls("delegate", { task: "Look.", access: "write" })
+        // The delegate's.
+        .calls("bash", { command: `${LOOK}; rm -rf node_modules ~/.local/ran; echo x > made` })
+        .says("Looked.")
+        .calls("bash", { command: LOOK })
+        .says("Done."),
+      {
+        config: {
+          ...onRepository(url, { push: "never" }),
+          ...delegating({}),
+          sandbox: {
+            setup: { commands: [INSTALL], optional: false, keep: true, timeout: 60_000 },
+            inherited: { setup: person() },
+          },
+        },
+      },
+    );
+    const [before = "", report, after] = await done(session);
+    expect(report).toContain("Looked.");
+    expect(after).toBe(`${before}\n?? made`);
+    const [theirs] = await resultTexts(agent.database.store, `${session.id}.s2c0`);
+    expect(theirs?.trim()).toBe(before);
+  });
 
   it("is made again on another host with its set-up, on the files that the store has", async () => {
     const { url } = remote();
