@@ -23,7 +23,7 @@ import { tellsOfCommands } from "./sandbox.ts";
 import { failed, closingError, toOutcome, type Outcome } from "./outcome.ts";
 import { announceStop, createRun, hasMessages, type Run } from "./run.ts";
 import type { CodingAgentInput } from "./run-input.ts";
-import { verifyWork, withVerified } from "./verify.ts";
+import { seeBaseline, verifyWork, withVerified } from "./verify.ts";
 
 /** One session of the agent. The workflow's id is the session's. */
 export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedSession> {
@@ -67,6 +67,7 @@ async function loop(run: Run, first: Policy): Promise<Outcome> {
     const stuck = await finishStep(run, [...state.waitingCalls], first);
     if (stuck) return stuck;
   }
+  await seeBaseline(run, first);
   for (;;) {
     // A model that was switched during the run has another budget.
     const policy = run.policy ?? first;

@@ -40,6 +40,20 @@ export async function verifyWork(
   return true;
 }
 
+/** Runs the commands before the first step, if the session wants that: what fails now is not held against its work. */
+export async function seeBaseline(run: Run, { verify: settings }: Pick<RunPolicy, "verify">): Promise<void> {
+  const { step } = run.state;
+  if (settings?.baseline !== true || step > 0) return;
+  await interruptible(run, () =>
+    performOnHost(run, "verifyWork", "verify before the first step", {
+      step,
+      round: 0,
+      isLast: true,
+      baseline: true,
+    }),
+  );
+}
+
 /** @returns undefined if a message came before the result: it is read first, and the work is verified after the next answer */
 async function unlessSpokenTo<T>(run: Run, body: () => Promise<T>): Promise<T | undefined> {
   const outer = CancellationScope.current();

@@ -21,6 +21,8 @@ export const verifySchema = z.strictObject({
   protect: z.array(z.string().min(1).max(500)).max(100).default([]),
   /** What a change of one means: it is named; or the work counts as not verified, too. */
   onProtected: z.enum(["report", "refuse"]).default("report"),
+  /** Whether the commands run before the first step, too: what fails then and in the same way at the end is not held against the work. */
+  baseline: z.boolean().default(false),
   /** Work that is not verified: delivered as a draft that says so; or not delivered. */
   onFail: z.enum(["draft", "hold"]).default("draft"),
   /** A file that the commands write, from the top of the workspace: the number in it tells attempts apart, the larger the better. */
@@ -37,10 +39,11 @@ export type VerifySettings = z.infer<typeof verifySchema>;
 /** What the workflow needs of them. A look may run all commands twice: they may have changed files. */
 export function toVerifyPolicy(settings: VerifySettings | undefined): VerifyPolicy | undefined {
   if (settings === undefined) return undefined;
-  const { rounds, commands, timeout, onFail, onProtected } = settings;
+  const { rounds, commands, timeout, onFail, onProtected, baseline } = settings;
   return {
     rounds,
     timeoutMs: 2 * commands.length * timeout,
+    baseline: baseline ? true : undefined,
     holds: onFail === "hold" ? true : undefined,
     refusesChangedChecks: onProtected === "refuse" ? true : undefined,
   };

@@ -21,6 +21,8 @@ export interface VerifyInput {
   readonly round: number;
   /** The model is not told of a failure: no round is left. */
   readonly isLast?: true;
+  /** Before the first step: what fails now is not held against the work later. */
+  readonly baseline?: true;
   /** The failure of the round before. */
   readonly before?: SeenFailure | undefined;
 }
@@ -40,6 +42,8 @@ export interface VerifyPolicy {
   readonly rounds: number;
   /** Longest time of all commands together, in ms. */
   readonly timeoutMs: number;
+  /** The commands run before the first step, too. */
+  readonly baseline?: true;
   /** Nothing is delivered unless it was verified. */
   readonly holds?: true;
   /** Changed checks count as not verified. */

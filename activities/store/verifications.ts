@@ -59,3 +59,18 @@ export async function newestVerifications(
     .limit(1);
   return newest === undefined ? [] : listVerifications(db, { ...of, round: newest.round });
 }
+
+/** Failures of the commands before the first step, as signatures. */
+export async function baselineSignatures(db: Queryable, sessionId: string): Promise<readonly string[]> {
+  const rows = await db
+    .select({ signature: verifications.signature })
+    .from(verifications)
+    .where(
+      and(
+        eq(verifications.sessionId, sessionId),
+        eq(verifications.step, 0),
+        eq(verifications.outcome, "failed"),
+      ),
+    );
+  return rows.flatMap(({ signature }) => signature ?? []);
+}

@@ -38,6 +38,30 @@ export function failureNotice(
   ].join("\n");
 }
 
+/** A failure that was there before the first step, and is the same, is not held against the work. */
+export function unlessRedBefore(seen: SeenCommand, signatures: readonly string[]): SeenCommand {
+  const { outcome, signature, how } = seen;
+  if (outcome !== "failed" || signature === undefined || !signatures.includes(signature)) return seen;
+  return { ...seen, outcome: "passed", how: `${how}; was red before the first step, in the same way` };
+}
+
+/** What the model is told before its first step; undefined if all commands pass. */
+export function redBeforeNotice(seen: readonly SeenCommand[]): string | undefined {
+  const red = seen.filter(({ outcome }) => outcome === "failed");
+  const notRunnable = seen.filter(({ outcome }) => outcome === "unavailable");
+  const named = (commands: readonly SeenCommand[]) =>
+    commands.map(({ text, how }) => `\`${text}\` (${how})`).join(", ");
+  const parts = [
+    ...(red.length > 0
+      ? [
+          `Before your first step these commands, by which your work is verified, fail already: ${named(red)}. The same failure at the end is not held against you.`,
+        ]
+      : []),
+    ...(notRunnable.length > 0 ? [`These could not be run: ${named(notRunnable)}.`] : []),
+  ];
+  return parts.length === 0 ? undefined : `[${parts.join(" ")}]`;
+}
+
 /** Chosen: a number has some 20 characters. */
 const MAX_RESULT_BYTES = 1_000;
 

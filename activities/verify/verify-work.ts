@@ -17,9 +17,16 @@ import type { Queryable } from "../store/db.ts";
 import { appendEvents } from "../store/events.ts";
 import { addNotice } from "../store/sandboxes.ts";
 import { lockRun } from "../store/session-locks.ts";
-import { listVerifications, recordVerification } from "../store/verifications.ts";
+import { baselineSignatures, listVerifications, recordVerification } from "../store/verifications.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
-import { failureNotice, notRun, withResult, type SeenCommand } from "./seen-command.ts";
+import {
+  failureNotice,
+  notRun,
+  redBeforeNotice,
+  unlessRedBefore,
+  withResult,
+  type SeenCommand,
+} from "./seen-command.ts";
 import { verifyCommand } from "./verify-command.ts";
 import { type Files, filesToVerify, type Verification } from "./files.ts";
 
@@ -46,6 +53,8 @@ export function createVerifyWork(deps: AgentDeps, sandboxes: SessionSandboxes) {
       try {
         return await withoutLost(sandboxes, session.id, async () => {
           const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
+          if (input.baseline === true)
+            return conclude(verification, NO_FILES, await runAll(verification, sandbox, NO_FILES));
           return look(verification, sandbox);
         });
       } catch (error) {
@@ -96,15 +105,17 @@ async function look(verification: Verification, sandbox: Sandbox): Promise<Verif
 
 const NO_FILES: Files = { tree: "", commit: undefined, changed: [] };
 
-/** The first command that does not pass is the last one. */
+/** The first command that does not pass is the last one, but before the first step: there each is looked at. */
 async function runAll(verification: Verification, sandbox: Sandbox, { tree }: Files): Promise<SeenCommand[]> {
   const { commands, result } = verification.settings;
+  const { deps, session, input } = verification;
+  const before = input.baseline === true ? [] : await baselineSignatures(deps.store.db, session.id);
   const seen: SeenCommand[] = [];
   for (const index of commands.keys()) {
-    const command = await verifyCommand(verification, sandbox, { index, tree });
+    const command = unlessRedBefore(await verifyCommand(verification, sandbox, { index, tree }), before);
     const isLast = index === commands.length - 1;
     seen.push(isLast ? await withResult(command, result, sandbox) : command);
-    if (command.outcome !== "passed") break;
+    if (command.outcome !== "passed" && input.baseline !== true) break;
   }
   return seen;
 }
@@ -150,6 +161,8 @@ async function conclude(
       throw superseded("what the commands said was not recorded");
     const all = [...seen.slice(0, -1), { ...last, outcome }];
     const isNew = await recordRound(tx, verification, files, all);
+    const redBefore = input.baseline === true ? redBeforeNotice(seen) : undefined;
+    if (isNew && redBefore !== undefined) await addNotice(tx, session.id, redBefore);
     if (isNew && result.goesOn === true) {
       const notice = failureNotice(last, { round: input.round + 1, rounds: settings.rounds });
       await addNotice(tx, session.id, notice);

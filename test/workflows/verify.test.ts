@@ -41,6 +41,22 @@ it("is verified after the answer, and the verified files are delivered", async (
   expect(value?.status).toBe("completed");
 });
 
+it("is looked at before the first step if that is wanted, and that is no outcome", async () => {
+  const { fake } = await play({
+    steps: [answered([bashCall]), answered()],
+    policy: policy({ baseline: true }),
+    verified: [failed("a"), passed],
+  });
+  expect(fake.requests.map(({ name }) => name).indexOf("verifyWork")).toBeLessThan(
+    fake.requests.map(({ name }) => name).indexOf("modelStep"),
+  );
+  expect(fake.inputsOf("verifyWork")).toEqual([
+    { step: 0, round: 0, isLast: true, baseline: true },
+    { step: 2, round: 0 },
+  ]);
+  expect(fake.inputsOf("closeSession")).toMatchObject([{ verified: "passed" }]);
+});
+
 it("goes on for its rounds, each with what the one before saw, and delivers a draft", async () => {
   const verified = [failed("a", true), failed("b", true), failed("c")];
   const { fake } = await play({ steps: [answered()], policy: policy(), verified });
