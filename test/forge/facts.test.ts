@@ -210,6 +210,19 @@ describeOnGitea("a real Gitea says of a pull request", (gitea) => {
     expect(await giteaMayWrite(call, await idOf("stranger"))).toBe(false);
   });
 
+  it("the same to people: its page has the styles and scripts that were built", async () => {
+    await withPull("page");
+    const page = await fetch(`${gitea().url}/owner/page/pulls/1`).then((answer) => answer.text());
+    expect(page).toContain("Do it");
+    const parts = [...page.matchAll(/(?:href|src)="(\/assets\/(?:css|js)\/[^"]+)"/g)].map(([, path]) => path);
+    expect(parts.length).toBeGreaterThan(1);
+    for (const path of parts) {
+      const answer = await fetch(`${gitea().url}${path}`);
+      expect([path, answer.status]).toEqual([path, 200]);
+      expect((await answer.text()).length).toBeGreaterThan(1_000);
+    }
+  });
+
   it("nothing that saves a call or tells a limit: no ETag, no rate", async () => {
     const { pull } = await withPull("headers");
     const { headers } = await gitea().ask("bot", "GET", pull);
