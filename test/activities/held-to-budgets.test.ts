@@ -169,3 +169,43 @@ it("a model without a price is asked under a budget that allows it, and is not c
   const rows = await readUsage(database.store.db, ["tenant"], year);
   expect(rows.find(({ of }) => of[0] === "local")).toMatchObject({ calls: 1, uncosted: 1, costUsd: 0 });
 });
+
+it("forty sessions that ask at once never spend more than the budget", async () => {
+  const late = Promise.withResolvers<void>();
+  const config = { price, tenant: "crowd" };
+  const agents = await Promise.all(
+    Array.from({ length: 40 }, () => {
+      const script = scriptedModel().replies(async () => {
+        await late.promise;
+        return { parts: [text("Done.")] };
+      });
+      return openDirectAgent(database, script, { config });
+    }),
+  );
+  const asked = () => agents.filter(({ model }) => model.log.length > 0);
+  const steps = (some: readonly DirectAgent[]) =>
+    some.map((agent) => agent.perform("modelStep", { step: 2 }).then(({ kind }) => kind));
+  const [first, ...others] = agents;
+  if (first === undefined) throw new Error("There is none.");
+  underPolicy(first, { budgets: [{ per: "tenant", period: "month", usd: 1 }] });
+  const begun = steps([first]);
+  await eventually("the model is asked", () => asked().length === 1);
+  const [usd = 0] = await reservedUsd(first);
+  // Room for four requests like the first one.
+  for (const agent of others)
+    underPolicy(agent, { budgets: [{ per: "tenant", period: "month", usd: usd * 4.5 }] });
+  let refused = 0;
+  const rest = steps(others).map((step) =>
+    step.then((kind) => {
+      if (kind === "over-budget") refused += 1;
+      return kind;
+    }),
+  );
+  await eventually("all others are refused", () => refused === 36);
+  expect(asked()).toHaveLength(4);
+  late.resolve();
+  const kinds = await Promise.all([...begun, ...rest]);
+  expect(kinds.filter((kind) => kind === "answered")).toHaveLength(4);
+  const { costUsd } = await spentOf(first);
+  expect(costUsd).toBeLessThanOrEqual(usd * 4.5);
+});
