@@ -188,7 +188,7 @@ async function parkedNotice(sandbox: Sandbox, isKept: boolean): Promise<string> 
   if (isKept)
     return `[While the session waited, the sandbox was saved and stopped, and is started again: its files and what was installed are there. Running processes are gone.${commands} Start again what you need.]`;
   return (
-    "[While the session waited for a person, the sandbox was saved and removed, and is recreated from the save. " +
+    "[While the session waited, the sandbox was saved and removed, and is recreated from the save. " +
     `Gone are running processes, everything outside /workspace, and folders named ${REBUILT_FOLDERS.join(", ")}.${commands} Recreate what you need.]`
   );
 }
