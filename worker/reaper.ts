@@ -149,10 +149,11 @@ async function reap(
   if (session === undefined) return undefined;
   const deps = { store, countedSaves, sandboxHost: host, taskQueues: {}, sanitizer: { clean } };
   const step = await lastUsedStep(store.db, id);
-  if (isParkedTooLong === false) {
-    // Its worker may have died before it stopped it.
-    if (await withSandboxLock(store, id, async (tx) => isParkedHere(await findSandbox(tx, id), host)))
-      await host.park?.(id);
+  if (isParkedTooLong === false && session.status !== "cancelled") {
+    // Its worker may have died before it stopped it. Under the lock: a run that goes on in it now has opened it, or does so afterwards.
+    await withSandboxLock(store, id, async (tx) => {
+      if (await isParkedHere(await findSandbox(tx, id), host)) await host.park?.(id);
+    });
     return undefined;
   }
   await closeSandbox(deps, createSessionSandboxes(deps), session, { step });

@@ -91,7 +91,9 @@ async function saveAndRemove(
     };
   });
   sandboxes.forget(id);
-  await withSandboxLock(store, id, (tx) => endSandbox(tx, deps, session, { step, isWaiting, isKnown }));
+  await withSandboxLock(store, id, (tx) =>
+    endSandbox(tx, deps, session, { step, isWaiting, isKnown, keeps: keptMs > 0 }),
+  );
   return saved;
 }
 
@@ -100,14 +102,20 @@ async function endSandbox(
   tx: Queryable,
   { sandboxHost: host }: WorkspaceDeps,
   session: Session,
-  { step, isWaiting, isKnown }: { step: number; isWaiting: boolean; isKnown: boolean },
+  { step, isWaiting, isKnown, keeps }: { step: number; isWaiting: boolean; isKnown: boolean; keeps: boolean },
 ): Promise<void> {
   const { id } = session;
   const { container } = await inCharge(tx, session);
   const row = await findSandbox(tx, id);
   let until: string | undefined;
   try {
-    if (row?.parkedUntil != null && (await isParkedHere(row, host)) && (await host.park?.(id)) === true)
+    // An earlier end may have kept one that this end keeps no more, as a cancel during a wait.
+    if (
+      keeps &&
+      row?.parkedUntil != null &&
+      (await isParkedHere(row, host)) &&
+      (await host.park?.(id)) === true
+    )
       until = row.parkedUntil.toISOString();
     else {
       await markUnparked(tx, id);

@@ -126,3 +126,18 @@ it("is stopped by the clean-up if its worker died before, and removed when its t
   expect(await secondRun(session)).toMatch(/^kept\ncat: /);
   await removeBox(agent.docker, session.id);
 });
+
+it("is removed by a cancel while the session waits in a stopped one", async () => {
+  const script = scriptedModel()
+    .calls("bash", { command: INSTALL })
+    .answers(call("ask_user", { question: "Which?" }))
+    .says("Never.");
+  const questions = { mode: "ask" as const, parkAfter: 200, maxOpen: 8 };
+  const session = await agent.start(script, { config: { ...keeping(), questions } });
+  await untilWaiting(agent.database.store, session);
+  await eventually("the sandbox is stopped", async () => (await stateOf(session.id)) === "exited");
+  await session.handle.cancel();
+  await expect(session.result()).rejects.toThrow();
+  expect(await stateOf(session.id)).toBe("gone");
+  await removeBox(agent.docker, session.id);
+});
