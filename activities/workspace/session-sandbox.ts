@@ -228,11 +228,7 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
       const data = { container: sandbox.container, message: notice.slice(1, -1) };
       return { type: "sandbox:lost", step, data };
     }),
-    openedEvent(
-      sandbox,
-      { step, config: session.config, wasParked: before?.parkedUntil != null },
-      isSame ? undefined : workspace,
-    ),
+    openedEvent(sandbox, { step, config: session.config, before }, isSame ? undefined : workspace),
     ...(sandbox.lackingKeys ?? []).map((key) => keyGone(step, key)),
     ...notRestored,
   ]);
@@ -281,14 +277,11 @@ async function lossNotices(
 /** @param workspace what its files are; undefined if the sandbox is the one that the session had */
 function openedEvent(
   sandbox: Sandbox,
-  {
-    step,
-    config,
-    wasParked,
-  }: Pick<Session, "config"> & { readonly step: number; readonly wasParked: boolean },
+  { step, config, before }: Pick<Session, "config"> & Pick<OpenedChange, "step" | "before">,
   workspace: OpenSandbox["workspace"] | undefined,
 ): NewEvent {
   const { container, network, gaps = [] } = sandbox;
+  const wasParked = before?.parkedUntil != null && before.container === sandbox.identity.container;
   if (workspace === undefined)
     return {
       type: "sandbox:adopted",
