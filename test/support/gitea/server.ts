@@ -65,20 +65,16 @@ export async function startGitea({ program, folder: parts }: Found): Promise<Git
     },
     START_MS,
   );
-  await server.start();
+  const close = async () => {
+    await server.stop();
+    rmSync(home, { recursive: true, force: true });
+  };
   const command = async (...words: string[]) => {
     const { stdout } = await run(program, [...words, "--config", config], { env, timeout: START_MS });
     // As root, it warns first.
     return stdout.trim().split("\n").at(-1) ?? "";
   };
-  const password = "Correct-Horse-7";
-  const email = (name: string) => `${name}@example.org`;
-  const asOwner = ["--username", "owner"];
-  const account = ["--password", password, "--email", email("owner"), "--must-change-password=false"];
-  await command("admin", "user", "create", "--admin", ...asOwner, ...account);
-  const key = ["--token-name", "test", "--scopes", "all", "--raw"];
-  const owner = await command("admin", "user", "generate-access-token", ...asOwner, ...key);
-  const tokens: Record<Person, string> = { owner, bot: "", dev: "", stranger: "" };
+  const tokens: Record<Person, string> = { owner: "", bot: "", dev: "", stranger: "" };
 
   async function send(credential: string, method: string, path: string, body?: object): Promise<GiteaAnswer> {
     const answer = await fetch(`${url}/api/v1${path}`, {
@@ -128,19 +124,32 @@ export async function startGitea({ program, folder: parts }: Found): Promise<Git
       return commit.sha;
     },
     runnerToken: () => command("actions", "generate-runner-token"),
-    async close() {
-      await server.stop();
-      rmSync(home, { recursive: true, force: true });
-    },
+    close,
   };
-  for (const name of PEOPLE) {
-    const person = { username: name, password, email: email(name), must_change_password: false };
-    await gitea.made("owner", "POST", "/admin/users", person);
-    const basic = `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`;
-    const made = await send(basic, "POST", `/users/${name}/tokens`, { name: "test", scopes: ["all"] });
-    tokens[name] = (made.body as { readonly sha1: string }).sha1;
+  const makePeople = async () => {
+    const password = "Correct-Horse-7";
+    const email = (name: string) => `${name}@example.org`;
+    const asOwner = ["--username", "owner"];
+    const account = ["--password", password, "--email", email("owner"), "--must-change-password=false"];
+    await command("admin", "user", "create", "--admin", ...asOwner, ...account);
+    const key = ["--token-name", "test", "--scopes", "all", "--raw"];
+    tokens.owner = await command("admin", "user", "generate-access-token", ...asOwner, ...key);
+    for (const name of PEOPLE) {
+      const person = { username: name, password, email: email(name), must_change_password: false };
+      await gitea.made("owner", "POST", "/admin/users", person);
+      const basic = `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`;
+      const made = await send(basic, "POST", `/users/${name}/tokens`, { name: "test", scopes: ["all"] });
+      tokens[name] = (made.body as { readonly sha1: string }).sha1;
+    }
+  };
+  try {
+    await server.start();
+    await makePeople();
+    return gitea;
+  } catch (error) {
+    await close();
+    throw error;
   }
-  return gitea;
 }
 
 /** All that differs from its defaults. */
