@@ -61,6 +61,8 @@ export async function prepareWork(
     readonly remotes?: true;
     /** Whether the content of files in Git LFS is pushed too; else a change of one is refused. */
     readonly lfs: boolean;
+    /** Whether each tracked file is read, whatever the workspace's index says of it. */
+    readonly distrust?: boolean;
     readonly commit?:
       | { readonly message: string; readonly date?: string; readonly author: CheckoutOrder["author"] }
       | undefined;

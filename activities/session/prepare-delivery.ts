@@ -29,6 +29,8 @@ export async function prepareDelivery(
     onto: onto.map((row) => row.commit),
     commit,
     lfs: git.lfs,
+    // What is verified is what the files are: this reads all of them.
+    distrust: session.config.verify === undefined ? undefined : true,
   };
   const first = await prepareWork(sandbox, request);
   if ("trouble" in first || !first.isElsewhere) return first;

@@ -68,6 +68,26 @@ it.each([
     `mkdir /tmp/h && printf '#!/bin/sh\\ngit reset -q HEAD~1 -- test\\n' > /tmp/h/pre-commit && chmod +x /tmp/h/pre-commit && git config core.hooksPath /tmp/h && git config diff.external true && ${PASSES} ${TEST}`,
     [TEST],
   ],
+  [
+    "hides it by its time and Git's settings",
+    `git config core.trustctime false; git config core.checkStat minimal; touch -r ${TEST} /tmp/t; sed -i 's/4/0/' ${TEST}; touch -r /tmp/t ${TEST}; echo // >> sum.js`,
+    [TEST],
+  ],
+  [
+    "hides it by a monitor that sees nothing",
+    `printf '#!/bin/sh\\nprintf "t\\\\0"\\n' > /tmp/m && chmod +x /tmp/m && git config core.fsmonitor /tmp/m && git status --short && git update-index --fsmonitor; git status --short; ${PASSES} ${TEST}; echo // >> sum.js`,
+    [TEST],
+  ],
+  [
+    "hides it by a forged index",
+    `echo // >> sum.js; old=$(git rev-parse :${TEST}); ${PASSES} ${TEST}; git add ${TEST}; new=$(git rev-parse :${TEST}); sleep 1.1; python3 -c "import hashlib,sys; old,new=map(bytes.fromhex,sys.argv[1:]); d=open('.git/index','rb').read()[:-20].replace(new,old); open('.git/index','wb').write(d+hashlib.sha1(d).digest())" $old $new; git status --short`,
+    [TEST],
+  ],
+  [
+    "hides it by a forged index and a mark",
+    `echo // >> sum.js; old=$(git rev-parse :${TEST}); ${PASSES} ${TEST}; git add ${TEST}; new=$(git rev-parse :${TEST}); git update-index --assume-unchanged ${TEST}; sleep 1.1; python3 -c "import hashlib,sys; old,new=map(bytes.fromhex,sys.argv[1:]); d=open('.git/index','rb').read()[:-20].replace(new,old); open('.git/index','wb').write(d+hashlib.sha1(d).digest())" $old $new; git status --short`,
+    [TEST],
+  ],
 ])("names what was changed if the model %s", { timeout: 120_000 }, async (_how, command, changed) => {
   expect(await cheat(command)).toMatchObject({ verified: "changed-checks", changed });
 });

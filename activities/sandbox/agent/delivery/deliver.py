@@ -1,6 +1,6 @@
 """Commits uncommitted files of the workspace, and says what is to be delivered and what is not. Runs as a command, with the tools' rights.
 
-Input: one JSON document {base, known, onto, remotes?, lfs, commit?: {message, date, author: {name, email}}}.
+Input: one JSON document {base, known, onto, remotes?, lfs, distrust?, commit?: {message, date, author: {name, email}}}.
 Output: {head, tree, ref, ahead, fresh, committed?, leftOut, leftOutCount, isElsewhere} or {trouble}.
 
 HEAD is delivered. If it has nothing and exactly one local branch is ahead, that branch is. All other work is named.
@@ -96,6 +96,18 @@ def not_restored():
     return sorted(marked.difference(again))
 
 
+def read_anew(paths, env=None):
+    """Takes from the index what it claims to have seen of tracked files, and its marks not to look: git reads these files again."""
+    staged = [line for line in names("ls-files", "-z", "--stage") if line.split(b"\t", 1)[1] in paths]
+    git("update-index", "-z", "--index-info", given=b"".join(line + b"\0" for line in staged), env=env)
+
+
+def distrust_index():
+    """An index can say of a changed file that it is as it was; files behind its marks are looked at apart."""
+    read_anew({line[2:] for line in names("ls-files", "-z", "-v") if line[:1] == b"H"})
+    git("update-index", "-q", "--refresh", ok=(0, 1))
+
+
 def behind_flags():
     """Tracked files that differ from the index, where the index says not to look (assume-unchanged, skip-worktree)."""
     marked = [line[2:] for line in names("ls-files", "-z", "-v") if line[:1] == b"S" or line[:1].islower()]
@@ -105,9 +117,7 @@ def behind_flags():
     with tempfile.TemporaryDirectory() as folder:
         env = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
         shutil.copyfile(git("rev-parse", "--git-path", "index").stdout.rstrip(b"\n"), env["GIT_INDEX_FILE"])
-        given = b"".join(name + b"\0" for name in there)
-        for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
-            git("update-index", "-z", flag, "--stdin", given=given, env=env)
+        read_anew(set(there), env)
         changed = set(git("ls-files", "-z", "--modified", env=env).stdout.split(b"\0"))
     return [name for name in there if name in changed]
 
@@ -275,6 +285,8 @@ def deliver(order):
     )
     if at_end and head is not None:
         refuse_unfinished()
+        if order.get("distrust"):
+            distrust_index()
         left = stage(order)
         committed = commit_staged(at_end)
     ref, tip = "HEAD", head_of()
