@@ -35,15 +35,17 @@ export const missingEnd = (): OpenEnd => ({
  * For a run that ends, and for a run that resumes a session whose last run could not do this itself: a result that came later,
  * after its call was compacted, would be in the view without its call.
  * @param epoch the session's current one, in which the events are written
- * @param endOf how such a call ended, if the run was not just stopped
+ * @param how.endOf how such a call ended, if the run was not just stopped
+ * @param how.goesOn the run goes on, and may have questions that block no call
  * @returns the calls that a server runs as a task, which no one waits for any more
  */
 export async function interruptOpenCalls(
   tx: Queryable,
   sessionId: string,
   epoch: number,
-  endOf: (call: LedgerRow) => OpenEnd = interruptedEnd,
+  how: { readonly endOf?: (call: LedgerRow) => OpenEnd; readonly goesOn?: boolean } = {},
 ): Promise<LedgerRow[]> {
+  const { endOf = interruptedEnd, goesOn = false } = how;
   const open = await openCalls(tx, sessionId);
   const events: NewEvent[] = [];
   for (const call of open) {
@@ -71,7 +73,7 @@ export async function interruptOpenCalls(
     }
   }
   if (events.length > 0) await failOpenDelegations(tx, sessionId);
-  events.unshift(...(await withdrawOpen(tx, sessionId, "stopped")));
+  events.unshift(...(await withdrawOpen(tx, sessionId, { reason: "stopped", isOver: !goesOn })));
   await appendEvents(tx, sessionId, epoch, events);
   return open.filter(({ mcpTask }) => mcpTask !== null);
 }

@@ -33,7 +33,7 @@ export async function unlessRecorded(
     if ((claim?.runId ?? undefined) !== runId) throw superseded("this attempt wrote nothing");
     const known = await knownStep(tx, id);
     if (known >= finished) return;
-    await interruptOpenCalls(tx, id, epoch, missingEnd);
+    await interruptOpenCalls(tx, id, epoch, { endOf: missingEnd, goesOn: true });
     await recordMissing(tx, { id, epoch }, { from: known + 1, to: finished }, messages);
   });
   return true;

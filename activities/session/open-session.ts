@@ -70,7 +70,7 @@ async function openSession(
   const entered = await claim(deps, scope, input, at);
   const step = at.step - 1;
   const session = await takeOwnTools(deps, entered, step === 0);
-  if (input.keepsCalls !== true) await endOpenCalls(deps, scope, session);
+  if (input.keepsCalls !== true) await endOpenCalls(deps, scope, session, isContinued);
   if (session.catalogues !== undefined && !isContinued) await retryFailed(db, session.id);
   const prefix = buildPrefix(session, deps.tools);
   const policy = await policyOf(deps, scope, session, { prefix, isContinued });
@@ -208,10 +208,17 @@ async function finishedBefore(
   return newest === undefined || runIds.includes(newest) ? 0 : sessionRuns.finished(sessionId, newest);
 }
 
-/** Ends the calls that an earlier run left open. */
-async function endOpenCalls(deps: AgentDeps, { runId }: ActivityScope, session: Session): Promise<void> {
+/** Ends the calls that an earlier run left open. @param goesOn the run continues that one, with its questions that block no call */
+async function endOpenCalls(
+  deps: AgentDeps,
+  { runId }: ActivityScope,
+  session: Session,
+  goesOn: boolean,
+): Promise<void> {
   const stopped = await deps.store.db.transaction(async (tx) =>
-    (await lockRun(tx, session.id, runId)) ? interruptOpenCalls(tx, session.id, session.epoch) : [],
+    (await lockRun(tx, session.id, runId))
+      ? interruptOpenCalls(tx, session.id, session.epoch, { goesOn })
+      : [],
   );
   endTasks(deps, session, stopped);
 }

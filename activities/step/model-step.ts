@@ -252,7 +252,7 @@ function overBudget(
   { session, input }: StepContext,
   { overBudget: reason }: OverBudget,
 ): { readonly outcome: StepOutcome } {
-  if (input.step === 1) throw fatal("PolicyRefused", `${reason} Nothing was asked.`);
+  if (input.step === 1) throw fatal("PolicyRefused", reason);
   return { outcome: { kind: "over-budget", reason, epoch: session.epoch } };
 }
 
@@ -272,10 +272,10 @@ async function loadAnswered(
   const missing = reportedCount - stored.count;
   const stopped = await store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, runId))) return [];
-    if (missing <= 0) return interruptOpenCalls(tx, sessionId, epoch);
+    if (missing <= 0) return interruptOpenCalls(tx, sessionId, epoch, { goesOn: true });
     const data = { from: step - 1, to: step - 1, calls: missing };
     await appendEvents(tx, sessionId, epoch, [{ type: "record:missing", step: step - 1, data }]);
-    return interruptOpenCalls(tx, sessionId, epoch, missingEnd);
+    return interruptOpenCalls(tx, sessionId, epoch, { endOf: missingEnd, goesOn: true });
   });
   endTasks(deps, session, stopped);
   return loadView(store.db, sessionId);

@@ -141,12 +141,25 @@ export async function closeQuestion(
   return rows.length > 0;
 }
 
-/** Withdraws open questions whose answers are no longer needed. @returns their events */
-export async function withdrawOpen(db: Queryable, sessionId: string, reason: "stopped"): Promise<NewEvent[]> {
+/**
+ * Withdraws open questions whose answers are no longer needed. @returns their events
+ * @param isOver the run ends: those that block no call go, too
+ */
+export async function withdrawOpen(
+  db: Queryable,
+  sessionId: string,
+  { reason, isOver }: { readonly reason: "stopped"; readonly isOver: boolean },
+): Promise<NewEvent[]> {
   const rows = await db
     .update(questions)
     .set({ status: "withdrawn", answeredAt: sql`now()` })
-    .where(and(eq(questions.sessionId, sessionId), eq(questions.status, "open")))
+    .where(
+      and(
+        eq(questions.sessionId, sessionId),
+        eq(questions.status, "open"),
+        isOver ? undefined : questions.blocks,
+      ),
+    )
     .returning({ id: questions.id, step: questions.step });
   if (rows.length > 0) await setWaiting(db, sessionId, false);
   return rows.map(({ id, step }) => ({ type: "question:withdrawn", step, data: { id, reason } }));

@@ -85,3 +85,27 @@ it("a wait for one ends with its answer", async () => {
   expect(await session.result()).toMatchObject({ result: "Used MIT." });
   expect((await resultTexts(agent.database.store, session.id))[1]).toMatch(/a person answered a question/);
 });
+
+it("stays open through an interrupt, and through a fresh history", async () => {
+  const script = scriptedModel()
+    .answers(ask())
+    .answers(call("bash", { command: "sleep 60" }))
+    .answers(call("bash", { command: "echo 1" }))
+    .answers(call("bash", { command: "echo 2" }))
+    .says("Done so far.")
+    .says("Used MIT.");
+  const session = await agent.start(script, { config: { limits: { maxHistoryEvents: 50 } } });
+  await session.until("llm:tool-call", ({ data }) => data.name === "bash");
+  await session.handle.signal("interrupt");
+  await expect
+    .poll(async () => (await session.handle.query<{ status: string }>("status")).status, { timeout: 30_000 })
+    .toBe("waiting");
+  expect(await statuses(session)).toEqual(["s1c0 open"]);
+  const { rows } = await agent.database.store.pool.query("select 1 from runs where session_id = $1", [
+    session.id,
+  ]);
+  expect(rows.length).toBeGreaterThan(1);
+  await agent.client.workflow.getHandle(session.id).signal("answer", "MIT");
+  expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({ result: "Used MIT." });
+  expect(await statuses(session)).toEqual(["s1c0 answered"]);
+});
