@@ -1,7 +1,7 @@
 /** Private registries, a forge and an interface of a company: one server over TLS that answers nothing without the right header. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request as plainRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -124,6 +124,14 @@ function privateFiles(port: number): Record<string, string | Buffer> {
 
 function tar(folder: string, files: Readonly<Record<string, string>>): Buffer {
   const root = mkdtempSync(join(tmpdir(), "key-origin-"));
+  try {
+    return tarOf(root, folder, files);
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+function tarOf(root: string, folder: string, files: Readonly<Record<string, string>>): Buffer {
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, folder, name)), { recursive: true });
     writeFileSync(join(root, folder, name), text);
