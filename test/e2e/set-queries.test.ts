@@ -92,7 +92,7 @@ it("the reaper, the list and its figures need as many statements for 200 session
   });
   const few = await counts(ids.slice(0, 2));
   expect(await counts(ids)).toEqual(few);
-  expect(few).toEqual({ reaper: 1, list: 1, figures: 6, sizes: 2 });
+  expect(few).toEqual({ reaper: 1, list: 1, figures: 8, sizes: 2 });
   expect(describe).not.toHaveBeenCalled();
   expect((await sessionSizes(store().db, ids)).size).toBe(200);
   await Promise.all(ids.map((id) => client.workflow.getHandle(id).terminate("The test is over.")));
