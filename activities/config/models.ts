@@ -332,7 +332,7 @@ function assumed({ model, sizes, served, hint, mayBeChat }: Assumption): string 
 }
 
 /** Instructions and tools of a session without settings of its own, with what templates add. A test holds it to their size. */
-export const USUAL_PREFIX = 2_700;
+export const USUAL_PREFIX = 2_900;
 /** An answer, and then the least that a conversation needs. */
 const ANSWER_ROOM = 4_000;
 const LEAST_ROOM = 4_000;

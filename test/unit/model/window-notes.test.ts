@@ -27,7 +27,7 @@ describe("a model that is in no table, with a window from its server", () => {
       model: { contextWindow: 8_192, maxOutput: 2_730 },
       notes: [
         expect.stringContaining("its server http://x/v1 gives it a window of 8192 tokens"),
-        expect.stringContaining("only some 2762 are left for the conversation"),
+        expect.stringContaining("only some 2562 are left for the conversation"),
       ],
     });
   });
