@@ -150,3 +150,14 @@ it("books a call on the day on which it was sent, by the installation's zone", a
   expect(await at("Europe/Berlin", "2026-10-25T22:59:00Z", 0)).toEqual(["2026-10-25"]);
   expect(await spendingDay(db)).toMatch(/^\d{4}-\d\d-\d\d$/);
 });
+
+it("lets no session's bill wait for another's that is not committed yet", async () => {
+  const { db } = database.store;
+  const [slow, quick] = await Promise.all([begin("slow", "fay"), begin("quick", "fay")]);
+  await db.transaction(async (tx) => {
+    await recordCall(tx, call(slow, 1));
+    await recordCall(db, call(quick, 2));
+  });
+  const rows = await readUsage(db, ["person"], year);
+  expect(rows.find(({ of }) => of[0] === "fay")).toMatchObject({ sessions: 2, calls: 2, costUsd: 3 });
+});

@@ -554,6 +554,7 @@ CREATE TABLE "spending" (
 	"repo" text DEFAULT '' NOT NULL,
 	"model" text NOT NULL,
 	"purpose" text NOT NULL,
+	"of_session" text NOT NULL,
 	"sessions" integer DEFAULT 0 NOT NULL,
 	"calls" integer NOT NULL,
 	"uncosted" integer DEFAULT 0 NOT NULL,
@@ -561,7 +562,7 @@ CREATE TABLE "spending" (
 	"cached_tokens" bigint DEFAULT 0 NOT NULL,
 	"output_tokens" bigint DEFAULT 0 NOT NULL,
 	"cost_usd" double precision NOT NULL,
-	CONSTRAINT "spending_day_owner_tenant_repo_model_purpose_pk" PRIMARY KEY("day","owner","tenant","repo","model","purpose")
+	CONSTRAINT "spending_day_owner_tenant_repo_model_purpose_of_session_pk" PRIMARY KEY("day","owner","tenant","repo","model","purpose","of_session")
 );
 --> statement-breakpoint
 ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOREIGN KEY ("base_key") REFERENCES "public"."bases"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -710,16 +711,16 @@ CREATE FUNCTION "longhaul_repository"(address text) RETURNS text LANGUAGE sql IM
 -- wait for each other.
 CREATE FUNCTION "longhaul_count_spending"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 begin
-  insert into spending (day, owner, tenant, repo, model, purpose, sessions, calls, uncosted, input_tokens, cached_tokens, output_tokens, cost_usd)
+  insert into spending (day, owner, tenant, repo, model, purpose, of_session, sessions, calls, uncosted, input_tokens, cached_tokens, output_tokens, cost_usd)
   select ((c.created_at - coalesce(c.duration_ms, 0) * interval '1 ms') at time zone coalesce((select money_zone from installation), 'UTC'))::date,
-    coalesce(s.owner, ''), coalesce(r.config->>'tenant', ''), longhaul_repository(r.config->'repository'->>'url'), c.model, c.purpose,
+    coalesce(s.owner, ''), coalesce(r.config->>'tenant', ''), longhaul_repository(r.config->'repository'->>'url'), c.model, c.purpose, md5(c.session_id),
     count(*) filter (where s.parent_id is null
       and not exists (select from model_calls m where m.session_id = c.session_id and m.id < c.id)),
     count(*), count(*) filter (where c.cost_usd is null and c.input_tokens is not null),
     coalesce(sum(c.input_tokens), 0), coalesce(sum(c.cached_tokens), 0), coalesce(sum(c.output_tokens), 0), coalesce(sum(c.cost_usd), 0)
   from new_calls c join sessions s on s.id = c.session_id join sessions r on r.id = coalesce(s.parent_id, s.id)
-  group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6
-  on conflict (day, owner, tenant, repo, model, purpose) do update set sessions = spending.sessions + excluded.sessions,
+  group by 1, 2, 3, 4, 5, 6, 7 order by 1, 2, 3, 4, 5, 6, 7
+  on conflict (day, owner, tenant, repo, model, purpose, of_session) do update set sessions = spending.sessions + excluded.sessions,
     calls = spending.calls + excluded.calls, uncosted = spending.uncosted + excluded.uncosted,
     input_tokens = spending.input_tokens + excluded.input_tokens, cached_tokens = spending.cached_tokens + excluded.cached_tokens,
     output_tokens = spending.output_tokens + excluded.output_tokens, cost_usd = spending.cost_usd + excluded.cost_usd;
@@ -732,16 +733,16 @@ CREATE TRIGGER "model_calls_spending" AFTER INSERT ON "model_calls" REFERENCING 
 -- A bill that comes after the estimate of its call replaces it, on the day of the call.
 CREATE FUNCTION "longhaul_correct_spending"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 begin
-  insert into spending (day, owner, tenant, repo, model, purpose, calls, uncosted, input_tokens, cached_tokens, output_tokens, cost_usd)
+  insert into spending (day, owner, tenant, repo, model, purpose, of_session, calls, uncosted, input_tokens, cached_tokens, output_tokens, cost_usd)
   select ((o.created_at - coalesce(o.duration_ms, 0) * interval '1 ms') at time zone coalesce((select money_zone from installation), 'UTC'))::date,
-    coalesce(s.owner, ''), coalesce(r.config->>'tenant', ''), longhaul_repository(r.config->'repository'->>'url'), o.model, o.purpose, 0,
+    coalesce(s.owner, ''), coalesce(r.config->>'tenant', ''), longhaul_repository(r.config->'repository'->>'url'), o.model, o.purpose, md5(o.session_id), 0,
     sum((n.cost_usd is null and n.input_tokens is not null)::int - (o.cost_usd is null and o.input_tokens is not null)::int),
     sum(coalesce(n.input_tokens, 0) - coalesce(o.input_tokens, 0)), sum(coalesce(n.cached_tokens, 0) - coalesce(o.cached_tokens, 0)),
     sum(coalesce(n.output_tokens, 0) - coalesce(o.output_tokens, 0)), sum(coalesce(n.cost_usd, 0) - coalesce(o.cost_usd, 0))
   from old_calls o join new_calls n on n.id = o.id join sessions s on s.id = o.session_id
     join sessions r on r.id = coalesce(s.parent_id, s.id)
-  group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6
-  on conflict (day, owner, tenant, repo, model, purpose) do update set uncosted = spending.uncosted + excluded.uncosted,
+  group by 1, 2, 3, 4, 5, 6, 7 order by 1, 2, 3, 4, 5, 6, 7
+  on conflict (day, owner, tenant, repo, model, purpose, of_session) do update set uncosted = spending.uncosted + excluded.uncosted,
     input_tokens = spending.input_tokens + excluded.input_tokens, cached_tokens = spending.cached_tokens + excluded.cached_tokens,
     output_tokens = spending.output_tokens + excluded.output_tokens, cost_usd = spending.cost_usd + excluded.cost_usd;
   return null;

@@ -12,7 +12,7 @@ import {
 } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 
-/** One row per day, and whatever `usage` tells apart: written with the bill of each model call, and kept when its session is deleted. */
+/** One row per day, and whatever `usage` tells apart, for each session: no session's bill waits for another's. Written with the bill of each model call, and kept when its session is deleted. */
 export const spending = pgTable(
   "spending",
   {
@@ -26,6 +26,8 @@ export const spending = pgTable(
     model: text().notNull(),
     /** As in `model_calls`. */
     purpose: text().notNull(),
+    /** A hash of the session's id: sessions that are billed at the same moment have rows of their own. */
+    ofSession: text("of_session").notNull(),
     /** Sessions that began with a call of it; delegates are their parents'. */
     sessions: integer().notNull().default(0),
     calls: integer().notNull(),
@@ -38,7 +40,7 @@ export const spending = pgTable(
     costUsd: doublePrecision("cost_usd").notNull(),
   },
   (t) => [
-    primaryKey({ columns: [t.day, t.owner, t.tenant, t.repo, t.model, t.purpose] }),
+    primaryKey({ columns: [t.day, t.owner, t.tenant, t.repo, t.model, t.purpose, t.ofSession] }),
     index("spending_owner_idx").on(t.owner, t.day),
     index("spending_tenant_idx").on(t.tenant, t.day),
     index("spending_repo_idx").on(t.repo, t.day),
