@@ -1,5 +1,5 @@
 /**
- * Begins a wait that the model request for: its end is fixed and stored. The wait itself is state of the workflow.
+ * Begins a wait that the model asks for: its end is fixed and stored. The wait itself is state of the workflow.
  *
  * Idempotency key: (session, epoch, call). Side effects: the wait's row, an event; for a call that cannot wait, its result. Heartbeat: by
  * timer. Retry class: Postgres. Cancel: none needed, it is short.
