@@ -2,7 +2,7 @@
 import { eq } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { findSpender } from "../../activities/store/budgets.ts";
-import { budgetReservations, modelCalls } from "../../activities/store/schema/index.ts";
+import { budgetReservations, events, modelCalls } from "../../activities/store/schema/index.ts";
 import { readUsage } from "../../activities/store/spending.ts";
 import { summaryText } from "../support/compacting.ts";
 import { openDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
@@ -108,6 +108,11 @@ it("a lost request uses up a budget: the attempt after it is refused", async () 
   underPolicy(agent, { budgets: [{ per: "tenant", period: "month", usd: 0.05 }] });
   const lost = agent.perform("modelStep", { step: 2 }, { attempt: 1 }).catch((error: unknown) => error);
   await eventually("the model is asked", () => agent.model.log.length === 1);
+  await eventually("the request is announced, which is stored beside it", async () => {
+    return (await database.store.db.select().from(events)).some(
+      ({ sessionId, type, step }) => sessionId === agent.id && type === "step:started" && step === 2,
+    );
+  });
   const [usd = 0] = await reservedUsd(agent);
   // Room for one such request, and not for the input of another before it.
   underPolicy(agent, { budgets: [{ per: "tenant", period: "month", usd: usd * 1.01 }] });
