@@ -142,7 +142,7 @@ describe("ending a terminal", () => {
   test.each([
     ["ignores HUP, TERM and INT", "trap '' HUP TERM INT; echo up; while :; do sleep 0.1; done"],
     ["is a shell", "echo up; exec bash --norc -i"],
-    ["has left the session", "(trap '' HUP; setsid sleep 300 >/dev/null 2>&1) & disown; echo up; wait"],
+    ["has left the session", "(trap '' HUP; setsid sleep 300 >/dev/null 2>&1) & echo up; wait"],
     ["is stopped", "echo up; kill -STOP $$"],
   ])("takes at most 0.5 s if the program %s", async (_what, command) => {
     const id = await open(command);

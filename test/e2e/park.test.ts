@@ -36,7 +36,8 @@ const reaping = () => ({
 /** Installs something in the workspace and at home, and leaves a process behind. */
 const INSTALL =
   "mkdir -p node_modules/left-pad && echo pad > node_modules/left-pad/index.js && echo tool > ~/tool; true npm install left-pad; (sleep 1000 &) ; echo kept > a.txt";
-const LOOK = "cat a.txt node_modules/left-pad/index.js ~/tool; pgrep -c sleep";
+/** Through one pipe: what comes through two has no certain order. */
+const LOOK = "exec 2>&1; cat a.txt node_modules/left-pad/index.js ~/tool; pgrep -c sleep";
 
 const twoRuns = () =>
   scriptedModel()

