@@ -182,7 +182,9 @@ CREATE TABLE "sandboxes" (
 	"left_out" json DEFAULT '[]'::json NOT NULL,
 	"notice" text,
 	"parked_at" timestamp with time zone,
-	"parked_until" timestamp with time zone
+	"parked_until" timestamp with time zone,
+	"parked_bytes" bigint,
+	"unparked" text
 );
 --> statement-breakpoint
 CREATE TABLE "events" (
@@ -508,7 +510,12 @@ CREATE TABLE "verifications" (
 CREATE TABLE "sandbox_hosts" (
 	"name" text PRIMARY KEY NOT NULL,
 	"task_queue" text,
-	"seen_at" timestamp with time zone DEFAULT now() NOT NULL
+	"seen_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"disk_used" bigint,
+	"disk_limit" bigint,
+	"bases" integer,
+	"parked" integer,
+	"unsaved" integer
 );
 --> statement-breakpoint
 CREATE TABLE "warm_bases" (

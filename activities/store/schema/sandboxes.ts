@@ -1,5 +1,5 @@
 /** Where a session's sandbox is, and what remains to be reported about it. */
-import { integer, json, pgTable, text, bigserial, unique } from "drizzle-orm/pg-core";
+import { bigint, integer, json, pgTable, text, bigserial, unique } from "drizzle-orm/pg-core";
 import { at } from "./columns.ts";
 
 /** A file that no checkpoint holds, and why. */
@@ -38,6 +38,10 @@ export const sandboxes = pgTable("sandboxes", {
   /** When it was stopped, its files saved, and until when it is kept; null while it runs or once it is removed. */
   parkedAt: at("parked_at"),
   parkedUntil: at("parked_until"),
+  /** What a stopped one takes on its host's disk; null if that could not be counted. */
+  parkedBytes: bigint("parked_bytes", { mode: "number" }),
+  /** Why the one that was stopped last was removed, for people; null if none was, or another one was opened since. */
+  unparked: text(),
   /**
    * Saves that have begun since the last one ended, in whatever way. Each was lost with its worker, except that one of them
    * may be in progress.

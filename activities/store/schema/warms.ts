@@ -8,6 +8,13 @@ export const sandboxHosts = pgTable("sandbox_hosts", {
   /** Where work for its sandboxes goes; null if that is the workflows' own queue. */
   taskQueue: text("task_queue"),
   seenAt: at("seen_at").notNull().defaultNow(),
+  /** What its bases and stopped sandboxes take, and may take, in bytes, as last counted; null if it is not known. */
+  diskUsed: bigint("disk_used", { mode: "number" }),
+  diskLimit: bigint("disk_limit", { mode: "number" }),
+  /** How many bases, how many stopped sandboxes, and how many of those have files that no save has. */
+  bases: integer(),
+  parked: integer(),
+  unsaved: integer(),
 });
 
 /** A repository whose default branch is kept warm. Temporal keeps how often. */
