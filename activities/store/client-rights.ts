@@ -142,6 +142,8 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
   [schema.openRequests, "none"],
   [schema.budgetWarnings, "none"],
   [schema.budgetReservations, "none"],
+  // Written by workers: no client allows itself anything.
+  [schema.budgetAllowances, { rows: ofSession(schema.budgetAllowances) }],
   [schema.mcpCredentials, "none"],
 ]);
 

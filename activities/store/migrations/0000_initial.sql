@@ -359,6 +359,7 @@ CREATE TABLE "installation" (
 	"only" boolean PRIMARY KEY DEFAULT true NOT NULL,
 	"id" text DEFAULT gen_random_uuid() NOT NULL,
 	"money_zone" text DEFAULT 'UTC' NOT NULL,
+	"budgets" json,
 	CONSTRAINT "installation_only_check" CHECK ("installation"."only")
 );
 --> statement-breakpoint
@@ -570,6 +571,16 @@ CREATE TABLE "spending" (
 	"output_tokens" bigint DEFAULT 0 NOT NULL,
 	"cost_usd" double precision NOT NULL,
 	CONSTRAINT "spending_day_owner_tenant_repo_model_purpose_of_session_pk" PRIMARY KEY("day","owner","tenant","repo","model","purpose","of_session")
+);
+--> statement-breakpoint
+CREATE TABLE "budget_allowances" (
+	"session_id" text NOT NULL,
+	"question" text NOT NULL,
+	"scope" text NOT NULL,
+	"usd" double precision NOT NULL,
+	"base_usd" double precision NOT NULL,
+	"at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "budget_allowances_session_id_question_pk" PRIMARY KEY("session_id","question")
 );
 --> statement-breakpoint
 ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOREIGN KEY ("base_key") REFERENCES "public"."bases"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint

@@ -71,3 +71,20 @@ export const budgetReservations = pgTable("budget_reservations", {
   model: text().notNull(),
   at: at("at").notNull().defaultNow(),
 });
+
+/** What a person allowed a session to spend beyond a budget in its current period: one row per answer. */
+export const budgetAllowances = pgTable(
+  "budget_allowances",
+  {
+    sessionId: text("session_id").notNull(),
+    /** The question that was answered: one answer allows once. */
+    question: text().notNull(),
+    /** As of `budget_warnings`, with the first day of its period. */
+    scope: text().notNull(),
+    usd: doublePrecision().notNull(),
+    /** What the session and its delegates had cost when it was allowed: only what they cost since then uses it up. */
+    baseUsd: doublePrecision("base_usd").notNull(),
+    at: at("at").notNull().defaultNow(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.question] })],
+);

@@ -7,6 +7,7 @@ import {
   check,
   index,
   integer,
+  json,
   pgTable,
   primaryKey,
   serial,
@@ -76,6 +77,8 @@ export const installation = pgTable(
       .default(sql`gen_random_uuid()`),
     /** Time zone of the days, weeks and months that money is counted in. */
     zone: text("money_zone").notNull().default("UTC"),
+    /** The policy's budgets, as the newest worker has them: for people who ask what is left. */
+    budgets: json(),
   },
   (t) => [check("installation_only_check", sql`${t.only}`)],
 );
