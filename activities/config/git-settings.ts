@@ -1,5 +1,6 @@
 /** Git input and output: the settings, the accepted repository addresses, and the forge that an address is of. */
 import { z } from "zod";
+import { followSchema } from "./follow-settings.ts";
 import { sizeSchema } from "./setting-values.ts";
 
 /** Branch names that `git check-ref-format` accepts. */
@@ -54,6 +55,8 @@ export const gitConfigSchema = z.strictObject({
   forge: z.enum(["auto", "github", "gitlab", "gitea", "forgejo"]).default("auto"),
   /** Repositories that a session's own one may name (submodules, a store for LFS) and for which the worker's credentials are used. */
   also: z.array(repositoryPattern).max(100).default([]),
+  /** What happens to a pull request after it is open. */
+  follow: followSchema.optional(),
 });
 export type GitConfig = z.infer<typeof gitConfigSchema>;
 

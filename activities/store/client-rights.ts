@@ -128,6 +128,10 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
   [schema.tokenRatios, { rows: sql`true` }],
   [schema.spending, { rows: isMine(schema.spending.owner) }],
   [schema.verifications, { rows: ofSession(schema.verifications) }],
+  // Their rows say what is pushed to and written on a forge with the worker's rights.
+  [schema.follows, { rows: ofSession(schema.follows) }],
+  [schema.followRounds, { rows: ofSession(schema.followRounds) }],
+  [schema.followReplies, { rows: ofSession(schema.followReplies) }],
   // Written by functions and triggers.
   [schema.blobUses, { rows: ofSession(schema.blobUses) }],
   // Accessed through their functions only.

@@ -1,5 +1,6 @@
 /** What events carry, by type. Names are fixed (requirement 6); fields may be added, never renamed. */
 import { z } from "zod";
+import { PULL_REQUEST_ENDS } from "../contract/follow.ts";
 import { VERIFY_OUTCOMES } from "../contract/verify.ts";
 
 const text = z.string();
@@ -326,6 +327,22 @@ export const eventData = {
     ms: number,
     tail: text,
     changed: list(text).optional(),
+  }),
+  /** The pull request is followed from now on: `rounds` times at most, until an ISO time. */
+  "follow:started": of({ url: text, number: number, rounds: number, until: text, maxCostUsd: number }),
+  /** Something about it has changed: in words. Not for each look. */
+  "follow:looked": of({ head: text, line: text }),
+  /** The session was told what is wrong. */
+  "follow:round": of({ number: number, head: text, reasons: list(text) }),
+  /** It waits for a person to do something, in words. */
+  "follow:waiting": of({ for: text }),
+  /** The session is told nothing more until a person continues it. */
+  "follow:paused": of({ reason: text }),
+  "follow:ended": of({
+    end: z.enum(PULL_REQUEST_ENDS),
+    rounds: number,
+    costUsd: number.nullable(),
+    hours: number,
   }),
   "session:ended": of({
     status: text,

@@ -3,12 +3,11 @@
  * needs to draw them. Each event type has its entry; `[]` says on purpose that there is nothing to tell.
  */
 import { RATE_WORDS } from "../../activities/config/model-target.ts";
-import { listLeftOut } from "../../activities/contract/delivery.ts";
 import { QUESTION_TITLES } from "../../activities/contract/questions.ts";
 import type { EventData, EventType, SessionEvent } from "../../activities/store/event.ts";
-import { cutChars } from "../../activities/text/cut.ts";
 import { dollars, duration, plural, tokens, usageText } from "../../activities/text/format.ts";
 import { doubtText, REFUSED_SUMMARY, refusedText } from "../console/doubt-text.ts";
+import { DELIVERY_SENTENCES } from "./describe-delivery.ts";
 import { SANDBOX_SENTENCES } from "./describe-sandbox.ts";
 import {
   type Describe,
@@ -42,8 +41,6 @@ const NAMES_CHARS = 200;
 const REASON_CHARS = 500;
 const LONG_CHARS = 1_000;
 const COMMAND_CHARS = 120;
-const LEFT_OUT_CHARS = 400;
-const COMMIT_CHARS = 12;
 
 const WAIT_WORDS: Readonly<Record<string, string>> = {
   time: "the time is over",
@@ -74,12 +71,7 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
     ),
   ],
   "wait:ended": ({ how, ms }) => [quiet(`the wait ended after ${duration(ms)}: ${WAIT_WORDS[how] ?? how}`)],
-  "verify:started": ({ command, round }) => [
-    notice(
-      `verifying${round === 0 ? "" : ` again (round ${round})`}: ${harmlessLine(command, COMMAND_CHARS)}`,
-    ),
-  ],
-  "verify:ended": (data) => verified(data),
+  ...DELIVERY_SENTENCES,
   "step:started": ({ estimatedInput, window }, { step }) => [
     {
       ...notice(`step ${step}`),
@@ -143,28 +135,6 @@ const SENTENCES: { readonly [Type in EventType]: Describe<Type> } = {
   "instructions:loaded": ({ path }) => [quiet(`instructions ${harmlessLine(path, NAMES_CHARS)}`)],
   "skill:opened": ({ name }) => [quiet(`skill ${harmlessLine(name, 80)}`)],
   ...SANDBOX_SENTENCES,
-  "git:fetched": ({ url, ref, commit, branch }) => [
-    quiet(
-      `cloned ${harmlessLine(url, 200)} at ${harmlessLine(ref, 100)} (${shortened(commit)}), on ${branch}`,
-    ),
-  ],
-  "git:pushed": ({ branch, commit, commits, forced, from }) => {
-    const over = forced === true ? ", over commits that an abandoned attempt had pushed" : "";
-    const branched = from === undefined ? "" : `, from the session's own branch ${harmlessLine(from, 100)}`;
-    const text = `pushed ${plural(commits, "commit")} to ${branch} (${shortened(commit)})${branched}${over}`;
-    return [{ tone: "good", mark: "⇡", text }];
-  },
-  "git:refused": ({ branch, reason }) => [
-    warn(`${branch} was not delivered: ${harmlessLine(reason, REASON_CHARS)}`),
-  ],
-  "git:pull-request": ({ url, created, state }) => {
-    const changed = created ? "opened" : "updated";
-    const how = state === undefined ? changed : `is ${state}, and stays so`;
-    return [{ tone: "good", mark: "⇡", text: `pull request ${how}: ${harmlessLine(url, 300)}` }];
-  },
-  "git:left-out": ({ count, files }) => [
-    warn(`not delivered: ${harmlessLine(listLeftOut(files, count, LEFT_OUT_CHARS), 2 * LEFT_OUT_CHARS)}`),
-  ],
   "question:asked": ({ id, kind, text }) => [{ ...warn(questionTitle(id, kind), "?"), detail: text }],
   "question:answered": ({ id, how, by, excerpt }) => {
     const excerptText = excerpt === "" ? "" : `: ${harmlessLine(excerpt, NAMES_CHARS)}`;
@@ -227,8 +197,6 @@ const WHY_WITHDRAWN: Readonly<Record<string, string>> = {
 export function questionTitle(id: string, kind: string): string {
   return `${QUESTION_TITLES[kind as keyof typeof QUESTION_TITLES] ?? QUESTION_TITLES.approval}: ${id}`;
 }
-
-const shortened = (commit: string) => cutChars(commit, COMMIT_CHARS);
 
 /** Of a long wait: a moment that people can plan with. */
 function momentOf(at: string, afterMs: number): string {
@@ -312,16 +280,6 @@ const ENDINGS: Readonly<Record<string, Sentence>> = {
   budget: warn("stopped: a budget of the operator's is used up", "■"),
   deadline: warn("stopped: the deadline has passed (limits.deadline)", "■"),
 };
-
-function verified({ command, outcome, how, ms, tail, changed = [] }: EventData["verify:ended"]): Sentence[] {
-  const what = `${harmlessLine(command, COMMAND_CHARS)}: ${VERIFIED_WORDS[outcome]} (${harmlessLine(how, REASON_CHARS)}, ${duration(ms)})`;
-  const files = changed.map((path) => harmlessLine(path, NAMES_CHARS)).join(", ");
-  return present(
-    outcome === "passed" ? { tone: "good" as const, mark: "✓", text: what } : { ...warn(what), detail: tail },
-    files !== "" &&
-      warn(`changed files that decide about the outcome: ${harmlessLine(files, LEFT_OUT_CHARS)}`),
-  );
-}
 
 function ended(data: EventData["session:ended"]): Sentence[] {
   const { status, limit, reason, steps, rounds, usage, costUsd, durationMs, verified: outcome } = data;

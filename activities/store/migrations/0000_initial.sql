@@ -583,6 +583,64 @@ CREATE TABLE "budget_allowances" (
 	CONSTRAINT "budget_allowances_session_id_question_pk" PRIMARY KEY("session_id","question")
 );
 --> statement-breakpoint
+CREATE TABLE "follow_replies" (
+	"session_id" text NOT NULL,
+	"round_number" integer NOT NULL,
+	"kind" text NOT NULL,
+	"target" text NOT NULL,
+	"reply_text" text NOT NULL,
+	"outcome" text NOT NULL,
+	"seen_comment" text,
+	"reply_state" text DEFAULT 'waiting' NOT NULL,
+	"remote_id" text,
+	CONSTRAINT "follow_replies_session_id_round_number_kind_target_pk" PRIMARY KEY("session_id","round_number","kind","target")
+);
+--> statement-breakpoint
+CREATE TABLE "follow_rounds" (
+	"session_id" text NOT NULL,
+	"round_number" integer NOT NULL,
+	"head_commit" text NOT NULL,
+	"digest" text NOT NULL,
+	"reasons" json NOT NULL,
+	"told_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"ended_at" timestamp with time zone,
+	"pushed" text,
+	"outcome" text,
+	"answered_at" timestamp with time zone,
+	"cost_before_usd" double precision DEFAULT 0 NOT NULL,
+	"cost_usd" double precision,
+	CONSTRAINT "follow_rounds_session_id_round_number_pk" PRIMARY KEY("session_id","round_number")
+);
+--> statement-breakpoint
+CREATE TABLE "follows" (
+	"session_id" text PRIMARY KEY NOT NULL,
+	"forge" text NOT NULL,
+	"project" text NOT NULL,
+	"pull_number" integer NOT NULL,
+	"pull_url" text NOT NULL,
+	"branch" text NOT NULL,
+	"base_branch" text,
+	"head_commit" text,
+	"follow_state" text DEFAULT 'following' NOT NULL,
+	"reason" text,
+	"rounds" integer DEFAULT 0 NOT NULL,
+	"rounds_up_to" integer NOT NULL,
+	"max_cost_usd" double precision NOT NULL,
+	"opened_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"until" timestamp with time zone NOT NULL,
+	"facts" json,
+	"etags" json,
+	"digest" text,
+	"changed_at" timestamp with time zone,
+	"quiet_looks" integer DEFAULT 0 NOT NULL,
+	"looked_at" timestamp with time zone,
+	"next_look_at" timestamp with time zone,
+	"lost_at" timestamp with time zone,
+	"ended_at" timestamp with time zone,
+	"merge_commit" text,
+	CONSTRAINT "follows_state_check" CHECK ("follows"."follow_state" in ('following','paused','merged','closed','lost','stopped'))
+);
+--> statement-breakpoint
 ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOREIGN KEY ("base_key") REFERENCES "public"."bases"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "cursors" ADD CONSTRAINT "cursors_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runs" ADD CONSTRAINT "runs_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -615,6 +673,7 @@ CREATE INDEX "warm_bases_base_idx" ON "warm_bases" USING btree ("base_key");--> 
 CREATE INDEX "spending_owner_idx" ON "spending" USING btree ("owner","day");--> statement-breakpoint
 CREATE INDEX "spending_tenant_idx" ON "spending" USING btree ("tenant","day");--> statement-breakpoint
 CREATE INDEX "spending_repo_idx" ON "spending" USING btree ("repo","day");--> statement-breakpoint
+CREATE UNIQUE INDEX "one_follower" ON "follows" USING btree ("forge","project","pull_number") WHERE "follows"."ended_at" is null;--> statement-breakpoint
 CREATE VIEW "public"."messages" WITH (security_invoker = true) AS (select "stored_messages"."id", "stored_messages"."session_id", "stored_messages"."sequence", "stored_messages"."position", "stored_messages"."epoch", "stored_messages"."step", "stored_messages"."slot", "stored_messages"."role", "stored_messages"."kind", "stored_messages"."content", "stored_messages"."meta", "stored_messages"."token_count", "stored_messages"."pruned_step", "stored_messages"."superseded_epoch", "stored_messages"."created_at", "compaction_events"."id" is not null as "is_compacted", "compaction_events"."round" as "compacted_round", "compaction_events"."created_at" as "compacted_at", case when "stored_messages"."pruned_step" is not null then (
           select max(m.created_at) from view_marks m
           where m.session_id = "stored_messages"."session_id" and m.kind = 'prune' and m.superseded_epoch is null

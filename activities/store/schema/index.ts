@@ -336,6 +336,7 @@ export * from "./sandboxes.ts";
 export * from "./spending.ts";
 export * from "./started-sessions.ts";
 export * from "./verifications.ts";
+export * from "./follows.ts";
 export * from "./waits.ts";
 export * from "./warms.ts";
 export * from "./workers.ts";

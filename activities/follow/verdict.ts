@@ -1,0 +1,251 @@
+/** What follows from what a forge says about a followed pull request: one table, in order; the first line that applies counts. */
+import { createHash } from "node:crypto";
+import type { FollowSettings } from "../config/follow-settings.ts";
+import type { PullRequestEnd } from "../contract/follow.ts";
+import type { CheckFacts, PullRequestFacts, ThreadFacts } from "../forge/facts.ts";
+
+/** A check, and what is known of its failure. */
+export interface SeenCheck extends CheckFacts {
+  /** Equal for equal failures, whatever the commit; undefined unless it failed. */
+  readonly signature?: string | undefined;
+  /** It fails on the base, too, and in the same way: it is not the session's. */
+  readonly isOfBase?: boolean;
+}
+
+/**
+ * Whose the newest commit is. `ours`: the session pushed it, or it is a clean merge of the base onto such a one. `stale`: the forge still
+ * shows what was there before our push. `on-top`: somebody has added commits to ours. `rewritten`: ours are not part of it. `gone`: the
+ * branch was deleted.
+ */
+export type HeadIs = "ours" | "stale" | "on-top" | "rewritten" | "gone";
+
+/** What one look has read. */
+export interface SeenPullRequest {
+  readonly pullRequest: Pick<PullRequestFacts, "state" | "isDraft" | "labels"> & {
+    readonly isQueued?: boolean | undefined;
+  };
+  readonly head: string;
+  readonly headIs: HeadIs;
+  readonly checks: readonly SeenCheck[];
+  /** Threads whose last word is a trusted person's that the session was not told of. */
+  readonly threads: readonly ThreadFacts[];
+  /** Who wants changes, by login, on a commit that the session was not told of. */
+  readonly changesWantedBy: readonly string[];
+  /** The base's commit, and the files that conflict with it; undefined if that is not known. */
+  readonly base: string | undefined;
+  readonly conflicts: readonly string[] | undefined;
+}
+
+/** A round that was told. */
+export interface ToldRound {
+  readonly digest: string;
+  readonly head: string;
+  readonly signatures: readonly string[];
+  /** The commit that the session pushed in it; null if none. */
+  readonly pushed: string | null;
+  /** How the session's run ended; null while it works. */
+  readonly outcome: string | null;
+}
+
+/** Where the follower stands. */
+export interface Standing {
+  readonly nowMs: number;
+  readonly isPaused: boolean;
+  /** The session's run is on, with a round or with what somebody else wants of it. */
+  readonly works: boolean;
+  /** The session opened it as a draft. */
+  readonly isOwnDraft: boolean;
+  /** Oldest first. */
+  readonly rounds: readonly ToldRound[];
+  readonly roundsUpTo: number;
+  readonly untilMs: number;
+  readonly spentUsd: number;
+  readonly maxCostUsd: number;
+  /** Since something has changed. */
+  readonly quietMs: number;
+}
+
+export type Reason =
+  | { readonly kind: "check"; readonly check: SeenCheck }
+  | { readonly kind: "thread"; readonly thread: ThreadFacts }
+  | { readonly kind: "changes"; readonly by: string }
+  | { readonly kind: "conflict"; readonly files: readonly string[] };
+
+export type FollowVerdict =
+  | { readonly kind: "over"; readonly end: Extract<PullRequestEnd, "merged" | "closed" | "stopped"> }
+  | { readonly kind: "foreign"; readonly head: Exclude<HeadIs, "ours" | "stale"> }
+  | {
+      readonly kind: "wait";
+      readonly for: "checks" | "quiet" | "session" | "people" | "push";
+      readonly line: string;
+    }
+  | { readonly kind: "round"; readonly reasons: readonly Reason[]; readonly digest: string }
+  | { readonly kind: "pause"; readonly reason: string };
+
+/** A pull request with this label is not followed. */
+const STOP_LABEL = "longhaul:stop";
+/** How long a review or a conflict that is there already waits for checks that still run. Chosen. */
+const MOST_PATIENCE_MS = 10 * 60_000;
+/** The same failure so often ends the rounds. Chosen. */
+const MOST_REPEATS = 3;
+
+export function decide(seen: SeenPullRequest, standing: Standing, settings: FollowSettings): FollowVerdict {
+  const { pullRequest, headIs } = seen;
+  if (pullRequest.state !== "open") return { kind: "over", end: pullRequest.state };
+  if (pullRequest.labels.includes(STOP_LABEL)) return { kind: "over", end: "stopped" };
+  if (headIs === "stale") return wait("push", "the forge does not show the newest push yet");
+  if (headIs !== "ours" && !(headIs === "on-top" && settings.onForeignPush === "merge"))
+    return { kind: "foreign", head: headIs };
+  if (standing.works) return wait("session", "the session works");
+  if (pullRequest.isQueued === true) return wait("people", "it is in the merge queue");
+  if (pullRequest.isDraft && !standing.isOwnDraft) return wait("people", "somebody has made it a draft");
+  if (standing.isPaused) return wait("people", "following is paused");
+  return decideRound(seen, standing, settings);
+}
+
+function decideRound(seen: SeenPullRequest, standing: Standing, settings: FollowSettings): FollowVerdict {
+  const checks = countingChecks(seen.checks, settings.checks);
+  const reasons = reasonsIn(seen, checks);
+  const running = checks.filter(({ state }) => state === "running");
+  const waitsMs = standing.quietMs;
+  const isReview = reasons.some(({ kind }) => kind !== "check");
+  if (running.length > 0 && !(isReview && waitsMs >= MOST_PATIENCE_MS))
+    return wait("checks", `checks run: ${namesOf(running)}`);
+  if (reasons.length === 0) return wait("people", standingLine(checks));
+  if (waitsMs < settings.settle) return wait("quiet", "something has just changed");
+  const digest = digestOf(seen, reasons);
+  const reason = whyPaused(reasons, digest, standing);
+  return reason === undefined ? { kind: "round", reasons, digest } : { kind: "pause", reason };
+}
+
+const wait = (what: Extract<FollowVerdict, { kind: "wait" }>["for"], line: string): FollowVerdict => ({
+  kind: "wait",
+  for: what,
+  line,
+});
+
+/** Those that the branch requires; where it requires none, or the forge does not say, all. */
+export function countingChecks(
+  checks: readonly SeenCheck[],
+  which: FollowSettings["checks"],
+): readonly SeenCheck[] {
+  if (which === "none") return [];
+  const required = checks.filter(({ isRequired }) => isRequired === true);
+  return which === "required" && required.length > 0 ? required : checks;
+}
+
+/** Checks that wait for a person: told once, and never a round. */
+export const heldChecks = (checks: readonly SeenCheck[]): readonly SeenCheck[] =>
+  checks.filter(({ state, isRequired }) => state === "held" || (state === "stopped" && isRequired === true));
+
+function reasonsIn(seen: SeenPullRequest, checks: readonly SeenCheck[]): Reason[] {
+  const { threads, changesWantedBy, conflicts = [] } = seen;
+  return [
+    ...checks
+      .filter(({ state, isOfBase }) => state === "failed" && isOfBase !== true)
+      .map((check) => ({ kind: "check" as const, check })),
+    ...threads.map((thread) => ({ kind: "thread" as const, thread })),
+    ...changesWantedBy.map((by) => ({ kind: "changes" as const, by })),
+    ...(conflicts.length > 0 ? [{ kind: "conflict" as const, files: conflicts }] : []),
+  ];
+}
+
+/** Of what is told: a fact on the same commits is the same. */
+function digestOf({ head, base }: SeenPullRequest, reasons: readonly Reason[]): string {
+  const facts = reasons.map((reason) => {
+    switch (reason.kind) {
+      case "check":
+        return ["check", reason.check.name, head];
+      case "thread": {
+        const last = reason.thread.comments.at(-1);
+        return ["thread", reason.thread.id, last?.id, last?.changedAt];
+      }
+      case "changes":
+        return ["changes", reason.by, head];
+      case "conflict":
+        return ["conflict", head, base];
+    }
+  });
+  return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16);
+}
+
+export const failureSignatures = (reasons: readonly Reason[]): string[] =>
+  reasons.flatMap((reason) => (reason.kind === "check" ? (reason.check.signature ?? reason.check.name) : []));
+
+/** @returns undefined if the session may be told */
+function whyPaused(reasons: readonly Reason[], digest: string, standing: Standing): string | undefined {
+  const { rounds, roundsUpTo, untilMs, nowMs, spentUsd, maxCostUsd } = standing;
+  const last = rounds.at(-1);
+  if (last?.outcome !== undefined && last.outcome !== null && last.outcome !== "completed")
+    return `the session's run in the last round ended as ${last.outcome}`;
+  if (last !== undefined && last.pushed === null && last.digest === digest)
+    return "the session has ended the last round without a push, and nothing has changed since";
+  const repeated = failureSignatures(reasons).find(
+    (signature) => repeats(rounds, signature) + 1 >= MOST_REPEATS,
+  );
+  if (repeated !== undefined) return `the same failure for the third time: ${repeated}`;
+  if (rounds.length + doubled(rounds) >= roundsUpTo) return `its ${roundsUpTo} rounds are used`;
+  if (nowMs >= untilMs) return "its days are over";
+  if (spentUsd >= maxCostUsd) return `its rounds have cost ${spentUsd.toFixed(2)} USD`;
+  return undefined;
+}
+
+/** In how many rounds in a row, up to now, a failure was told and something was pushed because of it. */
+function repeats(rounds: readonly ToldRound[], signature: string): number {
+  const index = rounds.findLastIndex(({ signatures }) => !signatures.includes(signature));
+  return rounds.length - 1 - index;
+}
+
+/** Rounds that count twice: they told what the round before had told, though it had changed something. */
+const doubled = (rounds: readonly ToldRound[]): number =>
+  rounds.filter(({ signatures }, index) => {
+    const before = rounds[index - 1];
+    return (
+      before !== undefined &&
+      before.pushed !== null &&
+      signatures.some((one) => before.signatures.includes(one))
+    );
+  }).length;
+
+const MAX_NAMES = 5;
+
+function namesOf(checks: readonly SeenCheck[]): string {
+  const names = checks.slice(0, MAX_NAMES).map(({ name }) => name);
+  return checks.length > names.length
+    ? `${names.join(", ")} and ${checks.length - names.length} more`
+    : names.join(", ");
+}
+
+function standingLine(checks: readonly SeenCheck[]): string {
+  const waiting = heldChecks(checks);
+  if (waiting.length > 0) return `waits for a person: ${namesOf(waiting)}`;
+  const notOurs = checks.filter(({ isOfBase }) => isOfBase === true);
+  if (notOurs.length > 0) return `fails on the base, too: ${namesOf(notOurs)}`;
+  const missing = checks.filter(({ state }) => state === "missing");
+  if (missing.length > 0) return `has not reported: ${namesOf(missing)}`;
+  return checks.length === 0 ? "it can be reviewed" : "its checks are green";
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+/** After our own push. Chosen. */
+const AFTER_PUSH_MS = MINUTE_MS;
+
+/** When it is looked at again. @param quietLooks looks since something has changed */
+export function lookAfterMs(
+  verdict: FollowVerdict,
+  {
+    quietLooks,
+    quietMs,
+    settleMs,
+  }: { readonly quietLooks: number; readonly quietMs: number; readonly settleMs: number },
+): number {
+  const doubling = (firstMs: number, mostMs: number) =>
+    Math.min(mostMs, firstMs * 2 ** Math.min(quietLooks, 30));
+  if (verdict.kind === "wait" && verdict.for === "checks") return doubling(MINUTE_MS / 2, 15 * MINUTE_MS);
+  if (verdict.kind === "wait" && verdict.for === "quiet") return Math.max(1_000, settleMs - quietMs);
+  if (verdict.kind === "wait" && verdict.for === "push") return AFTER_PUSH_MS;
+  // Its end wakes the follower; this is for one that nobody has told.
+  if (verdict.kind === "round" || (verdict.kind === "wait" && verdict.for === "session")) return HOUR_MS / 2;
+  return doubling(15 * MINUTE_MS, 6 * HOUR_MS);
+}
