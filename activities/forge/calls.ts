@@ -1,7 +1,7 @@
 /** One request to a forge's API: its credential, its limits, where a renamed repository is now, and which failures may pass. */
 import type { ForgePlace } from "../config/git-settings.ts";
 import { innermostReason, isNetworkTrouble, passes } from "../contract/errors.ts";
-import { bodyText, readJson } from "../process/bounded-body.ts";
+import { bodyText, type Bounds, readJson } from "../process/bounded-body.ts";
 import { gitFetch, noAnswerReason, serverWords } from "../process/remote-fetch.ts";
 
 /** The forge refused the request, or gave no usable answer. */
@@ -57,17 +57,67 @@ export async function askForge(
   body?: object,
 ): Promise<unknown> {
   const { forge, signal } = call;
-  const response = await send(call, method, path, body);
-  if (response.ok)
-    return await readJson(response).catch((error: unknown) => {
-      signal.throwIfAborted();
-      throw new ForgeRefusal(502, `${forge.api} did not answer in JSON: ${innermostReason(error)}`);
-    });
+  const response = await send(call, method, path, { body });
+  if (!response.ok) throw await refusalOf(call, path, response);
+  // Nothing else is said: it is done.
+  if (response.status === 204) return undefined;
+  return await readJson(response).catch((error: unknown) => {
+    signal.throwIfAborted();
+    throw new ForgeRefusal(502, `${forge.api} did not answer in JSON: ${innermostReason(error)}`);
+  });
+}
+
+async function refusalOf({ forge }: ForgeCall, path: string, response: Response): Promise<ForgeRefusal> {
   const { status, headers } = response;
   const text = await bodyText(response).catch(() => "");
-  if (MOVED.has(status)) throw moved(forge, path, response);
+  if (MOVED.has(status)) return moved(forge, path, response);
   const limit = limitIn(status, headers, Date.now());
-  throw new ForgeRefusal(status, `${forge.api} answered ${status}: ${wordsOf(text)}`, limit);
+  return new ForgeRefusal(status, `${forge.api} answered ${status}: ${wordsOf(text)}`, limit);
+}
+
+/** A log's link is valid for a minute, so one that is over is asked for again. Source: docs.github.com/rest/actions/workflow-jobs. */
+const MAX_LINKS = 2;
+/** A log of more bytes is not read to its end. Chosen; what is kept of it is less. */
+const MAX_TEXT_BYTES = 256 << 20;
+
+/**
+ * A text, such as a log. Where the forge refers to another server for it, that one gets neither the token nor anything else.
+ * @param read what is made of the body. @throws ForgeRefusal
+ */
+export async function askText<T>(
+  call: ForgeCall,
+  path: string,
+  read: (pieces: AsyncIterable<Uint8Array>) => Promise<T>,
+): Promise<T> {
+  const bounds = { maxBytes: MAX_TEXT_BYTES };
+  for (let links = 1; ; links += 1) {
+    let response = await send(call, "GET", path, { bounds });
+    const link = linkIn(call.forge, path, response);
+    if (link !== undefined) {
+      await response.body?.cancel();
+      response = await fetched(call, link, { headers: { "user-agent": "longhaul" }, bounds });
+      const isOver = response.status === 401 || response.status === 403 || response.status === 404;
+      if (isOver && links < MAX_LINKS) {
+        await response.body?.cancel();
+        continue;
+      }
+    }
+    if (!response.ok) throw await refusalOf(call, path, response);
+    try {
+      return await read((response.body ?? []) as AsyncIterable<Uint8Array>);
+    } catch (error) {
+      call.signal.throwIfAborted();
+      throw new ForgeRefusal(502, `${call.forge.api} did not answer to the end: ${innermostReason(error)}`);
+    }
+  }
+}
+
+/** Where a text is, if it is not on the forge's API itself. Never less protected than the API. */
+function linkIn({ api }: ForgePlace, path: string, { status, headers }: Response): string | undefined {
+  if (!MOVED.has(status)) return undefined;
+  const to = URL.parse(headers.get("location") ?? "", `${api}${path}`);
+  if (to === null || (to.protocol !== "https:" && to.protocol !== new URL(api).protocol)) return undefined;
+  return /^https?:$/.test(to.protocol) ? to.href : undefined;
 }
 
 /**
@@ -87,24 +137,36 @@ export async function askWhereMoved(call: ForgeCall, path: string): Promise<unkn
 }
 
 async function send(
-  { forge, token, signal }: ForgeCall,
+  call: ForgeCall,
   method: string,
   path: string,
-  body: object | undefined,
+  { body, bounds }: { readonly body?: object | undefined; readonly bounds?: Bounds },
+): Promise<Response> {
+  const { forge, token } = call;
+  return await fetched(call, `${forge.api}${path}`, {
+    method,
+    headers: {
+      accept: forge.kind === "github" ? "application/vnd.github+json" : "application/json, text/plain",
+      "user-agent": "longhaul",
+      ...(forge.kind === "github" ? { "x-github-api-version": "2022-11-28" } : {}),
+      ...(token === undefined ? {} : { authorization: `Bearer ${token.slice(token.indexOf(":") + 1)}` }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    bounds,
+  });
+}
+
+async function fetched(
+  { forge, signal }: ForgeCall,
+  url: string,
+  init: Parameters<typeof gitFetch>[1],
 ): Promise<Response> {
   try {
-    return await gitFetch(`${forge.api}${path}`, {
-      method,
+    return await gitFetch(url, {
+      ...init,
       redirect: "manual",
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-      headers: {
-        accept: forge.kind === "github" ? "application/vnd.github+json" : "application/json",
-        "user-agent": "longhaul",
-        ...(forge.kind === "github" ? { "x-github-api-version": "2022-11-28" } : {}),
-        ...(token === undefined ? {} : { authorization: `Bearer ${token.slice(token.indexOf(":") + 1)}` }),
-        ...(body === undefined ? {} : { "content-type": "application/json" }),
-      },
-      body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
     signal.throwIfAborted();

@@ -7,10 +7,14 @@
 export interface ForgeUser {
   readonly id: number;
   readonly login: string;
+  /** Only where the forge says that it is a program's account: a name that looks so proves nothing. */
+  readonly isBot?: boolean | undefined;
 }
 
 export interface PullRequestFacts {
   readonly number: number;
+  /** The number of the repository that it goes into, which a new name does not change. */
+  readonly repositoryId: string;
   readonly url: string;
   readonly title: string;
   readonly text: string;
@@ -23,6 +27,10 @@ export interface PullRequestFacts {
   readonly base: { readonly branch: string; readonly commit: string | undefined };
   /** `unknown`: not computed yet, or the forge does not say why it cannot be merged. Never taken for a conflict. */
   readonly merge: "clean" | "conflict" | "unknown";
+  /** Whether it waits in a merge queue, or on a merge train: a push would throw it out. */
+  readonly isQueued: boolean | undefined;
+  /** What it became on its base. Undefined unless it is merged. */
+  readonly mergeCommit: string | undefined;
 }
 
 /**
@@ -41,7 +49,8 @@ export interface CheckFacts {
   readonly job: string | undefined;
 }
 
-interface ThreadComment {
+/** Written by a person or a bot, in a thread or in a pull request's conversation. */
+export interface CommentFacts {
   readonly id: number;
   readonly author: ForgeUser | undefined;
   readonly text: string;
@@ -55,16 +64,48 @@ export interface ThreadFacts {
   readonly path: string;
   readonly line: number | undefined;
   readonly isResolved: boolean | undefined;
-  readonly comments: readonly ThreadComment[];
+  /** Whether the code below it has moved: no evidence that anything was repaired. */
+  readonly isOutdated?: boolean | undefined;
+  readonly comments: readonly CommentFacts[];
 }
 
 export interface ReviewFacts {
+  /** GitLab has no reviews, only what a reviewer thinks now: there, it is the reviewer's. */
   readonly id: number;
   readonly author: ForgeUser | undefined;
   readonly verdict: "approved" | "changes-requested" | "commented";
   readonly text: string;
   /** The commit that was looked at. */
   readonly commit: string | undefined;
+}
+
+/** What a forge keeps of a check that has ended. */
+export interface CheckLog {
+  /** The job's log. Undefined if it never began, is gone, or is not on this forge: `annotations` and `summary` may be there. */
+  readonly text: string | undefined;
+  /** How many bytes were left out of its middle, because it is longer than what is read. */
+  readonly leftOutBytes: number;
+  /** In their order. Undefined if the forge does not say when each began and ended. */
+  readonly steps: readonly StepFacts[] | undefined;
+  /** Places that the check complains of. */
+  readonly annotations: readonly AnnotationFacts[];
+  /** What another program than the forge's own runner reports: a stranger's text. */
+  readonly summary: string | undefined;
+}
+
+export interface StepFacts {
+  readonly name: string;
+  readonly state: CheckState;
+  /** As the forge writes it, in whole seconds. */
+  readonly startedAt: string | undefined;
+  readonly endedAt: string | undefined;
+}
+
+export interface AnnotationFacts {
+  readonly path: string;
+  readonly line: number | undefined;
+  readonly level: "failure" | "warning" | "notice";
+  readonly text: string;
 }
 
 /**
@@ -111,3 +152,22 @@ export function withRequired(
 
 const patternOf = (name: string): RegExp =>
   new RegExp(`^${name.replaceAll(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")}$`, "u");
+
+/**
+ * Of each name, the newest commit's check that has ended.
+ * @param commits of a branch, the newest first: the checks of each
+ */
+export function newestResults(
+  names: readonly string[],
+  commits: readonly (readonly CheckFacts[])[],
+): readonly CheckFacts[] {
+  const ended = commits.map((checks) => checks.filter(({ state }) => state === "good" || state === "failed"));
+  return names.flatMap((name) => {
+    const results = ended.flatMap((checks) => {
+      const own = checks.filter((check) => check.name === name);
+      // Of several with one name, one that failed counts.
+      return own.find(({ state }) => state === "failed") ?? own[0] ?? [];
+    });
+    return results.slice(0, 1);
+  });
+}

@@ -4,7 +4,16 @@
  */
 import { cutChars } from "../text/cut.ts";
 import { serverWords } from "../process/remote-fetch.ts";
-import { ForgeRefusal, type ForgeCall } from "./calls.ts";
+import { askForge, ForgeRefusal, type ForgeCall } from "./calls.ts";
+import type {
+  CheckFacts,
+  CheckLog,
+  CommentFacts,
+  ForgeUser,
+  PullRequestFacts,
+  ReviewFacts,
+  ThreadFacts,
+} from "./facts.ts";
 
 const MAX_SHOWN_CHARS = 300;
 
@@ -29,7 +38,63 @@ export interface KnownPullRequest {
   readonly commit: string | undefined;
 }
 
-export interface Forge {
+/** What a forge is asked about a pull request. It changes nothing. Each throws ForgeRefusal. */
+interface ForgeReader {
+  /** Whose credential it is. Undefined if the forge does not say. */
+  whoAmI(call: ForgeCall): Promise<ForgeUser | undefined>;
+  /** The name that a repository has now. Undefined if there is none of this number, or none that may be seen. */
+  projectOf(call: ForgeCall, repositoryId: string): Promise<string | undefined>;
+  readPullRequest(call: ForgeCall, number: number): Promise<PullRequestFacts>;
+  /** The newest attempt of each on the head, and what is required and has not reported. */
+  readChecks(call: ForgeCall, pull: PullRequestFacts): Promise<readonly CheckFacts[]>;
+  /** The same names on the base: of each, the newest commit that has a result. None for a name that has no result there. */
+  readBaseChecks(
+    call: ForgeCall,
+    pull: PullRequestFacts,
+    names: readonly string[],
+  ): Promise<readonly CheckFacts[]>;
+  readThreads(call: ForgeCall, number: number): Promise<readonly ThreadFacts[]>;
+  /** Those that were sent and stand, the oldest first: neither one that is still written, nor one that was dismissed. */
+  readReviews(call: ForgeCall, number: number): Promise<readonly ReviewFacts[]>;
+  /**
+   * Comments that are in no thread, the oldest first.
+   * @param since only what was changed from then on, where the forge can tell
+   */
+  readConversation(call: ForgeCall, number: number, since?: Date): Promise<readonly CommentFacts[]>;
+  /** Whether a person may push, by the id. */
+  mayWrite(call: ForgeCall, user: ForgeUser): Promise<boolean>;
+  /** What is kept of a check that has ended. Undefined if the forge has nothing, or the check names no job. */
+  readLog(call: ForgeCall, check: CheckFacts): Promise<CheckLog | undefined>;
+}
+
+/** Something was done, or this forge cannot do it: then why, in words for people. */
+export type Did = { readonly done: true } | { readonly done: false; readonly why: string };
+
+/** Not allowed, not there, not in this state, or not in this form. A wrong credential (401) is a refusal of everything. */
+const STAYS: ReadonlySet<number> = new Set([400, 403, 404, 409, 410, 422]);
+
+/** A refusal of one order that stays is an answer: it cannot be done, and why. @throws whatever else it is */
+export function whyNot(error: unknown): Did {
+  if (error instanceof ForgeRefusal && !error.isPassing && STAYS.has(error.status))
+    return { done: false, why: error.message };
+  throw error;
+}
+
+/** What is written into a pull request. None of it is repeated safely: `postOnce` is. Each throws ForgeRefusal. */
+interface ForgeWriter {
+  /** @returns the comment's id */
+  writeComment(call: ForgeCall, number: number, text: string): Promise<number>;
+  editComment(call: ForgeCall, number: number, comment: number, text: string): Promise<void>;
+  /** @returns the comment's id */
+  replyToThread(call: ForgeCall, number: number, thread: string, text: string): Promise<number>;
+  resolveThread(call: ForgeCall, number: number, thread: string): Promise<Did>;
+  /** Runs a check's job again, on the same commit. */
+  rerunCheck(call: ForgeCall, check: CheckFacts): Promise<Did>;
+  /** Asks a person for a review, also if they gave one. */
+  askForReview(call: ForgeCall, number: number, user: ForgeUser): Promise<Did>;
+}
+
+export interface Forge extends ForgeReader, ForgeWriter {
   /**
    * Pull requests from this branch of this repository, newest first, whatever became of them and wherever they go: a person may have
    * changed the target. None of forks, whose branches may have the same name and which anybody can make.
@@ -54,14 +119,43 @@ export function requirePullRequest<T>(
   return value;
 }
 
+/** The number of something that was made. @throws ForgeRefusal, which passes: the next attempt looks whether it is there */
+export function requireId(call: ForgeCall, value: unknown): number {
+  const { id } = { ...(value as { readonly id?: unknown } | null) };
+  if (typeof id !== "number" || !Number.isSafeInteger(id)) throw unreadable(call, value, "what it made");
+  return id;
+}
+
 /** @throws ForgeRefusal, which passes: the next attempt looks whether there is one */
 export function requireList(call: ForgeCall, value: unknown): readonly unknown[] {
   if (!Array.isArray(value)) throw unreadable(call, value);
   return value;
 }
 
-const unreadable = ({ forge }: ForgeCall, value: unknown) =>
+const unreadable = ({ forge }: ForgeCall, value: unknown, what = "a pull request") =>
   new ForgeRefusal(
     502,
-    `${forge.api} did not answer with a pull request: ${serverWords(cutChars(JSON.stringify(value), MAX_SHOWN_CHARS))}`,
+    `${forge.api} did not answer with ${what}: ${serverWords(cutChars(JSON.stringify(value), MAX_SHOWN_CHARS))}`,
   );
+
+/** The name that a repository has now, by the path that has its number. @throws ForgeRefusal, unless there is no such repository */
+export async function projectById(call: ForgeCall, path: string): Promise<string | undefined> {
+  try {
+    return projectIn(await askForge(call, "GET", path));
+  } catch (error) {
+    if (error instanceof ForgeRefusal && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+/** The name in a repository's own answer. Undefined if it is none that could be asked for. */
+export function projectIn(answer: unknown): string | undefined {
+  const { full_name: name, path_with_namespace: path = name } = { ...(answer as Named | null) };
+  return typeof path === "string" && /^[^/?#]+(\/[^/?#]+)+$/.test(path) ? path : undefined;
+}
+
+interface Named {
+  readonly full_name?: unknown;
+  /** GitLab's name for it. */
+  readonly path_with_namespace?: unknown;
+}

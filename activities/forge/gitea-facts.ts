@@ -1,39 +1,42 @@
 /**
  * Facts of a pull request on Gitea and Forgejo. Source: the description that each server has at /swagger.v1.json; measured with Gitea
- * 1.24.6 (test/forge). There is no ETag and no call that resolves or answers a thread.
+ * 1.24.6 (test/forge). There is no ETag.
  */
 import { askForge, type ForgeCall } from "./calls.ts";
 import {
   checkState,
+  newestResults,
   withRequired,
   type CheckFacts,
   type ForgeUser,
   type PullRequestFacts,
-  type ReviewFacts,
-  type ThreadFacts,
 } from "./facts.ts";
 import { requireList, requirePullRequest } from "./forge.ts";
+import { giteaJobKey } from "./gitea-actions.ts";
+import { toUser, type GitHubUser } from "./github-form.ts";
 
 const PAGE_SIZE = 50;
 /** Chosen: 1,000 statuses, reviews or comments are read. */
 const MAX_PAGES = 20;
 
-const repository = ({ forge }: ForgeCall) => `/repos/${forge.project}`;
+/** Its path in the API. */
+export const giteaRepository = ({ forge }: ForgeCall) => `/repos/${forge.project}`;
 
 /** @throws ForgeRefusal */
 export async function giteaPullRequest(call: ForgeCall, number: number): Promise<PullRequestFacts> {
-  const value = await askForge(call, "GET", `${repository(call)}/pulls/${number}`);
+  const value = await askForge(call, "GET", `${giteaRepository(call)}/pulls/${number}`);
   const { html_url: url, number: index } = { ...(value as Partial<PullAnswer> | null) };
   const answer = requirePullRequest(call, value as PullAnswer, { url, number: index });
   const { head, base } = answer;
   return {
     number: answer.number,
+    repositoryId: String(base.repo_id),
     url: answer.html_url,
     title: answer.title,
     text: answer.body,
     state: stateOf(answer),
     isDraft: answer.draft,
-    author: userOf(answer.user),
+    author: toUser(answer.user),
     labels: (answer.labels ?? []).map(({ name }) => name),
     head: {
       branch: head.ref,
@@ -43,6 +46,9 @@ export async function giteaPullRequest(call: ForgeCall, number: number): Promise
     base: { branch: base.ref, commit: base.sha },
     // False while it is computed, for a conflict, for an error and for a draft alike.
     merge: answer.mergeable ? "clean" : "unknown",
+    // There is no queue.
+    isQueued: false,
+    mergeCommit: answer.merged ? (answer.merge_commit_sha ?? undefined) : undefined,
   };
 }
 
@@ -60,7 +66,18 @@ export async function giteaChecks(
   call: ForgeCall,
   { head, base }: Pick<PullRequestFacts, "head" | "base">,
 ): Promise<readonly CheckFacts[]> {
-  const path = `${repository(call)}/commits/${head.commit}/status`;
+  const checks = await statusesOf(call, head.commit);
+  const branch = (await askForge(
+    call,
+    "GET",
+    `${giteaRepository(call)}/branches/${encodeURIComponent(base.branch)}`,
+  )) as BranchAnswer;
+  const required = branch.enable_status_check ? (branch.status_check_contexts ?? []) : [];
+  return withRequired(checks, required);
+}
+
+async function statusesOf(call: ForgeCall, commit: string): Promise<readonly CheckFacts[]> {
+  const path = `${giteaRepository(call)}/commits/${encodeURIComponent(commit)}/status`;
   const statuses: StatusAnswer[] = [];
   for (let page = 1; page <= MAX_PAGES; page += 1) {
     const answer = (await askForge(call, "GET", `${path}?limit=${PAGE_SIZE}&page=${page}`)) as {
@@ -70,77 +87,39 @@ export async function giteaChecks(
     statuses.push(...more);
     if (more.length === 0) break;
   }
-  const branch = (await askForge(
-    call,
-    "GET",
-    `${repository(call)}/branches/${encodeURIComponent(base.branch)}`,
-  )) as BranchAnswer;
-  const required = branch.enable_status_check ? (branch.status_check_contexts ?? []) : [];
-  const checks = statuses.map(({ context, status, target_url: target }) => ({
-    name: context,
-    state: checkState(status),
+  return statuses.map(({ context, status, target_url: target }) => {
     // Of Actions it is a path, and keeps the repository's former name.
-    url: URL.parse(target ?? "", call.forge.api)?.href,
-    job: undefined,
-  }));
-  return withRequired(checks, required);
-}
-
-/** Reviews that were sent, the oldest first, and the comments on places of the change. @throws ForgeRefusal */
-export async function giteaReviews(
-  call: ForgeCall,
-  number: number,
-): Promise<{ readonly reviews: readonly ReviewFacts[]; readonly threads: readonly ThreadFacts[] }> {
-  const path = `${repository(call)}/pulls/${number}/reviews`;
-  const rows = (await listAll(call, path)) as readonly ReviewAnswer[];
-  // One that is still written, and the mere wish for one, are none.
-  const sent = rows.filter(({ state }) => VERDICTS.has(state));
-  const comments: CommentAnswer[] = [];
-  for (const { id, comments_count: count } of sent)
-    if (count !== 0)
-      comments.push(
-        ...(requireList(call, await askForge(call, "GET", `${path}/${id}/comments`)) as CommentAnswer[]),
-      );
-  const reviews = sent.map(({ id, user, state, body, commit_id: commit }) => ({
-    id,
-    author: userOf(user),
-    verdict: VERDICTS.get(state) ?? "commented",
-    text: body,
-    commit: commit || undefined,
-  }));
-  return { reviews, threads: threadsOf(comments) };
-}
-
-const VERDICTS: ReadonlyMap<string, ReviewFacts["verdict"]> = new Map([
-  ["APPROVED", "approved"],
-  ["REQUEST_CHANGES", "changes-requested"],
-  ["COMMENT", "commented"],
-]);
-
-/** The server shows comments on one place together, so an answer is one more comment there. */
-function threadsOf(comments: readonly CommentAnswer[]): readonly ThreadFacts[] {
-  const commentsByPlace = Map.groupBy(
-    comments,
-    ({ path, position, original_position: before }) => `${path}:${position || `-${before}`}`,
-  );
-  return [...commentsByPlace].map(([id, rows]) => {
-    const inOrder = rows.toSorted((one, other) => one.id - other.id);
-    const [first] = inOrder;
-    return {
-      id,
-      path: first?.path ?? "",
-      // 0 if the place is on the side before the change.
-      line: first?.position || undefined,
-      isResolved: inOrder.some(({ resolver }) => resolver !== null && resolver !== undefined),
-      comments: inOrder.map(({ id: comment, user, body, updated_at: changedAt }) => ({
-        id: comment,
-        author: userOf(user),
-        text: body,
-        changedAt,
-      })),
-    };
+    const url = URL.parse(target ?? "", call.forge.api)?.href;
+    const job = giteaJobKey(url, commit);
+    return { name: context, state: checkState(status), isRequired: undefined, url, job };
   });
 }
+
+/** Chosen: of the base's newest five commits, one has mostly got results. */
+const BASE_COMMITS = 5;
+
+/** A job's name ends with what started it, and on the base that is something else. @throws ForgeRefusal */
+export async function giteaBaseChecks(
+  call: ForgeCall,
+  { base }: Pick<PullRequestFacts, "base">,
+  names: readonly string[],
+): Promise<readonly CheckFacts[]> {
+  if (names.length === 0) return [];
+  const fields = { sha: base.branch, limit: String(BASE_COMMITS), stat: "false", files: "false" };
+  const path = `${giteaRepository(call)}/commits?${new URLSearchParams(fields).toString()}`;
+  const commits = requireList(call, await askForge(call, "GET", path)) as readonly { readonly sha: string }[];
+  const bare = names.map(withoutEvent);
+  const results: (readonly CheckFacts[])[] = [];
+  const newest = () => newestResults(bare, results);
+  for (const { sha } of commits) {
+    const checks = await statusesOf(call, sha);
+    results.push(checks.map((check) => ({ ...check, name: withoutEvent(check.name) })));
+    if (newest().length === bare.length) break;
+  }
+  return newest().map((check) => ({ ...check, name: names[bare.indexOf(check.name)] ?? check.name }));
+}
+
+const withoutEvent = (name: string): string => name.replace(/ \([a-z_]+\)$/, "");
 
 /**
  * Whether a person may write to the repository: everyone to whom work can be assigned may. What others may is told only to
@@ -148,28 +127,11 @@ function threadsOf(comments: readonly CommentAnswer[]): readonly ThreadFacts[] {
  * @throws ForgeRefusal
  */
 export async function giteaMayWrite(call: ForgeCall, user: Pick<ForgeUser, "id">): Promise<boolean> {
-  const people = (await listAll(call, `${repository(call)}/assignees`, false)) as readonly UserAnswer[];
+  const people = requireList(
+    call,
+    await askForge(call, "GET", `${giteaRepository(call)}/assignees`),
+  ) as readonly GitHubUser[];
   return people.some(({ id }) => id === user.id);
-}
-
-async function listAll(call: ForgeCall, path: string, inPages = true): Promise<readonly unknown[]> {
-  if (!inPages) return requireList(call, await askForge(call, "GET", path));
-  const all: unknown[] = [];
-  for (let page = 1; page <= MAX_PAGES; page += 1) {
-    const rows = requireList(call, await askForge(call, "GET", `${path}?limit=${PAGE_SIZE}&page=${page}`));
-    all.push(...rows);
-    if (rows.length === 0) break;
-  }
-  return all;
-}
-
-/** Somebody whose account is gone has the id -1. */
-const userOf = (user: UserAnswer | null | undefined): ForgeUser | undefined =>
-  user !== null && user !== undefined && user.id > 0 ? { id: user.id, login: user.login } : undefined;
-
-interface UserAnswer {
-  readonly id: number;
-  readonly login: string;
 }
 
 interface BranchInfo {
@@ -188,7 +150,8 @@ interface PullAnswer {
   readonly merged: boolean;
   readonly draft: boolean;
   readonly mergeable: boolean;
-  readonly user: UserAnswer | null;
+  readonly merge_commit_sha?: string | null;
+  readonly user: GitHubUser | null;
   readonly labels: readonly { readonly name: string }[] | null;
   readonly head: BranchInfo;
   readonly base: BranchInfo;
@@ -203,24 +166,4 @@ interface StatusAnswer {
 interface BranchAnswer {
   readonly enable_status_check: boolean;
   readonly status_check_contexts: readonly string[] | null;
-}
-
-interface ReviewAnswer {
-  readonly id: number;
-  readonly user: UserAnswer | null;
-  readonly state: string;
-  readonly body: string;
-  readonly commit_id: string;
-  readonly comments_count: number;
-}
-
-interface CommentAnswer {
-  readonly id: number;
-  readonly user: UserAnswer | null;
-  readonly body: string;
-  readonly path: string;
-  readonly position: number;
-  readonly original_position: number;
-  readonly updated_at: string;
-  readonly resolver?: UserAnswer | null;
 }

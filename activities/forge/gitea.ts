@@ -4,8 +4,19 @@
  * is in charge of a session may ask.
  */
 import { askForge, type ForgeCall } from "./calls.ts";
-import { requireList, type Forge, type KnownPullRequest } from "./forge.ts";
-import { readGitHubForm } from "./github-form.ts";
+import { projectById, requireList, type Forge, type KnownPullRequest } from "./forge.ts";
+import { giteaLog, giteaRerun } from "./gitea-actions.ts";
+import { giteaBaseChecks, giteaChecks, giteaMayWrite, giteaPullRequest } from "./gitea-facts.ts";
+import { giteaReply, giteaResolve, giteaReviews, giteaThreads } from "./gitea-talk.ts";
+import {
+  askGitHubForReview,
+  readIssueComments,
+  editIssueComment,
+  readGitHubForm,
+  toUser,
+  writeIssueComment,
+  type GitHubUser,
+} from "./github-form.ts";
 
 /** The most that a server lists at once, unless its operator changed that. */
 const PAGE_SIZE = 50;
@@ -28,6 +39,22 @@ export const gitea: Forge = {
     await askForge(call, "PATCH", `${pulls(call)}/${number}`, { body: text });
   },
   repositoryPath: (project) => `/repos/${project}`,
+  whoAmI: async (call) => toUser((await askForge(call, "GET", "/user")) as GitHubUser),
+  projectOf: (call, id) => projectById(call, `/repositories/${encodeURIComponent(id)}`),
+  readPullRequest: giteaPullRequest,
+  readChecks: giteaChecks,
+  readBaseChecks: giteaBaseChecks,
+  readThreads: giteaThreads,
+  readReviews: giteaReviews,
+  readConversation: readIssueComments,
+  mayWrite: giteaMayWrite,
+  readLog: giteaLog,
+  writeComment: writeIssueComment,
+  editComment: (call, _number, comment, text) => editIssueComment(call, comment, text),
+  replyToThread: giteaReply,
+  resolveThread: giteaResolve,
+  rerunCheck: giteaRerun,
+  askForReview: (call, number, user) => askGitHubForReview(call, `${pulls(call)}/${number}`, user),
 };
 
 /** There is no filter by branch, so the list is read until it ends: newest first, open ones before ended ones. */

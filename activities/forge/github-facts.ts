@@ -1,6 +1,6 @@
 /**
- * Facts of a pull request on GitHub, by its REST API of version 2022-11-28. Source: docs.github.com/rest. Whether a thread is resolved
- * is only in its other API (GraphQL), so it is not known here.
+ * Facts of a pull request on GitHub, by its REST API of version 2022-11-28. Source: docs.github.com/rest. What only its other API knows
+ * is in github-threads.ts.
  */
 import { askForge, askPages, ForgeRefusal, type ForgeCall } from "./calls.ts";
 import {
@@ -10,9 +10,10 @@ import {
   type ForgeUser,
   type PullRequestFacts,
   type ReviewFacts,
-  type ThreadFacts,
 } from "./facts.ts";
 import { requirePullRequest } from "./forge.ts";
+import { toUser, type GitHubUser } from "./github-form.ts";
+import { isQueued } from "./github-graphql.ts";
 
 const repository = ({ forge }: ForgeCall) => `/repos/${forge.project}`;
 
@@ -20,20 +21,19 @@ const repository = ({ forge }: ForgeCall) => `/repos/${forge.project}`;
 export async function githubPullRequest(call: ForgeCall, number: number): Promise<PullRequestFacts> {
   const value = await askForge(call, "GET", `${repository(call)}/pulls/${number}`);
   const { html_url: url, number: index } = { ...(value as Partial<PullAnswer> | null) };
-  const { title, body, state, merged, draft, user, labels, head, base, mergeable } = requirePullRequest(
-    call,
-    value as PullAnswer,
-    { url, number: index },
-  );
+  const answer = requirePullRequest(call, value as PullAnswer, { url, number: index });
+  const { title, body, state, merged, draft, user, labels, head, base, mergeable } = answer;
+  const { merge_commit_sha: merge } = answer;
   const open = state === "open" ? "open" : "closed";
   return {
     number,
+    repositoryId: String(base.repo.id),
     url: url ?? "",
     title,
     text: body ?? "",
     state: merged ? "merged" : open,
     isDraft: draft === true,
-    author: userOf(user),
+    author: toUser(user),
     labels: labels.map(({ name }) => name),
     head: {
       branch: head.ref,
@@ -42,6 +42,9 @@ export async function githubPullRequest(call: ForgeCall, number: number): Promis
     },
     base: { branch: base.ref, commit: base.sha },
     merge: mergeOf(mergeable),
+    isQueued: open === "open" ? await isQueued(call, number) : false,
+    // Of an open one, it is the commit with which GitHub tries the merge.
+    mergeCommit: merged ? (merge ?? undefined) : undefined,
   };
 }
 
@@ -112,38 +115,15 @@ async function requiredBy(call: ForgeCall, branch: string): Promise<readonly str
   }
 }
 
-/** Reviews that were sent, the oldest first, and the comments on places of the change. @throws ForgeRefusal */
-export async function githubReviews(
-  call: ForgeCall,
-  number: number,
-): Promise<{ readonly reviews: readonly ReviewFacts[]; readonly threads: readonly ThreadFacts[] }> {
-  const pull = `${repository(call)}/pulls/${number}`;
-  const rows = (await askPages(call, `${pull}/reviews`)) as readonly ReviewAnswer[];
-  const comments = (await askPages(call, `${pull}/comments`)) as readonly CommentAnswer[];
-  const reviews = rows.flatMap(({ id, user, state, body, commit_id: commit }) => {
+/** Reviews that were sent and stand, the oldest first. @throws ForgeRefusal */
+export async function githubReviews(call: ForgeCall, number: number): Promise<readonly ReviewFacts[]> {
+  const path = `${repository(call)}/pulls/${number}/reviews`;
+  const rows = (await askPages(call, path)) as readonly ReviewAnswer[];
+  return rows.flatMap(({ id, user, state, body, commit_id: commit }) => {
     const verdict = VERDICTS.get(state);
-    const facts = { id, author: userOf(user), text: body, commit: commit ?? undefined };
+    const facts = { id, author: toUser(user), text: body, commit: commit ?? undefined };
     return verdict === undefined ? [] : [{ ...facts, verdict }];
   });
-  // An answer names the thread's first comment.
-  const byFirst = Map.groupBy(comments, ({ id, in_reply_to_id: first }) => first ?? id);
-  const threads = [...byFirst].map(([first, ofThread]) => {
-    const inOrder = ofThread.toSorted((one, other) => one.id - other.id);
-    const [head] = inOrder;
-    return {
-      id: String(first),
-      path: head?.path ?? "",
-      line: head?.line ?? head?.original_line ?? undefined,
-      isResolved: undefined,
-      comments: inOrder.map(({ id, user, body, updated_at: changedAt }) => ({
-        id,
-        author: userOf(user),
-        text: body,
-        changedAt,
-      })),
-    };
-  });
-  return { reviews, threads };
 }
 
 /** Neither one that is still written, nor one that was dismissed. */
@@ -168,10 +148,6 @@ export async function githubMayWrite(call: ForgeCall, { id, login }: ForgeUser):
   }
 }
 
-/** Nothing else of the many things that are said about a person. */
-const userOf = (user: ForgeUser | null): ForgeUser | undefined =>
-  user === null ? undefined : { id: user.id, login: user.login };
-
 interface PullAnswer {
   readonly number: number;
   readonly html_url: string;
@@ -181,7 +157,7 @@ interface PullAnswer {
   readonly merged: boolean;
   readonly draft?: boolean;
   readonly mergeable: boolean | null;
-  readonly user: ForgeUser | null;
+  readonly user: GitHubUser | null;
   readonly labels: readonly { readonly name: string }[];
   readonly head: {
     readonly ref: string;
@@ -191,8 +167,9 @@ interface PullAnswer {
   readonly base: {
     readonly ref: string;
     readonly sha: string;
-    readonly repo: { readonly full_name: string };
+    readonly repo: { readonly id: number; readonly full_name: string };
   };
+  readonly merge_commit_sha: string | null;
 }
 
 interface RunAnswer {
@@ -220,21 +197,10 @@ interface BranchAnswer {
 
 interface ReviewAnswer {
   readonly id: number;
-  readonly user: ForgeUser | null;
+  readonly user: GitHubUser | null;
   readonly state: string;
   readonly body: string;
   readonly commit_id: string | null;
-}
-
-interface CommentAnswer {
-  readonly id: number;
-  readonly in_reply_to_id?: number;
-  readonly user: ForgeUser | null;
-  readonly body: string;
-  readonly path: string;
-  readonly line?: number | null;
-  readonly original_line?: number;
-  readonly updated_at: string;
 }
 
 interface PermissionAnswer {

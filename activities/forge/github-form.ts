@@ -1,6 +1,10 @@
-/** A pull request in GitHub's form, which Gitea and Forgejo answer in too. Source: docs.github.com/rest/pulls/pulls. */
-import type { ForgeCall } from "./calls.ts";
-import { requirePullRequest, type KnownPullRequest } from "./forge.ts";
+/**
+ * What Gitea and Forgejo answer in GitHub's form: pull requests, people, comments of a conversation. Source:
+ * docs.github.com/rest/pulls/pulls and /rest/issues/comments.
+ */
+import { askForge, askPages, type ForgeCall } from "./calls.ts";
+import type { CommentFacts, ForgeUser } from "./facts.ts";
+import { requireId, requirePullRequest, whyNot, type Did, type KnownPullRequest } from "./forge.ts";
 
 interface Answer {
   readonly html_url: string;
@@ -44,4 +48,63 @@ type IsHere = (branch: string) => boolean;
 function stateOf(state: string, merged: string | null | undefined): KnownPullRequest["state"] {
   if (state === "open") return "open";
   return typeof merged === "string" ? "merged" : "closed";
+}
+
+/** Nothing else of the many things that are said about a person. */
+export interface GitHubUser {
+  readonly id: number;
+  readonly login: string;
+  readonly type?: string;
+}
+
+/** Somebody whose account is gone is null; on Gitea, they have the id -1. */
+export const toUser = (user: GitHubUser | null | undefined): ForgeUser | undefined =>
+  user !== null && user !== undefined && user.id > 0
+    ? { id: user.id, login: user.login, isBot: user.type === "Bot" ? true : undefined }
+    : undefined;
+
+export interface GitHubComment {
+  readonly id: number;
+  readonly user: GitHubUser | null;
+  readonly body: string | null;
+  readonly updated_at: string;
+}
+
+export const toComment = ({ id, user, body, updated_at: changedAt }: GitHubComment): CommentFacts => ({
+  id,
+  author: toUser(user),
+  text: body ?? "",
+  changedAt,
+});
+
+const issues = ({ forge }: ForgeCall) => `/repos/${forge.project}/issues`;
+
+/** GitHub fills its pages; Gitea gives the whole list at once, whatever page is asked for. */
+export async function readIssueComments(
+  call: ForgeCall,
+  number: number,
+  since: Date | undefined,
+): Promise<readonly CommentFacts[]> {
+  const query = since === undefined ? "" : `?since=${encodeURIComponent(since.toISOString())}`;
+  const path = `${issues(call)}/${number}/comments${query}`;
+  const rows = call.forge.kind === "github" ? await askPages(call, path) : await askForge(call, "GET", path);
+  return (rows as readonly GitHubComment[]).map(toComment);
+}
+
+export async function writeIssueComment(call: ForgeCall, number: number, text: string): Promise<number> {
+  return requireId(call, await askForge(call, "POST", `${issues(call)}/${number}/comments`, { body: text }));
+}
+
+export async function editIssueComment(call: ForgeCall, comment: number, text: string): Promise<void> {
+  await askForge(call, "PATCH", `${issues(call)}/comments/${comment}`, { body: text });
+}
+
+/** @param pull its path. @throws ForgeRefusal if it may pass */
+export async function askGitHubForReview(call: ForgeCall, pull: string, { login }: ForgeUser): Promise<Did> {
+  try {
+    await askForge(call, "POST", `${pull}/requested_reviewers`, { reviewers: [login] });
+    return { done: true };
+  } catch (error) {
+    return whyNot(error);
+  }
 }

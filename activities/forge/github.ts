@@ -1,7 +1,17 @@
 /** GitHub, and GitHub Enterprise. Source: docs.github.com/rest, version 2022-11-28. */
 import { askForge, type ForgeCall } from "./calls.ts";
-import { requireList, type Forge } from "./forge.ts";
-import { readGitHubForm } from "./github-form.ts";
+import { projectById, requireList, type Forge } from "./forge.ts";
+import { githubChecks, githubMayWrite, githubPullRequest, githubReviews } from "./github-facts.ts";
+import {
+  askGitHubForReview,
+  readIssueComments,
+  editIssueComment,
+  readGitHubForm,
+  writeIssueComment,
+} from "./github-form.ts";
+import { githubLog, githubRerun } from "./github-logs.ts";
+import { githubBaseChecks, githubViewer } from "./github-graphql.ts";
+import { githubReply, githubResolve, githubThreads } from "./github-threads.ts";
 
 const pulls = ({ forge }: ForgeCall) => `/repos/${forge.project}/pulls`;
 
@@ -21,6 +31,22 @@ export const github: Forge = {
     await askForge(call, "PATCH", `${pulls(call)}/${number}`, { body: text });
   },
   repositoryPath: (project) => `/repos/${project}`,
+  whoAmI: githubViewer,
+  projectOf: (call, id) => projectById(call, `/repositories/${encodeURIComponent(id)}`),
+  readPullRequest: githubPullRequest,
+  readChecks: githubChecks,
+  readBaseChecks: githubBaseChecks,
+  readThreads: githubThreads,
+  readReviews: githubReviews,
+  readConversation: readIssueComments,
+  mayWrite: githubMayWrite,
+  readLog: githubLog,
+  writeComment: writeIssueComment,
+  editComment: (call, _number, comment, text) => editIssueComment(call, comment, text),
+  replyToThread: (call, _number, thread, text) => githubReply(call, thread, text),
+  resolveThread: (call, _number, thread) => githubResolve(call, thread),
+  rerunCheck: githubRerun,
+  askForReview: (call, number, user) => askGitHubForReview(call, `${pulls(call)}/${number}`, user),
 };
 
 /**

@@ -2,38 +2,38 @@
 import { askForge, askPages, ForgeRefusal, type ForgeCall } from "./calls.ts";
 import {
   checkState,
+  newestResults,
   type CheckFacts,
   type ForgeUser,
   type PullRequestFacts,
-  type ThreadFacts,
 } from "./facts.ts";
-import { requirePullRequest } from "./forge.ts";
+import { requireList, requirePullRequest } from "./forge.ts";
 
 /** From this on, a member may push. Source: docs.gitlab.com/api/access_requests, Developer. */
 const DEVELOPER = 30;
 
-const project = ({ forge }: ForgeCall) => `/projects/${encodeURIComponent(forge.project)}`;
+/** Its path in the API. */
+export const gitlabProject = ({ forge }: ForgeCall) => `/projects/${encodeURIComponent(forge.project)}`;
 
-/** Besides the facts, the pipeline whose jobs are the checks. */
-interface MergeRequestFacts extends PullRequestFacts {
-  /** Undefined if there is none of this head. */
-  readonly pipeline: number | undefined;
+async function requestOf(call: ForgeCall, number: number): Promise<RequestAnswer> {
+  const value = await askForge(call, "GET", `${gitlabProject(call)}/merge_requests/${number}`);
+  const { web_url: url, iid } = { ...(value as Partial<RequestAnswer> | null) };
+  return requirePullRequest(call, value as RequestAnswer, { url, number: iid });
 }
 
 /** @throws ForgeRefusal */
-export async function gitlabPullRequest(call: ForgeCall, number: number): Promise<MergeRequestFacts> {
-  const value = await askForge(call, "GET", `${project(call)}/merge_requests/${number}`);
-  const { web_url: url, iid } = { ...(value as Partial<RequestAnswer> | null) };
-  const answer = requirePullRequest(call, value as RequestAnswer, { url, number: iid });
+export async function gitlabPullRequest(call: ForgeCall, number: number): Promise<PullRequestFacts> {
+  const answer = await requestOf(call, number);
   return {
     number: answer.iid,
+    repositoryId: String(answer.target_project_id),
     url: answer.web_url,
     title: answer.title,
     text: answer.description ?? "",
     // `locked`: it is being merged.
     state: answer.state === "merged" || answer.state === "closed" ? answer.state : "open",
     isDraft: answer.draft === true,
-    author: userOf(answer.author),
+    author: gitlabUser(answer.author),
     labels: answer.labels ?? [],
     head: {
       branch: answer.source_branch,
@@ -43,8 +43,28 @@ export async function gitlabPullRequest(call: ForgeCall, number: number): Promis
     },
     base: { branch: answer.target_branch, commit: undefined },
     merge: mergeOf(answer),
-    pipeline: pipelineOf(answer),
+    isQueued: answer.state === "opened" ? await isOnTrain(call, answer) : false,
+    mergeCommit: answer.state === "merged" ? mergeCommitOf(answer) : undefined,
   };
+}
+
+/** What a merge without a commit of its own leaves is the head itself. */
+const mergeCommitOf = ({ merge_commit_sha: merge, squash_commit_sha: squash, sha }: RequestAnswer) =>
+  merge ?? squash ?? sha;
+
+/** On a merge train, a request is set to be merged by itself; without that, nothing is asked. */
+async function isOnTrain(call: ForgeCall, answer: RequestAnswer): Promise<boolean | undefined> {
+  if (answer.merge_when_pipeline_succeeds !== true) return false;
+  try {
+    const path = `${gitlabProject(call)}/merge_trains/merge_requests/${answer.iid}`;
+    const { status } = (await askForge(call, "GET", path)) as TrainAnswer;
+    return !/^(merged|skip_merged)$/.test(status);
+  } catch (error) {
+    // On none; or the server has no trains.
+    if (error instanceof ForgeRefusal && error.status === 404) return false;
+    if (error instanceof ForgeRefusal && !error.isPassing) return undefined;
+    throw error;
+  }
 }
 
 /** States in which it is not computed. The list is not closed: any other word is about rules, not about the change. */
@@ -62,13 +82,20 @@ function pipelineOf({ head_pipeline: pipeline, sha }: RequestAnswer): number | u
   return pipeline.sha === sha || pipeline.source === "merge_request_event" ? pipeline.id : undefined;
 }
 
-/** The newest attempt of each job. A job that may fail is not required. @throws ForgeRefusal */
+/** The newest attempt of each job of the head's pipeline. A job that may fail is not required. @throws ForgeRefusal */
 export async function gitlabChecks(
   call: ForgeCall,
-  { pipeline }: Pick<MergeRequestFacts, "pipeline">,
+  { number }: Pick<PullRequestFacts, "number">,
 ): Promise<readonly CheckFacts[]> {
-  if (pipeline === undefined) return [];
-  const jobs = (await askPages(call, `${project(call)}/pipelines/${pipeline}/jobs`)) as readonly JobAnswer[];
+  const pipeline = pipelineOf(await requestOf(call, number));
+  return pipeline === undefined ? [] : await jobsOf(call, pipeline);
+}
+
+async function jobsOf(call: ForgeCall, pipeline: number): Promise<readonly CheckFacts[]> {
+  const jobs = (await askPages(
+    call,
+    `${gitlabProject(call)}/pipelines/${pipeline}/jobs`,
+  )) as readonly JobAnswer[];
   return jobs.map(({ id, name, status, allow_failure: mayFail, web_url: url }) => ({
     name,
     state: checkState(status),
@@ -78,29 +105,27 @@ export async function gitlabChecks(
   }));
 }
 
-/** Discussions that can be resolved, with what people wrote in them. @throws ForgeRefusal */
-export async function gitlabThreads(call: ForgeCall, number: number): Promise<readonly ThreadFacts[]> {
-  const path = `${project(call)}/merge_requests/${number}/discussions`;
-  const rows = (await askPages(call, path)) as readonly DiscussionAnswer[];
-  return rows.flatMap(({ id, notes }) => {
-    const written = notes.filter(({ system }) => system !== true);
-    const [first] = written;
-    if (first === undefined || !written.some(({ resolvable }) => resolvable)) return [];
-    return [
-      {
-        id,
-        path: first.position?.new_path ?? "",
-        line: first.position?.new_line ?? undefined,
-        isResolved: written.every(({ resolvable, resolved }) => !resolvable || resolved === true),
-        comments: written.map(({ id: note, author, body, updated_at: changedAt }) => ({
-          id: note,
-          author: userOf(author),
-          text: body,
-          changedAt,
-        })),
-      },
-    ];
-  });
+/** Chosen: of the base's newest three pipelines, one has mostly ended. */
+const BASE_PIPELINES = 3;
+
+/** @throws ForgeRefusal */
+export async function gitlabBaseChecks(
+  call: ForgeCall,
+  { base }: Pick<PullRequestFacts, "base">,
+  names: readonly string[],
+): Promise<readonly CheckFacts[]> {
+  if (names.length === 0) return [];
+  const query = new URLSearchParams({ ref: base.branch, per_page: String(BASE_PIPELINES) }).toString();
+  const path = `${gitlabProject(call)}/pipelines?${query}`;
+  const pipelines = requireList(call, await askForge(call, "GET", path)) as readonly {
+    readonly id: number;
+  }[];
+  const results: (readonly CheckFacts[])[] = [];
+  for (const { id } of pipelines) {
+    results.push(await jobsOf(call, id));
+    if (newestResults(names, results).length === names.length) break;
+  }
+  return newestResults(names, results);
 }
 
 /** Whether a person may push, also by a group. @throws ForgeRefusal, unless there is no such member */
@@ -109,7 +134,7 @@ export async function gitlabMayWrite(call: ForgeCall, { id }: Pick<ForgeUser, "i
     const { access_level: level, state } = (await askForge(
       call,
       "GET",
-      `${project(call)}/members/all/${id}`,
+      `${gitlabProject(call)}/members/all/${id}`,
     )) as MemberAnswer;
     return level >= DEVELOPER && state === "active";
   } catch (error) {
@@ -118,10 +143,10 @@ export async function gitlabMayWrite(call: ForgeCall, { id }: Pick<ForgeUser, "i
   }
 }
 
-const userOf = (user: UserAnswer | null | undefined): ForgeUser | undefined =>
+export const gitlabUser = (user: GitLabUser | null | undefined): ForgeUser | undefined =>
   user === null || user === undefined ? undefined : { id: user.id, login: user.username };
 
-interface UserAnswer {
+export interface GitLabUser {
   readonly id: number;
   readonly username: string;
 }
@@ -133,7 +158,7 @@ interface RequestAnswer {
   readonly description: string | null;
   readonly state: string;
   readonly draft?: boolean;
-  readonly author: UserAnswer | null;
+  readonly author: GitLabUser | null;
   readonly labels?: readonly string[];
   readonly source_branch: string;
   readonly source_project_id: number | null;
@@ -142,6 +167,9 @@ interface RequestAnswer {
   readonly sha: string;
   readonly has_conflicts?: boolean;
   readonly detailed_merge_status?: string;
+  readonly merge_when_pipeline_succeeds?: boolean;
+  readonly merge_commit_sha?: string | null;
+  readonly squash_commit_sha?: string | null;
   readonly head_pipeline?: { readonly id: number; readonly sha: string; readonly source?: string } | null;
 }
 
@@ -153,18 +181,8 @@ interface JobAnswer {
   readonly web_url: string;
 }
 
-interface DiscussionAnswer {
-  readonly id: string;
-  readonly notes: readonly {
-    readonly id: number;
-    readonly author: UserAnswer | null;
-    readonly body: string;
-    readonly system?: boolean;
-    readonly resolvable: boolean;
-    readonly resolved?: boolean;
-    readonly updated_at: string;
-    readonly position?: { readonly new_path: string; readonly new_line: number | null };
-  }[];
+interface TrainAnswer {
+  readonly status: string;
 }
 
 interface MemberAnswer {

@@ -1,6 +1,35 @@
 /** GitLab: a pull request is a merge request there. Source: docs.gitlab.com/api/merge_requests. */
 import { askForge, type ForgeCall } from "./calls.ts";
-import { requireList, requirePullRequest, type Forge, type KnownPullRequest } from "./forge.ts";
+import type { CheckFacts, CheckLog } from "./facts.ts";
+import {
+  projectById,
+  requireList,
+  requirePullRequest,
+  whyNot,
+  type Did,
+  type Forge,
+  type KnownPullRequest,
+} from "./forge.ts";
+import {
+  gitlabBaseChecks,
+  gitlabChecks,
+  gitlabMayWrite,
+  gitlabProject,
+  gitlabPullRequest,
+  gitlabUser,
+  type GitLabUser,
+} from "./gitlab-facts.ts";
+import {
+  gitlabAskForReview,
+  gitlabComment,
+  gitlabConversation,
+  gitlabEdit,
+  gitlabReply,
+  gitlabResolve,
+  gitlabReviews,
+  gitlabThreads,
+} from "./gitlab-talk.ts";
+import { askLog } from "./log-text.ts";
 
 interface Answer {
   readonly web_url: string;
@@ -40,7 +69,41 @@ export const gitlab: Forge = {
     await askForge(call, "PUT", `${requests(call)}/${number}`, { description: text });
   },
   repositoryPath,
+  whoAmI: async (call) => gitlabUser((await askForge(call, "GET", "/user")) as GitLabUser),
+  projectOf: (call, id) => projectById(call, repositoryPath(id)),
+  readPullRequest: gitlabPullRequest,
+  readChecks: gitlabChecks,
+  readBaseChecks: gitlabBaseChecks,
+  readThreads: gitlabThreads,
+  readReviews: gitlabReviews,
+  readConversation: gitlabConversation,
+  mayWrite: gitlabMayWrite,
+  readLog: gitlabLog,
+  writeComment: gitlabComment,
+  editComment: gitlabEdit,
+  replyToThread: gitlabReply,
+  resolveThread: gitlabResolve,
+  rerunCheck: gitlabRerun,
+  askForReview: gitlabAskForReview,
 };
+
+/** The trace has its sections in it; GitLab keeps no annotations. @throws ForgeRefusal if it may pass */
+async function gitlabLog(call: ForgeCall, { job }: CheckFacts): Promise<CheckLog | undefined> {
+  if (job === undefined) return undefined;
+  const log = await askLog(call, `${gitlabProject(call)}/jobs/${job}/trace`);
+  return log && { ...log, steps: undefined, annotations: [], summary: undefined };
+}
+
+/** @throws ForgeRefusal if it may pass */
+async function gitlabRerun(call: ForgeCall, { name, job }: CheckFacts): Promise<Did> {
+  if (job === undefined) return { done: false, why: `"${name}" is no job of GitLab.` };
+  try {
+    await askForge(call, "POST", `${gitlabProject(call)}/jobs/${job}/retry`);
+    return { done: true };
+  } catch (error) {
+    return whyNot(error);
+  }
+}
 
 function read(call: ForgeCall, value: unknown): KnownPullRequest {
   const { web_url: url, iid: number } = { ...(value as Partial<Answer> | null) };

@@ -3,14 +3,9 @@
  * a person may have changed (title, text, draft, target, state) stays theirs: only the block that we wrote is written again.
  */
 import { createHash } from "node:crypto";
-import type { ForgePlace } from "../config/git-settings.ts";
-import { askWhereMoved, ForgeRefusal, type ForgeCall } from "./calls.ts";
+import { ForgeRefusal, type ForgeCall } from "./calls.ts";
 import type { Forge, KnownPullRequest, PullRequestOrder } from "./forge.ts";
-import { gitea } from "./gitea.ts";
-import { github } from "./github.ts";
-import { gitlab } from "./gitlab.ts";
-
-const FORGES: Readonly<Record<ForgePlace["kind"], Forge>> = { github, gitlab, gitea };
+import { atPresentName, adapterFor } from "./forges.ts";
 
 export interface PullRequest extends Omit<PullRequestOrder, "text"> {
   /** The session that opens it: the block in the text is for it alone. */
@@ -32,29 +27,8 @@ export interface OpenedPullRequest {
 }
 
 /** Opens the branch's pull request, or updates what the session wrote into the open one. @throws ForgeRefusal */
-export async function openPullRequest(call: ForgeCall, request: PullRequest): Promise<OpenedPullRequest> {
-  const forge = FORGES[call.forge.kind];
-  try {
-    return await openAt(call, forge, request);
-  } catch (error) {
-    if (!(error instanceof ForgeRefusal) || error.movedTo === undefined) throw error;
-    const project = await presentName(call, forge);
-    if (project === undefined || project === call.forge.project) throw error;
-    return await openAt({ ...call, forge: { ...call.forge, project } }, forge, request);
-  }
-}
-
-/** The name of a repository that was renamed or given to somebody else. */
-async function presentName(call: ForgeCall, forge: Forge): Promise<string | undefined> {
-  const answer = await askWhereMoved(call, forge.repositoryPath(call.forge.project));
-  const { full_name: name, path_with_namespace: path = name } = { ...(answer as Named | null) };
-  return typeof path === "string" && /^[^/?#]+(\/[^/?#]+)+$/.test(path) ? path : undefined;
-}
-
-interface Named {
-  readonly full_name?: unknown;
-  /** GitLab's name for it. */
-  readonly path_with_namespace?: unknown;
+export function openPullRequest(call: ForgeCall, request: PullRequest): Promise<OpenedPullRequest> {
+  return atPresentName(call, undefined, (at) => openAt(at, adapterFor(at), request));
 }
 
 async function openAt(call: ForgeCall, forge: Forge, request: PullRequest): Promise<OpenedPullRequest> {

@@ -1,4 +1,6 @@
 import { createServer } from "node:http";
+import type { ExpandedMergeRequestSchema, JobSchema } from "@gitbeaker/core";
+import type { components } from "@octokit/openapi-types";
 import { describe, expect, it } from "vitest";
 import { parseForge } from "../../../activities/config/git-settings.ts";
 import {
@@ -7,13 +9,12 @@ import {
   githubPullRequest,
   githubReviews,
 } from "../../../activities/forge/github-facts.ts";
-import {
-  gitlabChecks,
-  gitlabMayWrite,
-  gitlabPullRequest,
-  gitlabThreads,
-} from "../../../activities/forge/gitlab-facts.ts";
+import { gitlabChecks, gitlabMayWrite, gitlabPullRequest } from "../../../activities/forge/gitlab-facts.ts";
+import { gitlabThreads } from "../../../activities/forge/gitlab-talk.ts";
+import type { Some } from "../../support/forge/some.ts";
 import { listen } from "../../support/listen.ts";
+
+type GitHub = components["schemas"];
 
 type Answers = Readonly<Record<string, unknown>>;
 
@@ -47,7 +48,7 @@ function paged(rows: readonly unknown[], query: URLSearchParams): readonly unkno
 const ada = { id: 7, login: "ada" };
 
 describe("GitHub says of a pull request", () => {
-  const here = { full_name: "acme/app" };
+  const here = { id: 5, full_name: "acme/app" };
   const pull = {
     number: 1,
     html_url: "https://github.test/acme/app/pull/1",
@@ -55,13 +56,14 @@ describe("GitHub says of a pull request", () => {
     body: null,
     state: "open",
     merged: false,
+    merge_commit_sha: "t1",
     draft: true,
     mergeable: null,
     user: { ...ada, site_admin: false },
     labels: [{ name: "bug" }],
     head: { ref: "longhaul/a", sha: "c1", repo: here },
     base: { ref: "main", sha: "b1", repo: here },
-  };
+  } satisfies Some<GitHub["pull-request"]>;
   const read = async (more: object) =>
     githubPullRequest(await callTo("github", { "/pulls/1": { ...pull, ...more } }), 1);
 
@@ -78,6 +80,7 @@ describe("GitHub says of a pull request", () => {
       head: { branch: "longhaul/a", commit: "c1", isHere: true },
       base: { branch: "main", commit: "b1" },
       merge: "unknown",
+      repositoryId: "5",
     });
     expect(await read({ mergeable: false })).toMatchObject({ merge: "conflict" });
     expect(await read({ mergeable: true, state: "closed" })).toMatchObject({
@@ -86,19 +89,25 @@ describe("GitHub says of a pull request", () => {
     });
     expect(await read({ state: "closed", merged: true, user: null })).toMatchObject({
       state: "merged",
+      mergeCommit: "t1",
+      isQueued: false,
       author: undefined,
     });
     expect((await read({ head: { ...pull.head, repo: null } })).head.isHere).toBeUndefined();
     expect((await read({ head: { ...pull.head, repo: { full_name: "eve/app" } } })).head.isHere).toBe(false);
   });
 
-  const runs = Array.from({ length: 130 }, (_, id) => ({
-    id,
-    name: `run ${id}`,
-    status: "completed",
-    conclusion: id === 129 ? "failure" : "success",
-    html_url: null,
-  }));
+  const runs = Array.from(
+    { length: 130 },
+    (_, id) =>
+      ({
+        id,
+        name: `run ${id}`,
+        status: "completed",
+        conclusion: id === 129 ? "failure" : "success",
+        html_url: null,
+      }) satisfies Some<GitHub["check-run"]>,
+  );
   const facts = { head: { branch: "b", commit: "c1", isHere: true }, base: { branch: "main", commit: "b1" } };
   const status = { statuses: [{ context: "old", state: "pending", target_url: "https://ci.test" }] };
 
@@ -136,28 +145,15 @@ describe("GitHub says of a pull request", () => {
     await expect(githubChecks(call, facts)).rejects.toMatchObject({ status: 502 });
   });
 
-  it("reviews that count, and threads in their order over several pages", async () => {
-    const review = (id: number, state: string) => ({ id, user: ada, state, body: "", commit_id: "c1" });
-    const comment = (id: number, first?: number) => ({
-      id,
-      in_reply_to_id: first,
-      user: ada,
-      body: `Comment ${id}`,
-      path: "a.ts",
-      line: null,
-      original_line: 3,
-      updated_at: "2026-11-27T06:00:00Z",
-    });
-    const others = Array.from({ length: 120 }, (_, at) => comment(at + 10));
+  it("reviews that were sent and stand", async () => {
+    const review = (id: number, state: string) =>
+      ({ id, user: ada, state, body: "", commit_id: "c1" }) satisfies Some<GitHub["pull-request-review"]>;
     const call = await callTo("github", {
       "/pulls/1/reviews": [review(1, "PENDING"), review(2, "CHANGES_REQUESTED"), review(3, "DISMISSED")],
-      "/pulls/1/comments": [comment(1), ...others, comment(500, 1)],
     });
-    const { reviews, threads } = await githubReviews(call, 1);
-    expect(reviews).toMatchObject([{ id: 2, verdict: "changes-requested", commit: "c1" }]);
-    expect(threads).toHaveLength(121);
-    expect(threads[0]).toMatchObject({ id: "1", path: "a.ts", line: 3, isResolved: undefined });
-    expect(threads[0]?.comments.map(({ id }) => id)).toEqual([1, 500]);
+    expect(await githubReviews(call, 1)).toMatchObject([
+      { id: 2, verdict: "changes-requested", commit: "c1" },
+    ]);
   });
 
   it("that a person may write, only if the login still is theirs", async () => {
@@ -191,7 +187,7 @@ describe("GitLab says of a merge request", () => {
     has_conflicts: false,
     detailed_merge_status: "draft_status",
     head_pipeline: { id: 9, sha: "c1", source: "push" },
-  };
+  } satisfies Some<ExpandedMergeRequestSchema>;
   const read = async (more: object) =>
     gitlabPullRequest(await callTo("gitlab", { "/merge_requests/4": { ...request, ...more } }), 4);
 
@@ -203,7 +199,8 @@ describe("GitLab says of a merge request", () => {
       author: ada,
       head: { branch: "longhaul/a", commit: "c1", isHere: true },
       merge: "clean",
-      pipeline: 9,
+      isQueued: false,
+      mergeCommit: undefined,
     });
     expect(await read({ has_conflicts: true })).toMatchObject({ merge: "conflict" });
     expect(await read({ has_conflicts: true, detailed_merge_status: "checking" })).toMatchObject({
@@ -217,31 +214,35 @@ describe("GitLab says of a merge request", () => {
   });
 
   it("checks of the pipeline of its head or of its merged result, and of no older one", async () => {
-    expect(await read({ head_pipeline: { id: 8, sha: "c0", source: "push" } })).toMatchObject({
-      pipeline: undefined,
-    });
-    const merged = { head_pipeline: { id: 8, sha: "m1", source: "merge_request_event" } };
-    expect(await read(merged)).toMatchObject({ pipeline: 8 });
-    const job = (id: number, name: string, status: string, mayFail: boolean) => ({
-      id,
-      name,
-      status,
-      allow_failure: mayFail,
-      web_url: `https://gitlab.test/${id}`,
-    });
-    const call = await callTo("gitlab", {
-      "/pipelines/9/jobs": [
-        job(1, "unit", "failed", false),
-        job(2, "lint", "failed", true),
-        job(3, "go", "manual", true),
-      ],
-    });
-    expect(await gitlabChecks(call, { pipeline: 9 })).toMatchObject([
+    const job = (id: number, name: string, status: JobSchema["status"], mayFail: boolean) =>
+      ({
+        id,
+        name,
+        status,
+        allow_failure: mayFail,
+        web_url: `https://gitlab.test/${id}`,
+      }) satisfies Some<JobSchema>;
+    const jobs = [
+      job(1, "unit", "failed", false),
+      job(2, "lint", "failed", true),
+      job(3, "go", "manual", true),
+    ];
+    const checks = async (more: object) => {
+      const call = await callTo("gitlab", {
+        "/merge_requests/4": { ...request, ...more },
+        "/pipelines/9/jobs": jobs,
+      });
+      return gitlabChecks(call, { number: 4 });
+    };
+    expect(await checks({})).toMatchObject([
       { name: "unit", state: "failed", isRequired: true, job: "1" },
       { name: "lint", state: "failed", isRequired: false },
       { name: "go", state: "held", isRequired: false },
     ]);
-    expect(await gitlabChecks(call, { pipeline: undefined })).toEqual([]);
+    const merged = { head_pipeline: { id: 9, sha: "m1", source: "merge_request_event" } };
+    expect(await checks(merged)).toHaveLength(3);
+    expect(await checks({ head_pipeline: { id: 9, sha: "c0", source: "push" } })).toEqual([]);
+    expect(await checks({ head_pipeline: null })).toEqual([]);
   });
 
   it("threads that can be resolved, without what the forge itself wrote", async () => {
