@@ -13,7 +13,7 @@ export interface CheckedSession {
 }
 
 /**
- * Verifies the claims I1–I12 over everything that a session left in Postgres, Temporal, Docker and the strict model
+ * Verifies the claims I1–I13 over everything that a session left in Postgres, Temporal, Docker and the strict model
  * server's log. Call it last in every test that breaks something, once the run has ended:
  *
  *     await checkSession(agent, session);               // agent: startAgent(), session: agent.start(…)
@@ -38,6 +38,7 @@ export interface CheckedSession {
  * | I10 | no secret, well-formed texts, payloads up to 64 KB |
  * | I11 | events are what rows say, each once |
  * | I12 | each run replays on the current code |
+ * | I13 | a wait ends once, an end in the background is told once, a verification has one outcome, money is counted once |
  *
  * @returns the evidence, for a test's own claims
  * @throws Error that lists what does not hold

@@ -5,6 +5,7 @@ import type { Evidence } from "./evidence.ts";
 import { checkGuidance } from "./guidance.ts";
 import { checkMarks } from "./marks.ts";
 import { checkPairs } from "./pairs.ts";
+import { checkPromises } from "./promises.ts";
 import { checkPrompts } from "./prompts.ts";
 import { checkRounds } from "./rounds.ts";
 import { checkSequences } from "./sequences.ts";
@@ -23,6 +24,7 @@ const CHECKS: readonly ((evidence: Evidence) => Iterable<Violation>)[] = [
   checkClosing,
   checkTexts,
   checkWatching,
+  checkPromises,
   checkReplays,
 ];
 

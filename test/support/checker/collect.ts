@@ -1,5 +1,5 @@
 /** Gathers one session's evidence from Postgres, Temporal, Docker and the model server's log. Reads only. */
-import { asc, eq } from "drizzle-orm";
+import { asc, eq, sql } from "drizzle-orm";
 import type { Client } from "@temporalio/client";
 import type Dockerode from "dockerode";
 import type { Store } from "../../../activities/store/db.ts";
@@ -7,13 +7,17 @@ import { readWorkspace } from "../../../activities/store/checkpoints.ts";
 import type { SessionEvent } from "../../../activities/store/event.ts";
 import { findSandbox } from "../../../activities/store/sandboxes.ts";
 import {
+  budgetReservations,
   cursors,
   events,
   guidance,
   messages,
   runs,
   sessions,
+  spending,
   streamChunks,
+  verifications,
+  waits,
 } from "../../../activities/store/schema/index.ts";
 import type { ServedRequest } from "../model-server/wire.ts";
 import { isClosed, type SandboxEvidence, type Evidence } from "./evidence.ts";
@@ -76,6 +80,10 @@ export async function collectEvidence(
     calls: await callRows({ db }, id),
     rounds: await roundsOf({ db }, id),
     bills: await billsOf({ db }, id),
+    waits: await db.select().from(waits).where(eq(waits.sessionId, id)),
+    verifications: await db.select().from(verifications).where(eq(verifications.sessionId, id)),
+    spent: await spentOf(db, id),
+    reserved: await db.$count(budgetReservations, eq(budgetReservations.sessionId, id)),
     parked: await db.select().from(guidance).where(eq(guidance.sessionId, id)).orderBy(asc(guidance.ordinal)),
     events: await db.select().from(events).where(eq(events.sessionId, id)).orderBy(asc(events.seq)),
     chunks: await db.select().from(streamChunks).where(eq(streamChunks.sessionId, id)),
@@ -87,6 +95,16 @@ export async function collectEvidence(
     watched: options.watched,
     kills: options.kills ?? 0,
   };
+}
+
+async function spentOf(db: Store["db"], id: string): Promise<Evidence["spent"]> {
+  const rows = await db
+    .select({ calls: spending.calls, costUsd: spending.costUsd })
+    .from(spending)
+    .where(eq(spending.ofSession, sql`md5(${id})`));
+  if (rows.length === 0) return undefined;
+  const sum = (of: (row: (typeof rows)[number]) => number) => rows.reduce((all, row) => all + of(row), 0);
+  return { calls: sum(({ calls }) => calls), costUsd: sum(({ costUsd }) => costUsd) };
 }
 
 /** A session's end is stored just before its run closes: waits for that, as long as the row says that it has ended. */

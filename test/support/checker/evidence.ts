@@ -11,6 +11,8 @@ import type {
   sessions,
   streamChunks,
   toolCalls,
+  verifications,
+  waits,
 } from "../../../activities/store/schema/index.ts";
 import type { MessageMeta } from "../../../activities/store/transcript.ts";
 import type { ServedRequest } from "../model-server/wire.ts";
@@ -20,6 +22,7 @@ export type CallRow = typeof toolCalls.$inferSelect;
 export type EventRow = typeof events.$inferSelect;
 export type BillRow = typeof modelCalls.$inferSelect;
 export type RoundRow = typeof compactionEvents.$inferSelect;
+export type WaitRow = typeof waits.$inferSelect;
 
 export interface Evidence {
   readonly session: typeof sessions.$inferSelect;
@@ -32,6 +35,14 @@ export interface Evidence {
   readonly calls: readonly CallRow[];
   readonly rounds: readonly RoundRow[];
   readonly bills: readonly BillRow[];
+  /** Calls of `wait`, of all lines. */
+  readonly waits: readonly WaitRow[];
+  /** What commands of `verify` came to, of all lines. */
+  readonly verifications: readonly (typeof verifications.$inferSelect)[];
+  /** What is counted for people and budgets; undefined if there is no such row. */
+  readonly spent: { readonly calls: number; readonly costUsd: number } | undefined;
+  /** Requests for which money is still reserved. */
+  readonly reserved: number;
   /** Guidance that was parked in Postgres. */
   readonly parked: readonly (typeof guidance.$inferSelect)[];
   /** By seq. */

@@ -263,6 +263,10 @@ export function soundEvidence(): Evidence {
       },
     ],
     bills: [bill(1, 100, 10), bill(2, 200, 20), bill(3, 300, 30)],
+    waits: [],
+    verifications: [],
+    spent: { calls: 3, costUsd: 0 },
+    reserved: 0,
     parked: [],
     events: [
       event(1, 1, "llm:response", RESPONSE),

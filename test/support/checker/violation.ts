@@ -1,6 +1,6 @@
 /** A claim that does not hold, with what a person needs to investigate it. */
 export interface Violation {
-  /** I1 … I12. */
+  /** I1 … I13. */
   readonly claim: string;
   readonly expected: string;
   readonly found: string;
