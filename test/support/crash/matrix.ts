@@ -3,6 +3,8 @@
  * Every point shares one wait for the lost heartbeat.
  */
 import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { desc, eq } from "drizzle-orm";
 import { inject } from "vitest";
@@ -16,17 +18,19 @@ import type { codingAgent } from "../../../workflows/index.ts";
 import { runConfig } from "../agent-harness.ts";
 import { CANARY } from "../canary.ts";
 import type { SessionServices } from "../checker/collect.ts";
+import { createClosers } from "../closers.ts";
+import { emptyFolder } from "../empty-folder.ts";
 import { eventually, within } from "../eventually.ts";
+import { makeRemote, onRepository } from "../remotes.ts";
 import { startSharedModel } from "../shared-model.ts";
 import { startRun } from "../start-run.ts";
-import { transcriptOf } from "../stored.ts";
 import { changedConfig } from "../run-config.ts";
 import { createTestDatabase } from "../test-database.ts";
 import { startWorkerProcess } from "../worker-process.ts";
 import { createRowHolds } from "./row-holds.ts";
-import type { CrashPoint, Hold } from "./points.ts";
-import { CRASH_SCRIPTS, GO_FILE, playCrashScript, type ScriptName } from "./scripts.ts";
-import { touch, runsIn } from "../in-container.ts";
+import type { CrashPoint, Hold } from "./point.ts";
+import { restOf } from "./rests.ts";
+import { CRASH_SCRIPTS, playCrashScript, type ScriptName } from "./scripts.ts";
 
 export interface CrashedSession {
   readonly id: string;
@@ -57,9 +61,14 @@ interface Held {
   readonly release: () => Promise<void>;
 }
 
+/** A budget that is never used up, of each tenant. */
+const POLICY = "budgets: [{ per: tenant, period: month, usd: 1000 }]\n";
+
 /** Brings all sessions to their points, kills, and starts the next worker. Callers await the results. */
 export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<CrashMatrix> {
   const database = await createTestDatabase(10);
+  const closers = createClosers();
+  const inOwnFolder = { end: (end: () => Promise<void> | void) => closers.add(async () => end()) };
   const holds = await createRowHolds(database);
   const address = inject("temporalAddress");
   const connection = await Connection.connect({ address });
@@ -68,6 +77,9 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
   const model = await startSharedModel({
     models: { "gpt-4o": { window: 128_000, maxOutput: 16_384 } },
   });
+  const policy = join(emptyFolder(inOwnFolder.end), "policy.yaml");
+  writeFileSync(policy, POLICY);
+  const remote = makeRemote(undefined, inOwnFolder);
   const taskQueue = `crash-${randomBytes(4).toString("hex")}`;
   const handles: WorkflowHandle<typeof codingAgent>[] = [];
   const services: SessionServices = { database, client, docker };
@@ -75,7 +87,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
     startWorkerProcess({
       DATABASE_URL: database.url,
       // Each held write keeps a connection.
-      DATABASE_CONNECTIONS: "60",
+      DATABASE_CONNECTIONS: String(points.length + 30),
       // The connection stays silent until all sessions have reached their points.
       DATABASE_TIMEOUT_MS: String(REACH_MS),
       TEMPORAL_ADDRESS: address,
@@ -83,14 +95,23 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       OPENAI_API_KEY: CANARY,
       SANDBOX_IMAGE: inject("sandboxImage"),
       LONGHAUL_TASK_QUEUE: taskQueue,
+      LONGHAUL_POLICY: policy,
       LONGHAUL_LOG_LEVEL: "warn",
     });
+  /** Opens when all sessions are at their points whose time may pass. */
+  const gate = Promise.withResolvers<void>();
+  let isClosed = false;
 
   /** Starts a session; `model` reports a request at the point where it is held. */
   const start = async (scriptName: ScriptName, hold: Hold | undefined) => {
     const script = CRASH_SCRIPTS[scriptName];
     const id = `test-${randomBytes(5).toString("hex")}`;
-    const config = changedConfig(runConfig(), { ...script.config, limits: PATIENT });
+    const config = changedConfig(runConfig(), {
+      ...script.config,
+      ...(script.hasTenant ? { tenant: id } : {}),
+      ...(script.hasRemote ? onRepository(remote.url) : {}),
+      limits: PATIENT,
+    });
     await createSession(database.store, { id, task: "Do what is asked.", config });
     let wasAsked = false;
     model.serve(
@@ -98,6 +119,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       playCrashScript(script, async ({ purpose, step }, reply) => {
         const signal = purpose === "step" ? script.signals?.[step] : undefined;
         if (signal) await client.workflow.getHandle(id).signal(signal.name, signal.message);
+        if (script.late === step) await gate.promise;
         if (hold?.at !== "model" || hold.purpose !== purpose) return reply;
         if (hold.step !== undefined && hold.step !== step) return reply;
         wasAsked = true;
@@ -118,58 +140,65 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       },
       result: () => within(handle.result(), id, RESULT_MS),
     };
-    return { session, row, hasAsked: () => wasAsked };
+    const rest = script.rest && restOf(services, id, script.rest);
+    if (hold?.at !== "rest") void rest?.bringOnWhenReached(() => isClosed).catch(() => undefined);
+    return { session, row, rest, hasAsked: () => wasAsked };
   };
-  const containerOf = (id: string) => docker.getContainer(`longhaul-${id}`);
-  const letGo = (id: string) => touch(containerOf(id), GO_FILE);
-  const waits = (id: string) => runsIn(containerOf(id), `until [ -e ${GO_FILE}`);
 
   const crashed = new Map<string, CrashedSession>();
   const heldPoints: Held[] = [];
   const first = await startWorker();
   for (const point of points) {
-    const { session, row, hasAsked } = await start(point.script, point.hold);
+    const { session, row, rest, hasAsked } = await start(point.script, point.hold);
     crashed.set(point.name, session);
     const { hold } = point;
     heldPoints.push({
       point,
       reached: async () => {
         if (hold.at === "model") return hasAsked();
-        if (hold.at === "command") return waits(session.id);
+        if (hold.at === "rest") return (await rest?.isReached()) ?? false;
         return (await row?.reached()) ?? false;
       },
       release: async () => {
         if (hold.at === "row") await row?.release(hold.fate);
-        if (hold.at === "command") await letGo(session.id);
+        if (hold.at === "rest") await rest?.bringOn();
       },
     });
   }
-  for (const { point, reached } of heldPoints)
-    await eventually(`it reaches: ${point.name}`, reached, REACH_MS).catch(async (error: Error) => {
-      const stand = await standOf(services, crashed.get(point.name)?.id ?? "");
-      throw new Error(`${error.message}\n${stand}\n${first.log()}`, { cause: error });
-    });
+  const untilReached = async (held: readonly Held[]) => {
+    for (const { point, reached } of held)
+      await eventually(`it reaches: ${point.name}`, reached, REACH_MS).catch(async (error: Error) => {
+        const stand = await standOf(services, crashed.get(point.name)?.id ?? "");
+        throw new Error(`${error.message}\n${stand}\n${first.log()}`, { cause: error });
+      });
+  };
+  const requestsOf = (held: readonly Held[]) =>
+    held.reduce((sum, { point }) => sum + (crashed.get(point.name)?.model.log.length ?? 0), 0);
+  const isLate = ({ point }: Held) => CRASH_SCRIPTS[point.script].late !== undefined;
+  await untilReached(heldPoints.filter((held) => !isLate(held)));
+  gate.resolve();
+  await untilReached(heldPoints.filter(isLate));
+  const askedBefore = requestsOf(heldPoints.filter(isLate));
   await first.kill();
+  // Otherwise their time was over before the worker was killed.
+  if (requestsOf(heldPoints.filter(isLate)) !== askedBefore)
+    throw new Error("A session did not rest any more.");
   for (const { release } of heldPoints) await release();
   const second = await startWorker();
   const undisturbed = new Map<ScriptName, CrashedSession>();
-  for (const name of new Set(points.map((point) => point.script))) {
-    const { session } = await start(name, undefined);
-    undisturbed.set(name, session);
-    if (name === "waiting")
-      void eventually("the command waits", () => waits(session.id), REACH_MS)
-        .then(() => letGo(session.id))
-        .catch(() => undefined);
-  }
+  for (const name of new Set(points.map((point) => point.script)))
+    undisturbed.set(name, (await start(name, undefined)).session);
   return {
     services,
     crashed,
     undisturbed,
     async close() {
+      isClosed = true;
       for (const handle of handles) await handle.terminate("the test is over").catch(() => undefined);
       await second.kill();
       for (const { workflowId } of handles) await removeBox(docker, workflowId);
       await Promise.all([connection.close(), model.close(), holds.close()]);
+      await closers.close();
       await database.drop();
     },
   };
@@ -189,37 +218,4 @@ async function standOf({ database, client }: SessionServices, id: string): Promi
   );
   const last = list.map(({ step, type, data }) => `${step} ${type} ${JSON.stringify(data).slice(0, 200)}`);
   return [run.status.name, ...pending, ...last].join("\n");
-}
-
-/**
- * The live transcript without what differs by chance: rows' ids and times, the provider's item ids, and the wording for
- * a change that was already made.
- */
-export async function wordsOfTranscript({ database }: SessionServices, id: string): Promise<object[]> {
-  const rows = await transcriptOf(database.store, id);
-  return rows
-    .filter((row) => row.supersededEpoch === null)
-    .toSorted((a, b) => a.position - b.position)
-    .map(({ step, slot, role, kind, content, isCompacted, prunedStep }) => ({
-      step,
-      slot,
-      role,
-      kind,
-      content: (content as object[]).map(withoutChance),
-      isCompacted,
-      prunedStep,
-    }));
-}
-
-function withoutChance(part: {
-  readonly text?: string;
-  readonly toolName?: string;
-  readonly providerOptions?: unknown;
-}): object {
-  const { providerOptions: _, text, ...rest } = part;
-  if (text === undefined) return rest;
-  const [edited] = (part.toolName === "edit_file" && /^Edited \w+\.\w+/.exec(text)) || [text];
-  // A file that an earlier attempt wrote already exists.
-  const written = part.toolName === "write_file" ? edited.replace(/^(Created|Replaced)/, "Wrote") : edited;
-  return { ...rest, text: written.replace(/\n\[took [\d.]+ s\]$/, "") };
 }

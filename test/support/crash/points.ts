@@ -1,59 +1,6 @@
-/** Where a worker is killed: how each point is reached and held from outside, and what must not happen twice. */
-import type { RowHoldSpec } from "./row-holds.ts";
-import type { ScriptName } from "./scripts.ts";
-
-export interface CrashPoint {
-  readonly name: string;
-  readonly script: ScriptName;
-  readonly hold: Hold;
-  /** Requests to the model beyond those of the undisturbed run, at most. */
-  readonly extraCalls: 0 | 1;
-  /** Labels of docs/requirements.md. */
-  readonly tags: string[];
-}
-
-export type Hold =
-  /** At a commit; the write is then lost with the worker, or kept although its caller never learns of it. */
-  | {
-      readonly at: "row";
-      readonly row: RowHoldSpec;
-      readonly fate: "kept" | "lost";
-    }
-  /** The request has arrived and is unanswered or half answered. */
-  | {
-      readonly at: "model";
-      readonly purpose: "step" | "summary";
-      /** Default: any. */
-      readonly step?: number;
-      readonly half?: boolean;
-    }
-  /** A command waits for a file. */
-  | { readonly at: "command" };
-
-const table = (
-  name: RowHoldSpec["table"],
-  match: RowHoldSpec["match"],
-): Omit<Extract<Hold, { at: "row" }>, "fate"> => ({ at: "row", row: { table: name, match } });
-
-/** Both sides of one write. */
-function around(
-  what: string,
-  script: ScriptName,
-  heldTable: ReturnType<typeof table>,
-  { tags, ...extraCalls }: { readonly tags: string[]; readonly lost?: 0 | 1; readonly kept?: 0 | 1 },
-): CrashPoint[] {
-  const point = (name: string, fate: "kept" | "lost"): CrashPoint => ({
-    name,
-    script,
-    hold: { ...heldTable, fate },
-    extraCalls: extraCalls[fate] ?? 0,
-    tags,
-  });
-  return [
-    point(`before ${what} is committed`, "lost"),
-    point(`after ${what} is committed, before anybody hears of it`, "kept"),
-  ];
-}
+/** All points at which a worker is killed. */
+import { around, table, type CrashPoint, type Hold } from "./point.ts";
+import { PROMISE_POINTS } from "./promise-points.ts";
 
 const modelHold = (step: number, half = false): Hold => ({ at: "model", purpose: "step", step, half });
 
@@ -92,7 +39,7 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
   {
     name: "in the middle of a command",
     script: "waiting",
-    hold: { at: "command" },
+    hold: { at: "rest" },
     extraCalls: 0,
     tags: ["A1", "A4"],
   },
@@ -127,4 +74,5 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
   ...around("the last save", "plain", table("checkpoints", { step: 5 }), { tags: ["R7"], ...BESIDE }),
   ...around("the sandbox's removal", "plain", table("events", { type: "sandbox:removed" }), { tags: ["R7"] }),
   ...around("the outcome", "plain", table("events", { type: "session:ended" }), { tags: ["R7"] }),
+  ...PROMISE_POINTS,
 ];

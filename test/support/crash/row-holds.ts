@@ -6,8 +6,23 @@
 import pg from "pg";
 import type { TestDatabase } from "../test-database.ts";
 
+const TABLES = [
+  "runs",
+  "stored_messages",
+  "tool_calls",
+  "compaction_events",
+  "checkpoints",
+  "events",
+  "waits",
+  "questions",
+  "verifications",
+  "publications",
+  "budget_reservations",
+  "model_calls",
+] as const;
+
 export interface RowHoldSpec {
-  readonly table: "runs" | "stored_messages" | "tool_calls" | "compaction_events" | "checkpoints" | "events";
+  readonly table: (typeof TABLES)[number];
   /** Columns of the row after the write; an update matches when it gives them these values. */
   readonly match: Readonly<Record<string, unknown>>;
 }
@@ -26,8 +41,6 @@ export interface RowHolds {
 
 /** Class of our advisory locks. */
 const LOCK_CLASS = 47_110_001;
-const TABLES = ["runs", "stored_messages", "tool_calls", "compaction_events", "checkpoints", "events"];
-
 const INSTALL = `
 create table row_holds (id serial primary key, session_id text not null, table_name text not null, match jsonb not null);
 create function hold_row() returns trigger language plpgsql as $$

@@ -1,4 +1,5 @@
 /** Sessions of the crash matrix: the model's answers, step by step, with fixed call ids. */
+import { verifySchema } from "../../../activities/config/verify-settings.ts";
 import type { ParsedRequest, Reply } from "../model-server/wire.ts";
 import type { ConfigChanges } from "../run-config.ts";
 import { call, text } from "../scripted-model.ts";
@@ -10,12 +11,32 @@ export interface CrashScript {
   readonly config?: ConfigChanges;
   /** Signals sent at a step's first request: before its answer, so they count at the next step. */
   readonly signals?: Readonly<Record<number, { readonly name: string; readonly message: object }>>;
+  /** What comes instead of a step's first answer. */
+  readonly first?: Readonly<Record<number, Reply>>;
+  /** Where the session rests until it is brought on. */
+  readonly rest?: CrashRest;
+  /** The session's time runs from this step's first answer: it is given when all other sessions are at their points. */
+  readonly late?: number;
+  /** It works on a repository of its own, to which its work is pushed. */
+  readonly hasRemote?: true;
+  /** It belongs to a tenant of its own, so money is set aside for each of its requests. */
+  readonly hasTenant?: true;
+  /** Notices are told at a boundary that depends on when a command was seen to have ended. */
+  readonly notices?: "anywhere";
 }
 
-export type ScriptName = "plain" | "waiting" | "compacting" | "pruning";
+export interface CrashRest {
+  /** A command waits for the file; a call of `wait` is open; the sandbox was parked. */
+  readonly until: "command" | "wait" | "parked";
+  /** The file is made, or the question answered; absent: time ends the rest. */
+  readonly by?: "go" | "answer";
+}
 
-/** The file in the sandbox that the waiting command waits for. */
+export type ScriptName = keyof typeof SCRIPTS;
+
+/** The file in the sandbox that a command waits for. */
 export const GO_FILE = "/tmp/go";
+const GO_LOOP = `until [ -e ${GO_FILE} ]; do sleep 0.1; done`;
 
 const step = (number: number, ...calls: [name: string, input: object][]): Reply => ({
   parts: [
@@ -30,7 +51,18 @@ const noisy = (number: number, lines: number): [string, object] => [
 ];
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
-export const CRASH_SCRIPTS: Readonly<Record<ScriptName, CrashScript>> = {
+/** Longer than the last sessions take to their points, shorter than what a lost heartbeat is waited for. */
+const REST_SECONDS = 15;
+
+/** A mark, the rest, a mark, the end. */
+const around = (resting: [name: string, input: object], first = `${mark("m1")}; echo one`): Reply[] => [
+  step(1, ["bash", { command: first }]),
+  step(2, resting),
+  step(3, ["bash", { command: `${mark("m3")}; echo three` }]),
+  step(4),
+];
+
+const SCRIPTS = {
   plain: {
     steps: [
       step(1, ["bash", { command: `${mark("m1")}; echo one` }]),
@@ -52,13 +84,14 @@ export const CRASH_SCRIPTS: Readonly<Record<ScriptName, CrashScript>> = {
       step(1, [
         "bash",
         {
-          command: `${mark("m1")}; until [ -e ${GO_FILE} ]; do sleep 0.1; done; echo went`,
+          command: `${mark("m1")}; ${GO_LOOP}; echo went`,
           timeout_seconds: 600,
         },
       ]),
       step(2, ["bash", { command: `${mark("m2")}; cat run.marks` }]),
       step(3),
     ],
+    rest: { until: "command", by: "go" },
   },
   compacting: {
     steps: [...range(1, 7).map((number) => step(number, noisy(number, 40))), step(8)],
@@ -78,7 +111,74 @@ export const CRASH_SCRIPTS: Readonly<Record<ScriptName, CrashScript>> = {
       8: { name: "guidance", message: { id: "said-8", text: "and on" } },
     },
   },
-};
+  shortWait: { steps: around(["wait", { reason: "the deploy", seconds: 5 }]) },
+  timedWait: {
+    steps: around(["wait", { reason: "the deploy", seconds: REST_SECONDS }]),
+    late: 2,
+    rest: { until: "wait" },
+  },
+  processWait: {
+    steps: [
+      step(1, ["bash", { command: `${mark("m1")}; ${GO_LOOP}; echo finished; exit 3`, background: true }]),
+      ...around(["wait", { reason: "the tests", process: "s1c0", seconds: 3_600 }]).slice(1),
+    ],
+    rest: { until: "wait", by: "go" },
+  },
+  // Its end is seen at step 3 or 4, and told at the boundary behind that.
+  background: {
+    steps: [
+      step(1, ["bash", { command: `${mark("m1")}; ${GO_LOOP}; touch /tmp/ended; exit 3`, background: true }]),
+      step(2, [
+        "bash",
+        { command: `${mark("m2")}; touch ${GO_FILE}; until [ -e /tmp/ended ]; do sleep 0.1; done` },
+      ]),
+      ...[3, 4, 5].map((number) => step(number, ["bash", { command: `${mark(`m${number}`)}; sleep 0.2` }])),
+      step(6),
+    ],
+    notices: "anywhere",
+  },
+  // The sandbox is stopped, and started again for the answer.
+  question: {
+    steps: around(["ask_user", { question: "Which licence?" }]),
+    config: {
+      questions: { mode: "ask", maxOpen: 8, parkAfter: 200 },
+      sandbox: { park: { keep: 3_600_000 } },
+    },
+    rest: { until: "parked", by: "answer" },
+  },
+  laterQuestion: {
+    steps: [
+      step(1, ["ask_user", { question: "Which licence?", block: false }]),
+      ...around(["wait", { reason: "the licence", question: "s1c0" }]).slice(1),
+    ],
+    rest: { until: "wait", by: "answer" },
+  },
+  limit: {
+    steps: around(["bash", { command: `${mark("m2")}; echo two` }]),
+    first: { 2: { error: { status: 429, rateLimitSeconds: REST_SECONDS } } },
+    config: { questions: { mode: "ask", maxOpen: 8, parkAfter: 500 } },
+    late: 2,
+    rest: { until: "parked" },
+  },
+  // The second command fails if the first one ran twice.
+  verified: {
+    steps: [step(1, ["bash", { command: `${mark("m1")}; echo one` }]), step(2)],
+    config: {
+      verify: verifySchema.parse({
+        commands: [`echo ran >> /tmp/verified; ${GO_LOOP}`, 'test "$(wc -l < /tmp/verified)" = 1'],
+      }),
+    },
+    rest: { until: "command", by: "go" },
+    hasRemote: true,
+  },
+  budget: {
+    steps: around(["bash", { command: `${mark("m2")}; echo two` }]),
+    config: { price: { input: 2.5, cached: 1.25, output: 10 } },
+    hasTenant: true,
+  },
+} satisfies Readonly<Record<string, CrashScript>>;
+
+export const CRASH_SCRIPTS: Readonly<Record<ScriptName, CrashScript>> = SCRIPTS;
 
 /** The step that a request asks for: one more than the newest in its conversation. */
 export function stepOf(request: ParsedRequest): number {
@@ -103,6 +203,6 @@ export function playCrashScript(
     const key = `${purpose} ${number}`;
     if (seen.has(key)) return reply;
     seen.add(key);
-    return first({ purpose, step: number }, reply);
+    return first({ purpose, step: number }, (purpose === "step" && script.first?.[number]) || reply);
   };
 }
