@@ -122,7 +122,7 @@ const ENVIRONMENT = {
 
 type Order = Pick<SandboxCommand, "argv" | "env" | "stdin" | "maxOutputBytes" | "cwd">;
 
-const shell = (script: string, ...shellArguments: string[]): string[] => [
+export const shell = (script: string, ...shellArguments: string[]): string[] => [
   "sh",
   "-ec",
   script,
@@ -139,7 +139,7 @@ const command = (request: Order) => ({
 });
 
 /** @returns what it wrote, at most 1 MiB. @throws SandboxUnavailable if it failed */
-async function must(sandbox: CommandSandbox, what: string, request: Order): Promise<string> {
+export async function must(sandbox: CommandSandbox, what: string, request: Order): Promise<string> {
   return textOf(sandbox, what, await runOwn(sandbox, command(request)));
 }
 
@@ -147,7 +147,7 @@ async function must(sandbox: CommandSandbox, what: string, request: Order): Prom
  * Runs a command that reads `input` as it comes. @returns how many bytes it had
  * @throws SandboxUnavailable if it failed
  */
-async function feedAll(
+export async function feedAll(
   sandbox: CommandSandbox,
   what: string,
   request: Order,

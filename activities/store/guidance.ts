@@ -129,7 +129,10 @@ export async function receiveGuidance(
   };
 }
 
-/** Messages of which histories tell wait again if no worker has received them: their run ended before. Idempotent by their ids. */
+/**
+ * Messages without a signal wait from now on: a follower's, and those of which histories tell and whose run ended before. One that a
+ * worker has received is left. Idempotent by their ids.
+ */
 export async function recoverGuidance(
   tx: Queryable,
   at: EventPlace,

@@ -638,6 +638,7 @@ CREATE TABLE "follows" (
 	"lost_at" timestamp with time zone,
 	"ended_at" timestamp with time zone,
 	"merge_commit" text,
+	"posts" text[] DEFAULT '{}' NOT NULL,
 	CONSTRAINT "follows_state_check" CHECK ("follows"."follow_state" in ('following','paused','merged','closed','lost','stopped'))
 );
 --> statement-breakpoint

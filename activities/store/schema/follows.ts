@@ -43,6 +43,8 @@ export const follows = pgTable(
     quietLooks: integer("quiet_looks").notNull().default(0),
     lookedAt: at("looked_at"),
     nextLookAt: at("next_look_at"),
+    /** Comments of ours that are on the forge, by their ids. */
+    posts: text().array().notNull().default([]),
     /** Since when it is not to be found. */
     lostAt: at("lost_at"),
     endedAt: at("ended_at"),
@@ -59,6 +61,15 @@ export const follows = pgTable(
   ],
 );
 
+/** What the session was told. */
+export interface ToldReason {
+  readonly kind: "check" | "thread" | "changes" | "conflict";
+  /** A check's name, a thread's id, a reviewer's login. */
+  readonly name: string;
+  /** A failure's signature, the newest comment of a thread, or the commit that a reviewer looked at. */
+  readonly mark?: string | undefined;
+}
+
 /** One row per message of the follower to its session. */
 export const followRounds = pgTable(
   "follow_rounds",
@@ -69,7 +80,7 @@ export const followRounds = pgTable(
     head: text("head_commit").notNull(),
     /** Of what was told: the same is not told twice. */
     digest: text().notNull(),
-    reasons: json().notNull(),
+    reasons: json().$type<readonly ToldReason[]>().notNull(),
     toldAt: at("told_at").notNull().defaultNow(),
     endedAt: at("ended_at"),
     /** The commit that the session pushed in it. */

@@ -1,0 +1,89 @@
+/** A followed pull request's branch and its base, as git has them: whose the newest commit is, and which files conflict. */
+import type { GitAccess } from "./git-access.ts";
+import { hasCommit, updateMirror } from "./mirror.ts";
+import { lsRemote } from "./remote.ts";
+import { git, GitFailed, runGit } from "./run-git.ts";
+
+const ASK_MS = 60_000;
+
+export interface BranchHeads {
+  /** The newest commits; undefined if there is no such branch. */
+  readonly head: string | undefined;
+  readonly base: string | undefined;
+  /** A mirror that has both. */
+  readonly mirror: string;
+}
+
+/** @throws GitFailed */
+export async function readHeads(
+  access: GitAccess,
+  url: string,
+  { branch, base, signal }: { readonly branch: string; readonly base: string; readonly signal: AbortSignal },
+): Promise<BranchHeads> {
+  const names = [`refs/heads/${branch}`, `refs/heads/${base}`];
+  const remote = await lsRemote(access, url, names, { signal, timeoutMs: ASK_MS });
+  if ("trouble" in remote) {
+    const { trouble } = remote;
+    throw new GitFailed(["ls-remote"], { code: 128, out: "", err: trouble.message, trouble });
+  }
+  const [head, baseCommit] = names.map((name) => remote.refs.get(name));
+  let mirror = await updateMirror(access, url, { wants: head ?? baseCommit, signal });
+  if (baseCommit !== undefined && !(await hasCommit(access, mirror, baseCommit)))
+    mirror = await updateMirror(access, url, { signal });
+  return { head, base: baseCommit, mirror };
+}
+
+/**
+ * Whose the newest commit of the branch is.
+ * @param own commits that the session has pushed there, newest first
+ * @returns `ours` for one of them, or for a clean merge of the base onto one of them
+ */
+export async function whoseHead(
+  access: GitAccess,
+  { head, base, mirror }: BranchHeads,
+  own: readonly string[],
+): Promise<"ours" | "on-top" | "rewritten" | "gone"> {
+  if (head === undefined) return "gone";
+  if (own.includes(head)) return "ours";
+  if (base !== undefined && (await isCleanMerge(access, mirror, { head, base, own }))) return "ours";
+  const [newest] = own;
+  if (newest === undefined) return "on-top";
+  return (await isAncestor(access, mirror, newest, head)) ? "on-top" : "rewritten";
+}
+
+/** As a forge's "Update branch" makes one: its tree is what git itself makes of both. */
+async function isCleanMerge(
+  access: GitAccess,
+  mirror: string,
+  { head, base, own }: { readonly head: string; readonly base: string; readonly own: readonly string[] },
+): Promise<boolean> {
+  const parents = await runGit(access, ["rev-list", "--parents", "-n", "1", head], { cwd: mirror });
+  const [, first = "", second = "", ...more] = parents.out.trim().split(" ");
+  if (parents.code !== 0 || more.length > 0 || second === "") return false;
+  if (!own.includes(first) || !(await isAncestor(access, mirror, second, base))) return false;
+  const merged = await runGit(access, ["merge-tree", "--write-tree", first, second], { cwd: mirror });
+  const tree = await git(access, ["rev-parse", `${head}^{tree}`], { cwd: mirror });
+  return merged.code === 0 && merged.out.trim() === tree;
+}
+
+async function isAncestor(access: GitAccess, cwd: string, earlier: string, later: string): Promise<boolean> {
+  if (!(await hasCommit(access, cwd, earlier))) return false;
+  return (await runGit(access, ["merge-base", "--is-ancestor", earlier, later], { cwd })).code === 0;
+}
+
+/**
+ * The files in which branch and base conflict; git alone decides that, without a work tree.
+ * @returns undefined if it cannot be said, as with a git that has no `merge-tree --write-tree` (2.38)
+ */
+export async function conflictsBetween(
+  access: GitAccess,
+  { head, base, mirror }: BranchHeads,
+): Promise<readonly string[] | undefined> {
+  if (head === undefined || base === undefined) return undefined;
+  const args = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head];
+  const merged = await runGit(access, args, { cwd: mirror });
+  if (merged.code === 0) return [];
+  if (merged.code !== 1) return undefined;
+  const [, ...files] = merged.out.split("\0").filter((name) => name !== "");
+  return files;
+}
