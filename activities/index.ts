@@ -1,6 +1,7 @@
 /** All activities, bound to what they are given. Binds and nothing else. */
 import type { AgentActivities } from "./contract/activities.ts";
 import type { BatchActivities } from "./contract/batch.ts";
+import type { FollowActivities } from "./contract/follow.ts";
 import type { WarmActivities } from "./contract/warm.ts";
 import { createCheckCommands, lookWhereOpen } from "./workspace/background-commands.ts";
 import { createAskPerson } from "./questions/ask-person.ts";
@@ -10,6 +11,7 @@ import { createBeginWait } from "./waits/begin-wait.ts";
 import { createEndWait, createWatchSandbox } from "./waits/end-wait.ts";
 import { createCloseSession } from "./session/close-session.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
+import { createFollowActivities } from "./follow/follow-pull-request.ts";
 import { createFetchRepository } from "./session/fetch-repository.ts";
 import { createMarkWaiting, createNotify } from "./session/waiting.ts";
 import { createModelStep } from "./step/model-step.ts";
@@ -18,6 +20,7 @@ import { createOpenDelegate } from "./delegates/open-delegate.ts";
 import { createStoreGuidance } from "./step/guidance.ts";
 import { createPrune } from "./step/prune.ts";
 import { createPublish } from "./session/publish.ts";
+import { createRefreshCheckout } from "./follow/refresh-checkout.ts";
 import { createRunTool } from "./step/run-tool.ts";
 import { createSandboxLifecycle } from "./session/sandbox-lifecycle.ts";
 import { createSettleQuestion } from "./questions/settle-question.ts";
@@ -31,7 +34,9 @@ import { createVerifyWork } from "./verify/verify-work.ts";
 import { createBatchActivities } from "./session/work-batch.ts";
 import { createWarmActivities } from "./warm/warm-repository.ts";
 
-export function createActivities(deps: AgentDeps): AgentActivities & BatchActivities & WarmActivities {
+export function createActivities(
+  deps: AgentDeps,
+): AgentActivities & BatchActivities & FollowActivities & WarmActivities {
   const sandboxes = createSessionSandboxes(deps);
   const services = createSessionServices(deps);
   const ready = withRunningServices(withSetUp(sandboxes, createSetUps(deps, services.ensure)), services);
@@ -39,6 +44,7 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
   return {
     openSession: createOpenSession(deps),
     fetchRepository: createFetchRepository(deps, sandboxes),
+    refreshCheckout: createRefreshCheckout(deps, sandboxes),
     verifyWork: createVerifyWork(deps, ready),
     publish: createPublish(deps, sandboxes),
     storeGuidance: createStoreGuidance(deps),
@@ -62,6 +68,7 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
     endWait: createEndWait(deps),
     closeSession: createCloseSession(deps),
     ...createBatchActivities(deps),
+    ...createFollowActivities(deps),
     ...createWarmActivities(deps),
   };
 }

@@ -1,5 +1,15 @@
-/** A session's repository: cloned before the first step, delivered while it works and at its end. */
+/** A session's repository: cloned before the first step, delivered while it works and at its end, then followed. */
+import {
+  ChildWorkflowCancellationType,
+  defineSignal,
+  getExternalWorkflowHandle,
+  ParentClosePolicy,
+  startChild,
+  workflowInfo,
+} from "@temporalio/workflow";
 import type { DeliveryOrder, Publication, PublishInput } from "../activities/contract/delivery.ts";
+import { FOLLOW_SIGNALS, FOLLOW_WORKFLOW_TYPE, followWorkflowId } from "../activities/contract/follow.ts";
+import { ownerMemo } from "../activities/contract/run-memo.ts";
 import { isUnverified } from "../activities/contract/verify.ts";
 import { heldBack } from "./verify.ts";
 import { showDetails, type Run } from "./run.ts";
@@ -16,6 +26,35 @@ export async function fetchRepository(run: Run): Promise<void> {
   run.opening ??= openSandbox(run);
   await run.opening;
   await performOnHost(run, "fetchRepository", "clone the repository", { step });
+}
+
+/** Before the step that reads what is wrong with the session's pull request. */
+export async function refreshCheckout(run: Run): Promise<void> {
+  if (run.policy?.git?.refresh !== true) return;
+  const step = run.state.step + 1;
+  await performOnHost(run, "refreshCheckout", "fetch the pull request's newest commits", { step });
+}
+
+/** The follower starts once the pull request is open, and looks again when a run has ended. Nothing here may keep the run from ending. */
+export async function tellFollower({ policy, hasOpened }: Run): Promise<void> {
+  const follow = policy?.git?.follow;
+  if (follow === undefined || (follow === "from-opening" && !hasOpened)) return;
+  const workflowId = followWorkflowId(workflowInfo().workflowId);
+  try {
+    if (follow === "on")
+      return await getExternalWorkflowHandle(workflowId).signal(defineSignal(FOLLOW_SIGNALS.woken));
+    await startChild(FOLLOW_WORKFLOW_TYPE, {
+      workflowId,
+      parentClosePolicy: ParentClosePolicy.ABANDON,
+      cancellationType: ChildWorkflowCancellationType.ABANDON,
+      memo: ownerMemo(workflowInfo().memo),
+      args: [{}],
+      staticSummary: "the pull request is followed until it is merged",
+    });
+  } catch (error) {
+    // It has ended, or was started by an attempt that was reset. Its next look finds what this run did.
+    if (wasStopped(error)) throw error;
+  }
 }
 
 /** Pushes the commits so far, at most once a minute. A failure is retried with the next push. */
@@ -53,13 +92,14 @@ export async function deliver(run: Run, outcome: Outcome): Promise<string | unde
       if (pushed.outcome === "refused") return undefined;
     }
     if (order.pr === "none") return undefined;
-    await publish(run, {
+    const opened = await publish(run, {
       kind: "pull-request",
       ...more,
       draft: order.pr === "draft" || hasFailed ? true : undefined,
       title,
       summary: "end · pull request",
     });
+    if (opened.outcome === "done") run.hasOpened = true;
     return undefined;
   } catch (failure) {
     return messageOf(failure);

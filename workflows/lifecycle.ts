@@ -1,7 +1,7 @@
 /** How a run begins, ends, and continues in a fresh history. */
 import { workflowInfo, CancellationScope, CancelledFailure, continueAsNew } from "@temporalio/workflow";
 import type { ClosedSession, NeverOpened } from "../activities/contract/activities.ts";
-import { deliver, fetchRepository } from "./delivery.ts";
+import { deliver, fetchRepository, refreshCheckout, tellFollower } from "./delivery.ts";
 import { markStored, nextToStore, waiting } from "./inbox.ts";
 import { notifyEnd } from "./questions.ts";
 import { messageOf, type Outcome } from "./outcome.ts";
@@ -47,6 +47,7 @@ export async function openRun(run: Run, input: CodingAgentInput): Promise<RunPol
   if (session.isSpent) return { status: "max_steps", limit: "cost" };
   watchDeadline(run, policy);
   await setUpSandbox(run);
+  await refreshCheckout(run);
   return policy;
 }
 
@@ -59,6 +60,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   const notClosed = await closeSandbox(run, outcome);
   await run.delegates.closed();
   const closed = await closeSession(run, outcome, { notClosed, notDelivered });
+  await tellFollower(run);
   // Messages that arrived meanwhile.
   await storeArrived(run);
   if (outcome.status !== "completed" || waiting(run.state.inbox) === 0) await notifyEnd(run);

@@ -6,6 +6,7 @@ import { ActivityCancellationType, proxyActivities, type ActivityOptions } from 
 import { jsonBytes } from "../activities/contract/guidance.ts";
 import type { AgentActivities } from "../activities/contract/activities.ts";
 import type { BatchActivities } from "../activities/contract/batch.ts";
+import type { FollowActivities } from "../activities/contract/follow.ts";
 import type { WarmActivities, WarmPlan } from "../activities/contract/warm.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { TRIES } from "../activities/contract/tries.ts";
@@ -74,6 +75,7 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
       retry: retry(TRIES.call, 15_000),
     },
     publish: onHost(30 * MINUTE_MS),
+    refreshCheckout: onHost(10 * MINUTE_MS, TRIES.begin),
     storeGuidance: final,
     // Refusals are not retried at all.
     modelStep: { ...model, retry: retry(TRIES.deferred, 2 * MINUTE_MS) },
@@ -136,6 +138,13 @@ const BATCH_HEARTBEAT_TIMEOUT_MS = 10_000;
 export const batchActivities = proxyActivities<BatchActivities>({
   ...COMMON,
   heartbeatTimeout: BATCH_HEARTBEAT_TIMEOUT_MS,
+  startToCloseTimeout: 10 * MINUTE_MS,
+  retry: retry(TRIES.day),
+});
+
+/** One look may read long logs, and has a repository fetched. */
+export const followActivities = proxyActivities<FollowActivities>({
+  ...COMMON,
   startToCloseTimeout: 10 * MINUTE_MS,
   retry: retry(TRIES.day),
 });

@@ -39,6 +39,8 @@ export interface Run {
   readonly delegates: DelegateSlots;
   /** What this run delivers, if it was started only for that. */
   readonly order: DeliveryOrder | undefined;
+  /** It has opened the session's pull request, or written into it. */
+  hasOpened: boolean;
 }
 
 export function createRun(input: CodingAgentInput): Run {
@@ -51,6 +53,7 @@ export function createRun(input: CodingAgentInput): Run {
     order: input.deliver?.order,
     delegates: new DelegateSlots(),
     opened: false,
+    hasOpened: false,
     policy: undefined,
     status: "active",
     scope: undefined,

@@ -85,6 +85,8 @@ export function heldBack({ policy }: Run, { verified }: Outcome): string | undef
   const { verify } = policy ?? {};
   if (verify === undefined || verified === undefined || !isUnverified(verified.outcome, verify))
     return undefined;
-  const isHeld = verify.holds === true || verified.outcome === "changed-checks";
+  // What is open already is not made worse: the follower tells people.
+  const isHeld =
+    verify.holds === true || verified.outcome === "changed-checks" || policy?.git?.follow === "on";
   return isHeld ? `its work is not verified: ${verified.reason ?? ""}` : undefined;
 }

@@ -277,6 +277,8 @@ export interface AgentActivities {
   setUpSandbox(input: { readonly step: number }): Promise<void>;
   /** Runs the commands that decide whether the work is done, once for each round. */
   verifyWork(input: VerifyInput): Promise<VerifiedWork>;
+  /** Brings the newest commits of a followed pull request and of its base into the sandbox. */
+  refreshCheckout(input: { readonly step: number }): Promise<void>;
   /** Pushes the session's branch, or opens its pull request. */
   publish(input: PublishInput): Promise<Publication>;
   /** Puts messages that have arrived into the queue in Postgres, and announces them to watchers. */

@@ -3,8 +3,8 @@ import type { Precedence } from "./run-policy.ts";
 
 /** Name under which the workflow is registered. */
 export const FOLLOW_WORKFLOW_TYPE = "followSession";
-/** The signal by which a hook, a command or a session's end makes a follower look now. */
-export const WOKEN_SIGNAL = "woken";
+/** `woken`: a hook, or a person, has it look now. `goOn`: a person gives it new bounds. */
+export const FOLLOW_SIGNALS = { woken: "woken", goOn: "goOn" } as const;
 
 /** Session ids contain no colon, so a follower and a session never use the same workflow id. */
 const PREFIX = "follow:";
@@ -17,9 +17,6 @@ export const PULL_REQUEST_ENDS = ["merged", "closed", "lost", "stopped"] as cons
 export type PullRequestEnd = (typeof PULL_REQUEST_ENDS)[number];
 /** `paused`: it is looked at, and the session is told nothing until a person continues it. */
 export type FollowState = "following" | "paused" | PullRequestEnd;
-
-export const isFollowEnd = (state: FollowState): state is PullRequestEnd =>
-  state !== "following" && state !== "paused";
 
 /** What a look came to. */
 export type FollowLook =

@@ -49,6 +49,10 @@ export interface RunPolicy {
     readonly branch: string;
     readonly push: "never" | "end" | "saves";
     readonly pr: "none" | "draft" | "ready";
+    /** Its pull request is followed: from its opening on, or already. */
+    readonly follow?: "from-opening" | "on";
+    /** It was told what is wrong with its pull request: the newest commits are brought into the sandbox first. */
+    readonly refresh?: true;
   };
   /** Set for a session that may delegate: how many at once, and how often it polls for their ends, in ms. */
   readonly delegates?: { readonly maxConcurrent: number; readonly lookMs: number };

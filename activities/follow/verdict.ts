@@ -169,7 +169,7 @@ function digestOf({ head, base }: SeenPullRequest, reasons: readonly Reason[]): 
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16);
 }
 
-export const failureSignatures = (reasons: readonly Reason[]): string[] =>
+const failureSignatures = (reasons: readonly Reason[]): string[] =>
   reasons.flatMap((reason) => (reason.kind === "check" ? (reason.check.signature ?? reason.check.name) : []));
 
 /** @returns undefined if the session may be told */

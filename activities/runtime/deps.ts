@@ -1,4 +1,5 @@
 /** The dependencies that activities are given once, when the worker starts. Tests pass fakes for the ports. */
+import { fatal } from "../contract/failures.ts";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { KeyRing } from "../config/key-settings.ts";
 import type { OperatorPolicy } from "../config/operator-policy.ts";
@@ -60,6 +61,8 @@ export interface AgentDeps {
   readonly heartbeatTimeoutMs?: number;
   /** How often a session checks whether a delegate has ended without a report from Temporal, in ms. Default 300,000. */
   readonly delegateLookMs?: number;
+  /** All intervals of followers are divided by it: for tests that play days. Default 1. */
+  readonly followPace?: number;
   /** Whether the namespace knows our search attributes: an unknown one would fail the workflow's task. */
   readonly searchAttributes: boolean;
   readonly taskQueues: {
@@ -98,3 +101,13 @@ interface Notice {
 
 /** Sends a notice. @throws Error if the address does not take it */
 export type SendNotice = (notice: Notice, signal: AbortSignal) => Promise<void>;
+
+/** @throws RepositoryUnavailable (fatal) if this worker has no git */
+export function accessOf({ git: access }: Pick<AgentDeps, "git">): GitAccess {
+  if (access === undefined)
+    throw fatal(
+      "RepositoryUnavailable",
+      "This worker was given no folder for repositories; another one is needed.",
+    );
+  return access;
+}

@@ -11,12 +11,11 @@ import { projectFiles, type ProjectFiles } from "../config/system-prompt.ts";
 import { toBranchName } from "../config/git-settings.ts";
 import type { FetchedRepository } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
-import type { GitAccess } from "../git/git-access.ts";
 import { fetchForSession, layOut, takeOn } from "../git/lay-out.ts";
 import { projectFilesIn } from "../git/repository-files.ts";
 import { beginBranch } from "../git/sandbox-git.ts";
 import { cleanDeep } from "../text/clean.ts";
-import type { AgentDeps } from "../runtime/deps.ts";
+import { accessOf, type AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { latestCheckpoint } from "../store/checkpoints.ts";
 import { appendEvents } from "../store/events.ts";
@@ -111,14 +110,4 @@ async function refuseUnsaved({ store }: AgentDeps, sessionId: string, url: strin
     "RepositoryUnavailable",
     `The history of ${url} is larger than a save of the workspace (${MAX_PACK_BYTES / 2 ** 20} MiB), so its commits could not be brought back if the sandbox is lost. Fetch less of it: git.depth: 1 in longhaul.yaml.`,
   );
-}
-
-/** @throws RepositoryUnavailable (fatal) if this worker has no git */
-export function accessOf({ git: access }: Pick<AgentDeps, "git">): GitAccess {
-  if (access === undefined)
-    throw fatal(
-      "RepositoryUnavailable",
-      "This worker was given no folder for repositories; another one is needed.",
-    );
-  return access;
 }

@@ -19,7 +19,7 @@ import { buildPrefix, prefixShares, type Prefix } from "../context/request.ts";
 import { cacheSeconds } from "../config/asked-model.ts";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
-import { toBranchName } from "../config/git-settings.ts";
+import { toBranchName, type SessionGit } from "../config/git-settings.ts";
 import { toRunPolicy } from "../config/run-policy.ts";
 import { isSpent } from "../step/budget.ts";
 import { storeMessages } from "../step/guidance.ts";
@@ -44,6 +44,7 @@ import { lastUsedStep } from "../store/missing-steps.ts";
 import { restoreWindows } from "../store/session-settings.ts";
 import type { Session } from "../store/sessions.ts";
 import { isCacheExpired, spentUsd } from "../store/model-calls.ts";
+import { findFollow, listFollowRounds } from "../store/follows.ts";
 import { findRepository } from "../store/repositories.ts";
 import { waitingGuidance } from "../store/guidance.ts";
 import { MAX_NAMED, namedWaiting } from "../contract/guidance.ts";
@@ -273,7 +274,23 @@ async function gitOf(db: Queryable, { id, config: { repository } }: Session) {
   const stored = await findRepository(db, id);
   const branch = stored?.branch ?? toBranchName(repository, id);
   const { push, pr } = repository;
-  return { git: { fetch: stored === undefined ? (true as const) : undefined, branch, push, pr } };
+  return {
+    git: {
+      fetch: stored === undefined ? (true as const) : undefined,
+      branch,
+      push,
+      pr,
+      ...(await followOf(db, id, repository)),
+    },
+  };
+}
+
+async function followOf(db: Queryable, id: string, { follow }: Pick<SessionGit, "follow">) {
+  const row = await findFollow(db, id);
+  if (row === undefined) return { follow: follow?.on === true ? ("from-opening" as const) : undefined };
+  if (row.endedAt !== null) return {};
+  const isTold = (await listFollowRounds(db, id)).some(({ endedAt }) => endedAt === null);
+  return { follow: "on" as const, refresh: isTold ? (true as const) : undefined };
 }
 
 async function traceFor({ store, telemetry }: AgentDeps, { runId: run }: ActivityScope, session: Session) {

@@ -3,7 +3,7 @@ import { prepareWork, type Prepared } from "../git/sandbox-git.ts";
 import { lsRemote } from "../git/remote.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { PublicationRow } from "../store/repositories.ts";
-import { accessOf } from "./fetch-repository.ts";
+import { accessOf } from "../runtime/deps.ts";
 import type { Delivery } from "./publication.ts";
 
 const COMMIT_MESSAGE = "Commit what the session left uncommitted";

@@ -9,7 +9,7 @@ import { inScope } from "../runtime/activity-scope.ts";
 import { parseBytes } from "../config/setting-values.ts";
 import { listLeftOut, type Publication, type PublishInput } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
-import { accessOf } from "./fetch-repository.ts";
+import { whyNoPush } from "../follow/followed.ts";
 import { prepareDelivery } from "./prepare-delivery.ts";
 import {
   deliverPullRequest,
@@ -29,7 +29,7 @@ import { GitFailed } from "../git/run-git.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { Prepared } from "../git/sandbox-git.ts";
 import type { Refusal } from "../git/trouble.ts";
-import type { AgentDeps } from "../runtime/deps.ts";
+import { accessOf, type AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { appendEvents } from "../store/events.ts";
 import { findRepository, settleRefusals, type PublicationRow } from "../store/repositories.ts";
@@ -62,10 +62,12 @@ export function createPublish(deps: AgentDeps, sandboxes: SessionSandboxes) {
 }
 
 async function push(delivery: Delivery, sandboxes: SessionSandboxes): Promise<Publication> {
-  const { scope, session, branch, input } = delivery;
+  const { deps, scope, session, branch, input } = delivery;
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
     const pushes = await pushesOf(delivery);
+    const why = await whyNoPush(deps, session.id, scope);
+    if (why !== undefined) return refuse(delivery, { commit: "", refused: why });
     const prepared = await prepareDelivery(delivery, sandbox, pushes, { atEnd: input.end === true });
     if ("trouble" in prepared) return refuse(delivery, { commit: "", refused: prepared.trouble });
     if (input.tree !== undefined && prepared.tree !== input.tree)

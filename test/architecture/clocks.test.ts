@@ -7,6 +7,8 @@ import { sources } from "./sources.ts";
  */
 const ALLOWED: Readonly<Record<string, string>> = {
   "activities/config/models.ts": "whether a model is shut down by now",
+  "activities/follow/follow-pull-request.ts": "since when a pull request is followed, which its row says",
+  "activities/follow/followed.ts": "when a pull request is looked at, which its row says",
   "activities/forge/calls.ts": "a retry-after given as a date, and a limit's end",
   "activities/git/own-repositories.ts": "times of files",
   "activities/model/ai-sdk.ts": "a retry-after given as a date",

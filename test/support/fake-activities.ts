@@ -98,6 +98,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
     },
     openSandbox: async () => ({ container: "fake-box" }),
     fetchRepository: async () => ({ commit: "c0ffee", bytes: 1 }),
+    refreshCheckout: async () => undefined,
     setUpSandbox: async () => {},
     verifyWork: async () => options.verified?.shift() ?? { outcome: "passed", tree: "t0" },
     publish: async () => options.publications?.shift() ?? { outcome: "nothing", branch: "longhaul/fake" },

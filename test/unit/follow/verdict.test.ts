@@ -30,6 +30,7 @@ const thread = (id = "T1"): ThreadFacts => ({
   path: "src/date.ts",
   line: 3,
   isResolved: false,
+  isOutdated: false,
   comments: [{ id: 7, author: { id: 1, login: "ann" }, text: "why?", changedAt: "2026-11-27T08:00:00Z" }],
 });
 

@@ -1,0 +1,382 @@
+/**
+ * The activities of a follower's workflow.
+ *
+ * Idempotency key: the session, the number of a round, and the id of a comment. Side effects: rows and events; a message in the session's
+ * queue; comments on the forge. Heartbeat: by timer. Retry class: Postgres. A forge or a remote that is away is an answer: it is looked
+ * at again later. Cancel: nothing to undo.
+ */
+import { createHash } from "node:crypto";
+import { fatal, retryable } from "../contract/failures.ts";
+import {
+  sessionOfFollower,
+  type EndedFollow,
+  type FollowActivities,
+  type FollowLook,
+  type FollowOrder,
+  type PullRequestEnd,
+} from "../contract/follow.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import type { ForgeRefusal } from "../forge/calls.ts";
+import { postOnce } from "../forge/post-once.ts";
+import { appendEvents } from "../store/events.ts";
+import { readInstallation } from "../store/installation.ts";
+import { findSession } from "../store/sessions.ts";
+import { cutChars } from "../text/cut.ts";
+import { inWords, plural } from "../text/format.ts";
+import {
+  addPost,
+  beginFollow,
+  endFollow,
+  findFollow,
+  listFollowRounds,
+  pauseFollow,
+  updateFollow,
+  type FollowRound,
+} from "../store/follows.ts";
+import { awayFacts, enterFollow, isAway, isNotToBeFound, requirePlace, type Followed } from "./followed.ts";
+import { readFailures, type FailureReader } from "./failures.ts";
+import { readPullRequest, withFailures, type LookedAt } from "./look.ts";
+import { costOfRounds, openRound, toStart, tellRound } from "./rounds.ts";
+import { decide, heldChecks, lookAfterMs, type FollowVerdict, type SeenPullRequest } from "./verdict.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** A forge may be away, and a token may be mended: only then it is lost. */
+const LOST_MS = DAY_MS;
+/** How often one that is away, or not to be found, is asked. */
+const AWAY_LOOK_MS = 15 * 60_000;
+
+export function createFollowActivities(deps: AgentDeps): FollowActivities {
+  return {
+    openFollow: (wants) => inScope(deps, (scope) => openFollow(deps, scope, wants)),
+    lookAtPullRequest: () => inScope(deps, (scope) => lookAtPullRequest(deps, scope)),
+    closeFollow: ({ end }) =>
+      inScope(deps, (scope) => closeFollow(deps, sessionOfFollower(scope.sessionId), end)),
+  };
+}
+
+/** @throws BadConfiguration (fatal) */
+async function openFollow(deps: AgentDeps, scope: ActivityScope, wants: FollowOrder): Promise<void> {
+  const { db } = deps.store;
+  const { session, forge, call, settings, number, url, branch } = await requirePlace(deps, scope);
+  const pull = await forge.readPullRequest(call, number);
+  if (pull.state !== "open")
+    throw fatal("BadConfiguration", `The pull request ${url} is ${pull.state}: there is nothing to follow.`);
+  if (pull.head.branch !== branch || pull.head.isHere === false)
+    throw fatal(
+      "BadConfiguration",
+      `The pull request ${url} is not of the branch ${branch}, to which the session ${session.id} pushes.`,
+    );
+  const before = await findFollow(db, session.id);
+  // The same whichever attempt stores it.
+  const nowMs = scope.scheduledAtMs;
+  const until = new Date(nowMs + (wants.days ?? settings.days) * DAY_MS);
+  const roundsUpTo = (before?.rounds ?? 0) + (wants.rounds ?? settings.rounds);
+  const maxCostUsd = wants.maxCostUsd ?? settings.maxCostUsd;
+  if (before?.state === "following" && before.until.getTime() === until.getTime()) return;
+  await db.transaction(async (tx) => {
+    const other = await beginFollow(tx, {
+      sessionId: session.id,
+      forge: call.forge.api,
+      project: call.forge.project,
+      number,
+      url,
+      branch,
+      roundsUpTo,
+      maxCostUsd,
+      openedAt: new Date(nowMs),
+      until,
+    });
+    if (other !== undefined)
+      throw fatal("BadConfiguration", `${url} is followed by the session ${other} already.`);
+    await appendEvents(tx, session.id, session.epoch, [
+      {
+        type: "follow:started",
+        step: session.reached,
+        data: {
+          url,
+          number,
+          rounds: roundsUpTo - (before?.rounds ?? 0),
+          until: until.toISOString(),
+          maxCostUsd,
+        },
+      },
+    ]);
+  });
+}
+
+async function lookAtPullRequest(deps: AgentDeps, scope: ActivityScope): Promise<FollowLook> {
+  const followed = await enterFollow(deps, scope);
+  if (followed === undefined) return { kind: "over", end: "stopped", line: "it is not followed" };
+  const round = await openRound(followed);
+  if (round !== undefined && round.starts) return toStart(followed, round.number);
+  const rounds = await listFollowRounds(deps.store.db, followed.session.id);
+  let looked: LookedAt;
+  try {
+    looked = await readPullRequest({ ...followed, rounds });
+    if (followed.row.lostAt !== null)
+      await updateFollow(deps.store.db, followed.session.id, { lostAt: null });
+  } catch (error) {
+    scope.signal.throwIfAborted();
+    if (isNotToBeFound(error)) return lost(followed, error);
+    if (isAway(error)) return away(followed, error);
+    throw error;
+  }
+  return conclude(followed, rounds, { looked, works: round !== undefined });
+}
+
+/** Decides, and stores what was seen and decided. */
+async function conclude(
+  followed: Followed,
+  rounds: readonly FollowRound[],
+  { looked, works }: { readonly looked: LookedAt; readonly works: boolean },
+): Promise<FollowLook> {
+  const { settings, pace } = followed;
+  const change = await noteSeen(followed, looked);
+  const spentUsd = await costOfRounds(followed, rounds);
+  const standing = {
+    nowMs: followed.nowMs,
+    isPaused: followed.row.state === "paused",
+    works: works || followed.works,
+    isOwnDraft: followed.isOwnDraft,
+    rounds: rounds.map(({ digest, head, reasons, pushed, outcome }) => ({
+      digest,
+      head,
+      signatures: reasons.flatMap(({ kind, mark }) => (kind === "check" && mark !== undefined ? [mark] : [])),
+      pushed,
+      outcome,
+    })),
+    roundsUpTo: followed.row.roundsUpTo,
+    untilMs: followed.row.until.getTime(),
+    spentUsd,
+    maxCostUsd: followed.row.maxCostUsd,
+    quietMs: change.quietMs * pace,
+  };
+  let { seen } = looked;
+  let verdict = decide(seen, standing, settings);
+  const failures = readFailures(followed);
+  // Logs are read only where something may be told because of them.
+  if (verdict.kind === "round" || verdict.kind === "pause") {
+    seen = await withFailures(followed, looked, failures);
+    verdict = decide(seen, standing, settings);
+  }
+  const lookMs = Math.ceil(
+    lookAfterMs(verdict, {
+      quietLooks: change.quietLooks,
+      quietMs: standing.quietMs,
+      settleMs: settings.settle,
+    }) / pace,
+  );
+  return apply(followed, { verdict, looked: { ...looked, seen }, lookMs, failures });
+}
+
+interface Decision {
+  readonly verdict: FollowVerdict;
+  readonly looked: LookedAt;
+  readonly lookMs: number;
+  readonly failures: FailureReader;
+}
+
+async function apply(
+  followed: Followed,
+  { verdict, looked, lookMs, failures }: Decision,
+): Promise<FollowLook> {
+  const { seen } = looked;
+  switch (verdict.kind) {
+    case "over":
+      return { kind: "over", end: verdict.end, line: END_LINES[verdict.end] };
+    case "round":
+      return tellRound(followed, { looked, verdict, failures });
+    case "pause": {
+      await pause(followed, verdict.reason);
+      return waiting(followed, lookMs, `paused: ${verdict.reason}`);
+    }
+    case "foreign": {
+      const why = FOREIGN[verdict.head];
+      await waitForPerson(followed, `foreign-${cutChars(seen.head, COMMIT_CHARS)}`, why);
+      return waiting(followed, lookMs, why);
+    }
+    case "wait": {
+      await tellOfStillChecks(followed, seen);
+      return waiting(followed, lookMs, verdict.line);
+    }
+  }
+}
+
+const COMMIT_CHARS = 12;
+
+const END_LINES = {
+  merged: "it was merged",
+  closed: "it was closed",
+  stopped: "somebody has set the label that stops it",
+} as const;
+
+const FOREIGN = {
+  "on-top":
+    "somebody else has pushed commits on top of the session's: nothing is done until a person continues it",
+  rewritten: "the branch was rewritten: the session's commits are not part of it any more",
+  gone: "the branch was deleted",
+} as const;
+
+async function waiting(
+  { deps, session, nowMs }: Followed,
+  lookMs: number,
+  line: string,
+): Promise<FollowLook> {
+  await updateFollow(deps.store.db, session.id, {
+    reason: line,
+    lookedAt: new Date(nowMs),
+    nextLookAt: new Date(nowMs + lookMs),
+  });
+  return { kind: "wait", lookMs, line };
+}
+
+/** Stores what is shown of the pull request. @returns since when nothing has changed, and how often it was looked at since */
+async function noteSeen(
+  { deps, session, row, nowMs }: Followed,
+  { pull, seen, openThreads }: LookedAt,
+): Promise<{ readonly quietMs: number; readonly quietLooks: number }> {
+  const { head, headIs, checks, threads, changesWantedBy, conflicts } = seen;
+  const facts = {
+    state: pull.state,
+    isDraft: pull.isDraft,
+    head,
+    headIs,
+    base: pull.base.branch,
+    checks: checks.map(({ name, state, isRequired }) => ({ name, state, isRequired })),
+    openThreads,
+    unreadThreads: threads.map(({ id, comments }) => [id, comments.at(-1)?.id, comments.at(-1)?.changedAt]),
+    changesWantedBy,
+    conflicts: conflicts ?? null,
+  };
+  const digest = createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 32);
+  const isSame = row.digest === digest && row.changedAt !== null;
+  const changedAt = isSame ? row.changedAt : new Date(nowMs);
+  const quietLooks = isSame ? row.quietLooks + 1 : 0;
+  await deps.store.db.transaction(async (tx) => {
+    await updateFollow(tx, session.id, {
+      facts,
+      digest,
+      changedAt,
+      quietLooks,
+      head,
+      base: pull.base.branch,
+      mergeCommit: pull.mergeCommit ?? null,
+    });
+    if (isSame) return;
+    const line = deps.sanitizer.clean(factsLine(seen, openThreads));
+    await appendEvents(tx, session.id, session.epoch, [
+      { type: "follow:looked", step: session.reached, data: { head, line } },
+    ]);
+  });
+  return { quietMs: nowMs - (changedAt ?? new Date(nowMs)).getTime(), quietLooks };
+}
+
+/** Such as `3 checks: 1 failed, 2 good; 1 open thread`. */
+function factsLine({ pullRequest, checks, conflicts = [] }: SeenPullRequest, openThreads: number): string {
+  const counts = Map.groupBy(checks, ({ state }) => state);
+  const states = [...counts].map(([state, list]) => `${list.length} ${state}`).join(", ");
+  return [
+    pullRequest.state,
+    ...(checks.length === 0 ? ["no checks"] : [`${plural(checks.length, "check")}: ${states}`]),
+    ...(openThreads === 0 ? [] : [plural(openThreads, "open thread")]),
+    ...(conflicts.length === 0 ? [] : [`${plural(conflicts.length, "file")} in conflict`]),
+  ].join("; ");
+}
+
+/** Checks that wait for a person, and such as fail on the base, too, are told once on the forge, and are never a round. */
+async function tellOfStillChecks(followed: Followed, seen: SeenPullRequest): Promise<void> {
+  const still = heldChecks(seen.checks).map(({ name }) => name);
+  if (still.length === 0) return;
+  const names = inWords(still);
+  const mark = createHash("sha256").update(names).digest("hex").slice(0, COMMIT_CHARS);
+  await waitForPerson(
+    followed,
+    `held-${cutChars(seen.head, COMMIT_CHARS)}-${mark}`,
+    `these checks wait for a person, who may have to press a button on the forge: ${names}`,
+  );
+}
+
+/** Tells people once, on the forge and in the events, what a person has to do. */
+async function waitForPerson(followed: Followed, id: string, what: string): Promise<void> {
+  const { deps, session } = followed;
+  if (!(await post(followed, id, `Longhaul waits: ${what}.`))) return;
+  await appendEvents(deps.store.db, session.id, session.epoch, [
+    { type: "follow:waiting", step: session.reached, data: { for: what } },
+  ]);
+}
+
+async function pause(followed: Followed, reason: string): Promise<void> {
+  const { deps, session, row } = followed;
+  await post(
+    followed,
+    `paused-${row.rounds}-${row.roundsUpTo}`,
+    `Longhaul has stopped working on this pull request: ${reason}. The session is kept. To go on: \`longhaul follow ${session.id}\``,
+  );
+  await deps.store.db.transaction(async (tx) => {
+    const paused = await pauseFollow(tx, session.id, reason);
+    if (!paused) return;
+    await appendEvents(tx, session.id, session.epoch, [
+      { type: "follow:paused", step: session.reached, data: { reason } },
+    ]);
+  });
+}
+
+/** @returns whether it was told only now */
+async function post(followed: Followed, id: string, text: string): Promise<boolean> {
+  const { deps, session, call, row, nowMs } = followed;
+  const { db } = deps.store;
+  const postId = `${session.id}.${id}`;
+  if (row.posts.includes(postId)) return false;
+  try {
+    await postOnce(call, row.number, {
+      key: await readInstallation(db),
+      id: postId,
+      text: deps.sanitizer.clean(text),
+      since: row.changedAt ?? new Date(nowMs),
+    });
+  } catch (error) {
+    if (!isAway(error)) throw error;
+    if (!isNotToBeFound(error)) throw retryable("RepositoryUnavailable", awayFacts(error).why);
+    // A token that may read and not write: it is said in the session's events.
+  }
+  await addPost(db, session.id, postId);
+  return true;
+}
+
+async function lost(followed: Followed, error: ForgeRefusal): Promise<FollowLook> {
+  const { deps, session, row, nowMs, pace } = followed;
+  const since = row.lostAt ?? new Date(nowMs);
+  await updateFollow(deps.store.db, session.id, { lostAt: since });
+  const why = `the forge does not show it: ${deps.sanitizer.clean(error.message)}`;
+  if (nowMs - since.getTime() >= LOST_MS / pace) return { kind: "over", end: "lost", line: why };
+  return waiting(followed, Math.ceil(HOUR_MS / pace), why);
+}
+
+async function away(followed: Followed, error: Parameters<typeof awayFacts>[0]): Promise<FollowLook> {
+  const { deps, pace } = followed;
+  const { why, retryAfterMs = AWAY_LOOK_MS } = awayFacts(error);
+  return waiting(
+    followed,
+    Math.ceil(retryAfterMs / pace),
+    `cannot be looked at: ${deps.sanitizer.clean(why)}`,
+  );
+}
+
+async function closeFollow(deps: AgentDeps, sessionId: string, end: PullRequestEnd): Promise<EndedFollow> {
+  const { db } = deps.store;
+  const [row, session] = [await findFollow(db, sessionId), await findSession(db, sessionId)];
+  if (row === undefined || session === undefined) return { end, rounds: 0 };
+  const rounds = await listFollowRounds(db, sessionId);
+  const costs = rounds.flatMap(({ costUsd }) => costUsd ?? []);
+  await db.transaction(async (tx) => {
+    if (!(await endFollow(tx, sessionId, end))) return;
+    const hours = (Date.now() - row.openedAt.getTime()) / HOUR_MS;
+    const costUsd = costs.length === 0 ? null : costs.reduce((sum, usd) => sum + usd, 0);
+    await appendEvents(tx, sessionId, session.epoch, [
+      { type: "follow:ended", step: session.reached, data: { end, rounds: rounds.length, costUsd, hours } },
+    ]);
+  });
+  return { end, rounds: rounds.length };
+}

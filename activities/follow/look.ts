@@ -1,0 +1,159 @@
+/** What one look reads of a followed pull request: from its forge, and from git. It decides nothing. */
+import type { FollowSettings } from "../config/follow-settings.ts";
+import type { ForgeCall } from "../forge/calls.ts";
+import type { CommentFacts, ForgeUser, PullRequestFacts, ThreadFacts } from "../forge/facts.ts";
+import type { Forge } from "../forge/forge.ts";
+import { conflictsBetween, readHeads, whoseHead } from "../git/followed-branch.ts";
+import type { GitAccess } from "../git/git-access.ts";
+import type { FollowRound } from "../store/follows.ts";
+import type { FailureReader } from "./failures.ts";
+import type { HeadIs, SeenCheck, SeenPullRequest } from "./verdict.ts";
+
+/** After our own push the forge may show the commit before it for so long. Chosen. */
+const STALE_MS = 5 * 60_000;
+
+export interface LookFrom {
+  readonly access: GitAccess;
+  readonly call: ForgeCall;
+  readonly forge: Forge;
+  /** The repository's own address. */
+  readonly repositoryUrl: string;
+  readonly number: number;
+  readonly settings: FollowSettings;
+  /** Commits that the session has pushed to the branch, newest first, and when the newest was. */
+  readonly pushed: readonly { readonly commit: string; readonly at: Date }[];
+  readonly rounds: readonly FollowRound[];
+  readonly nowMs: number;
+}
+
+export interface LookedAt {
+  readonly pull: PullRequestFacts;
+  readonly seen: SeenPullRequest;
+  /** Open threads whose last word is nobody's that counts, or ours: they wait for people. */
+  readonly openThreads: number;
+}
+
+/** @throws ForgeRefusal, GitFailed */
+export async function readPullRequest(from: LookFrom): Promise<LookedAt> {
+  const { access, call, forge, repositoryUrl, number, settings, pushed, nowMs } = from;
+  const pull = await forge.readPullRequest(call, number);
+  if (pull.state !== "open") return { pull, seen: seenOf(pull, pull.head.commit), openThreads: 0 };
+  const heads = await readHeads(access, repositoryUrl, {
+    branch: pull.head.branch,
+    base: pull.base.branch,
+    signal: call.signal,
+  });
+  const own = pushed.map(({ commit }) => commit);
+  const [newest] = pushed;
+  const isFresh = newest !== undefined && nowMs - newest.at.getTime() < STALE_MS;
+  const isStale = isFresh && heads.head === newest.commit && pull.head.commit !== newest.commit;
+  const headIs: HeadIs = isStale ? "stale" : await whoseHead(access, heads, own);
+  const seen: SeenPullRequest = {
+    ...seenOf(pull, heads.head ?? pull.head.commit),
+    headIs,
+    base: heads.base,
+    conflicts: await conflictsBetween(access, heads),
+  };
+  if (headIs === "stale" || headIs === "gone") return { pull, seen, openThreads: 0 };
+  const checks = settings.checks === "none" ? [] : await forge.readChecks(call, pull);
+  const reviews =
+    settings.reviews === "none"
+      ? { threads: [], changesWantedBy: [], openThreads: 0 }
+      : await readReviews(from, seen.head);
+  const { openThreads, ...wanted } = reviews;
+  return { pull, seen: { ...seen, checks, ...wanted }, openThreads };
+}
+
+const seenOf = (pullRequest: PullRequestFacts, head: string): SeenPullRequest => ({
+  pullRequest,
+  head,
+  headIs: "ours",
+  checks: [],
+  threads: [],
+  changesWantedBy: [],
+  base: undefined,
+  conflicts: undefined,
+});
+
+/** Threads and reviews of people who may, as far as the session was not told of them. */
+async function readReviews(from: LookFrom, head: string) {
+  const { call, forge, number, rounds } = from;
+  const [threads, reviews, me] = [
+    await forge.readThreads(call, number),
+    await forge.readReviews(call, number),
+    await forge.whoAmI(call),
+  ];
+  const told = new Set(
+    rounds.flatMap(({ reasons }) => reasons.map(({ kind, name, mark }) => `${kind} ${name} ${mark}`)),
+  );
+  const isTrusted = trustOf(from);
+  const open = threads.filter(({ isResolved }) => isResolved !== true);
+  const unread: ThreadFacts[] = [];
+  for (const thread of open) {
+    const last = thread.comments.at(-1);
+    if (last === undefined || last.author?.id === me?.id) continue;
+    if (told.has(`thread ${thread.id} ${commentMark(last)}`)) continue;
+    if (await isTrusted(last.author)) unread.push(thread);
+  }
+  const changesWantedBy: string[] = [];
+  for (const { author, verdict, commit } of newestByPerson(reviews)) {
+    if (verdict !== "changes-requested" || author === undefined) continue;
+    const of = commit ?? head;
+    if (told.has(`changes ${author.login} ${of}`) || !(await isTrusted(author))) continue;
+    changesWantedBy.push(author.login);
+  }
+  return { threads: unread, changesWantedBy, openThreads: open.length };
+}
+
+/** Tells a comment's present state. */
+export const commentMark = ({ id, changedAt }: Pick<CommentFacts, "id" | "changedAt">): string =>
+  `${id} ${changedAt}`;
+
+/** Who may write to the repository, and the bots of the settings; each person is asked for once. */
+function trustOf({ forge, call, settings }: LookFrom) {
+  const known = new Map<number, boolean>();
+  return async (user: ForgeUser | undefined): Promise<boolean> => {
+    if (user === undefined) return false;
+    if (settings.reviewBots.includes(user.id)) return true;
+    if (user.isBot === true) return false;
+    const before = known.get(user.id);
+    if (before !== undefined) return before;
+    const may = await forge.mayWrite(call, user);
+    known.set(user.id, may);
+    return may;
+  };
+}
+
+/** A comment alone takes nothing back. */
+function newestByPerson<Review extends { readonly author: ForgeUser | undefined; readonly verdict: string }>(
+  reviews: readonly Review[],
+): Review[] {
+  const byId = new Map<number, Review>();
+  for (const review of reviews)
+    if (review.author !== undefined && review.verdict !== "commented") byId.set(review.author.id, review);
+  return [...byId.values()];
+}
+
+/** Adds to each failed check its signature, and whether the base fails in the same way. */
+export async function withFailures(
+  { call, forge }: Pick<LookFrom, "call" | "forge">,
+  { pull, seen }: LookedAt,
+  failures: FailureReader,
+): Promise<SeenPullRequest> {
+  const failed = seen.checks.filter(({ state }) => state === "failed");
+  if (failed.length === 0) return seen;
+  const names = failed.map(({ name }) => name);
+  const ofBase = await forge.readBaseChecks(call, pull, names);
+  const checks: SeenCheck[] = [];
+  for (const check of seen.checks) {
+    if (check.state !== "failed") {
+      checks.push(check);
+      continue;
+    }
+    const { signature } = await failures.read(check);
+    const onBase = ofBase.find(({ name, state }) => name === check.name && state === "failed");
+    const isOfBase = onBase !== undefined && (await failures.read(onBase)).signature === signature;
+    checks.push({ ...check, signature, isOfBase });
+  }
+  return { ...seen, checks };
+}

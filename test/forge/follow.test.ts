@@ -1,0 +1,136 @@
+/** A pull request on a real Gitea that is followed until it is merged; all intervals are divided by one factor. */
+import { expect, it, onTestFinished } from "vitest";
+import { followSchema, type FollowSettings } from "../../activities/config/follow-settings.ts";
+import { followWorkflowId, FOLLOW_SIGNALS } from "../../activities/contract/follow.ts";
+import { createGitAccess } from "../../activities/git/git-access.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
+import { findFollow, listFollowRounds } from "../../activities/store/follows.ts";
+import { startAgent, type RunningSession } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { emptyFolder } from "../support/empty-folder.ts";
+import { eventually } from "../support/eventually.ts";
+import { describeOnGitea } from "../support/gitea/use-gitea.ts";
+import { onRepository } from "../support/remotes.ts";
+import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
+
+/** 90 s are 0.2 s, 6 hours are 43 s. */
+const PACE = 500;
+
+interface Comment {
+  readonly body: string;
+}
+
+describeOnGitea("a pull request on a real Gitea is followed", (gitea) => {
+  async function startFollowed(name: string, script: ModelScript, follow: Partial<FollowSettings> = {}) {
+    const server = gitea();
+    const token = server.tokens.bot;
+    const repository = await server.makeRepository(name);
+    const git = createGitAccess({
+      PATH: process.env["PATH"],
+      LONGHAUL_GIT_TOKEN: token,
+      LONGHAUL_GIT_FOLDER: emptyFolder(),
+    });
+    const agent = await startAgent({ git, sanitizer: createSanitizer([token]), followPace: PACE });
+    onTestFinished(() => agent.close());
+    const url = `${server.url}/owner/${name}.git`;
+    const config = onRepository(url, {
+      push: "end",
+      pr: "ready",
+      follow: followSchema.parse({ on: true, ...follow }),
+    });
+    const session = await agent.start(script, { config });
+    expect(await session.result()).toMatchObject({ status: "completed", delivery: "done" });
+    const branch = `longhaul/${session.id}`;
+    const pull = `${repository}/pulls/1`;
+    const follower = agent.client.workflow.getHandle(followWorkflowId(session.id));
+    const status = (commit: string, state: string, context = "ci / test") =>
+      server.made("dev", "POST", `${repository}/statuses/${commit}`, { context, state });
+    const comments = () => server.made<Comment[]>("dev", "GET", `${repository}/issues/1/comments`);
+    const headOf = async () => {
+      const { head } = await server.made<{ readonly head: { readonly sha: string } }>("dev", "GET", pull);
+      return head.sha;
+    };
+    const look = () => follower.signal(FOLLOW_SIGNALS.woken);
+    return { agent, server, repository, session, branch, pull, follower, status, comments, headOf, look };
+  }
+
+  const followed = (stand: Awaited<ReturnType<typeof startFollowed>>) =>
+    findFollow(stand.agent.database.store.db, stand.session.id);
+
+  const roundsOf = (stand: Awaited<ReturnType<typeof startFollowed>>) =>
+    listFollowRounds(stand.agent.database.store.db, stand.session.id);
+
+  const isTold = (session: RunningSession, text: string): boolean =>
+    session.model.requests.some((request) => JSON.stringify(request.items).includes(text));
+
+  it("mends a failed check and a conflict, each in one round, and ends when it is merged", async () => {
+    const stand = await startFollowed(
+      "circle",
+      scriptedModel()
+        .calls("bash", { command: "echo broken > one; git add -A; git commit -qm One" })
+        .says("One is there.")
+        .calls("bash", { command: "echo mended > one; git commit -qam 'Mend one'" })
+        .says("Mended.")
+        .calls("bash", {
+          command:
+            "git merge -q origin/main || { echo both > README.md; git commit -qam 'Merge main'; }; git log --oneline | head -3",
+        })
+        .says("Merged."),
+    );
+    const { server, repository, session, pull, follower, status, headOf, comments } = stand;
+    const first = await headOf();
+    await status(first, "failure");
+    await eventually("the check is mended", async () => (await headOf()) !== first);
+    expect(isTold(session, "Round 1 of following your pull request")).toBe(true);
+    const second = await headOf();
+    await status(second, "success");
+    await eventually("the first round is over", async () => (await roundsOf(stand))[0]?.endedAt !== null);
+    expect(await roundsOf(stand)).toMatchObject([
+      { number: 1, head: first, pushed: second, outcome: "completed" },
+    ]);
+
+    // Both sides change the same file.
+    await server.commit("dev", repository, { branch: "main", path: "one", text: "theirs\n" });
+    await stand.look();
+    await eventually("the conflict is gone", async () => {
+      const shown = await server.made<{ readonly mergeable: boolean }>("dev", "GET", pull);
+      return shown.mergeable && (await headOf()) !== second;
+    });
+    const rounds = await roundsOf(stand);
+    expect(rounds).toMatchObject([{ number: 1 }, { number: 2, reasons: [{ kind: "conflict" }] }]);
+
+    await server.made("owner", "POST", `${pull}/merge`, { Do: "squash" });
+    await stand.look();
+    expect(await follower.result()).toEqual({ end: "merged", rounds: 2 });
+    expect(await followed(stand)).toMatchObject({ state: "merged", rounds: 2 });
+    expect(await session.dataOf("follow:ended")).toMatchObject([{ end: "merged", rounds: 2 }]);
+    expect(await comments()).toEqual([]);
+    await checkSession(stand.agent, session);
+  });
+
+  it("never goes over a person's commit: it tells once and waits", async () => {
+    const stand = await startFollowed(
+      "foreign",
+      scriptedModel()
+        .calls("bash", { command: "echo 1 > one; git add -A; git commit -qm One" })
+        .says("Done."),
+    );
+    const { server, repository, branch, status, comments, look, headOf, session, follower } = stand;
+    await server.commit("dev", repository, { branch, path: "two", text: "2\n" });
+    const theirs = await headOf();
+    await status(theirs, "failure");
+    await look();
+    await eventually("people are told", async () => (await comments()).length > 0);
+    await look();
+    await eventually("it has looked again", async () => ((await followed(stand))?.quietLooks ?? 0) > 1);
+    expect(await comments()).toMatchObject([
+      { body: expect.stringMatching(/^Longhaul waits: somebody else has pushed commits on top/) as string },
+    ]);
+    expect(await headOf()).toBe(theirs);
+    expect(await roundsOf(stand)).toEqual([]);
+    await server.made("dev", "PATCH", stand.pull, { state: "closed" });
+    await look();
+    expect(await follower.result()).toEqual({ end: "closed", rounds: 0 });
+    expect(session.model.requests).toHaveLength(2);
+  });
+});

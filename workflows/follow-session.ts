@@ -1,0 +1,118 @@
+/**
+ * Follows a session's pull request until it is merged: looks at it, tells the session what is wrong, and waits. It holds ids and
+ * counters; what is read and decided is in Postgres. The session itself has ended, and is started again for each round.
+ */
+import {
+  CancellationScope,
+  ChildWorkflowCancellationType,
+  condition,
+  continueAsNew,
+  defineSignal,
+  isCancellation,
+  ParentClosePolicy,
+  setCurrentDetails,
+  setHandler,
+  startChild,
+  workflowInfo,
+} from "@temporalio/workflow";
+import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
+import {
+  type EndedFollow,
+  type FollowLook,
+  type FollowOrder,
+  FOLLOW_SIGNALS,
+} from "../activities/contract/follow.ts";
+import { ownerMemo } from "../activities/contract/run-memo.ts";
+import { WORKFLOW_TYPE } from "./messages.ts";
+import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
+import { boundedSummary, followActivities } from "./proxies.ts";
+
+/** Carried from run to run of one follower. */
+interface FollowSessionInput {
+  /** What a person wants of it now. */
+  readonly order?: FollowOrder;
+  /** The run continues as new beyond this many events. Absent means when Temporal suggests it. */
+  readonly maxHistoryEvents?: number;
+  /** The worker version that the previous run left for another one. */
+  readonly leftVersion?: string;
+}
+
+const woken = defineSignal<[]>(FOLLOW_SIGNALS.woken);
+const goOn = defineSignal<[FollowOrder]>(FOLLOW_SIGNALS.goOn);
+
+interface Follower {
+  /** Somebody wants it to look now. */
+  isWoken: boolean;
+  order: FollowOrder | undefined;
+}
+
+/** One follower. The workflow's id is `follow:` and the session's. */
+export async function followSession(input: FollowSessionInput = {}): Promise<EndedFollow> {
+  const { order, maxHistoryEvents, leftVersion } = input;
+  const isFirst = workflowInfo().continuedFromExecutionRunId === undefined;
+  const follower: Follower = { isWoken: false, order: order ?? (isFirst ? {} : undefined) };
+  setHandler(woken, () => void (follower.isWoken = true));
+  setHandler(goOn, (wanted) => void Object.assign(follower, { order: wanted, isWoken: true }));
+  try {
+    for (;;) {
+      // A turn that has begun runs to its end: a cancel takes effect between turns.
+      const look = await CancellationScope.nonCancellable(() => takeTurn(follower));
+      if (look.kind === "over")
+        return await CancellationScope.nonCancellable(() => followActivities.closeFollow({ end: look.end }));
+      const isNew = hasNewVersion(leftVersion);
+      if (continueDue(maxHistoryEvents) || isNew) {
+        const next = {
+          order: follower.order,
+          maxHistoryEvents,
+          leftVersion: isNew ? ownVersion() : leftVersion,
+        };
+        return await (isNew ? moveOn<typeof followSession>(next) : continueAsNew<typeof followSession>(next));
+      }
+      await condition(() => follower.isWoken, look.lookMs);
+    }
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    return CancellationScope.nonCancellable(() => followActivities.closeFollow({ end: "stopped" }));
+  }
+}
+
+async function takeTurn(follower: Follower): Promise<FollowLook> {
+  follower.isWoken = false;
+  const { order } = follower;
+  if (order !== undefined) {
+    await followActivities.openFollow(order);
+    if (follower.order === order) follower.order = undefined;
+  }
+  const look = await followActivities.lookAtPullRequest();
+  setCurrentDetails(look.line);
+  if (look.kind === "round") await begin(follower, look);
+  return look;
+}
+
+/** Starts the session, whose queue has the round's message; a run that is on reads it as it is. */
+async function begin(
+  follower: Follower,
+  { sessionId, about, precedence }: Extract<FollowLook, { readonly kind: "round" }>,
+): Promise<void> {
+  try {
+    const child = await startChild(WORKFLOW_TYPE, {
+      workflowId: sessionId,
+      parentClosePolicy: ParentClosePolicy.ABANDON,
+      cancellationType: ChildWorkflowCancellationType.ABANDON,
+      memo: ownerMemo(workflowInfo().memo),
+      args: [{}],
+      staticSummary: boundedSummary(about),
+      priority: precedence,
+    });
+    const wake = () => void (follower.isWoken = true);
+    child.result().then(wake, wake);
+  } catch (error) {
+    // A person has resumed it just now. Its end is seen by the next look.
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+  }
+}
+
+function continueDue(maxEvents: number | undefined): boolean {
+  const { continueAsNewSuggested, historyLength } = workflowInfo();
+  return continueAsNewSuggested || (maxEvents !== undefined && historyLength > maxEvents);
+}
