@@ -15,7 +15,7 @@ import {
 import { pushSaves } from "./delivery.ts";
 import { settleLater, waitsForAnswers } from "./later-questions.ts";
 import { setHandlers } from "./handlers.ts";
-import { limitToAsk, mayGoOn, untilLimitEnds } from "./limits.ts";
+import { limitToAsk, mayGoOn, mayGoOnOverBudget, untilLimitEnds } from "./limits.ts";
 import { afterStep, applyMove, limitReached, returnIfDue, stepIn } from "./loop-policy.ts";
 import { makeRoom, pruneOld, undoCompactions } from "./make-room.ts";
 import { askNextStep } from "./model-step.ts";
@@ -98,8 +98,10 @@ async function loop(run: Run, first: Policy): Promise<Outcome> {
       if (end) return end;
       continue;
     }
-    if (answer.kind === "over-budget")
+    if (answer.kind === "over-budget") {
+      if (await mayGoOnOverBudget(run, answer)) continue;
       return { status: "max_steps", limit: "budget", limitReason: answer.reason };
+    }
     if (answer.kind === "answered" && limit) {
       await verifyWork(run, policy, { isLast: true });
       return { status: "max_steps", limit };

@@ -1,5 +1,6 @@
 /** A run's limits: people are asked at one of steps or money, a model's is waited for, and a deadline ends the run in order. */
-import type { BudgetLimit } from "../activities/contract/limits.ts";
+import type { Settlement } from "../activities/contract/questions.ts";
+import type { AskBudgetInput, BudgetLimit, OverBudgetFacts } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { lasted, type OpenQuestion } from "./asking.ts";
 import { limitReached } from "./loop-policy.ts";
@@ -25,7 +26,7 @@ export function limitToAsk(run: Run, policy: RunPolicy): BudgetLimit | undefined
  * @returns false if it must end at the limit
  */
 export async function mayGoOn(run: Run, limit: BudgetLimit, first: RunPolicy): Promise<boolean> {
-  const { state, asking } = run;
+  const { state } = run;
   const step = state.step + 1;
   const isCost = limit === "cost";
   const policy = run.policy ?? first;
@@ -37,20 +38,49 @@ export async function mayGoOn(run: Run, limit: BudgetLimit, first: RunPolicy): P
     of: isCost ? (policy.maxCostUsd ?? 0) : policy.maxSteps + state.moreSteps,
     offer: isCost ? (first.maxCostUsd ?? 0) : first.maxSteps,
   };
+  const { of } = await askAt(run, input);
+  return of === undefined ? false : raise(run, limit, of);
+}
+
+/**
+ * A budget of the operator's has no room for the next request: asks whether the session may go on nevertheless, and waits for the
+ * answer. A message lets it look again, and so does the day on which the budget begins anew.
+ * @returns false if it must end
+ */
+export async function mayGoOnOverBudget(run: Run, { asks }: OverBudgetFacts): Promise<boolean> {
+  const { state } = run;
+  if (asks === undefined || state.deadline !== undefined) return false;
+  const end = await askAt(run, { ...asks, step: state.step + 1, round: state.compaction.round });
+  const isOver = end.settlement?.how === "defaulted";
+  const isSaid = end.settlement?.how === "withdrawn" && end.settlement.why === "said";
+  return end.of !== undefined || isOver || isSaid;
+}
+
+interface Asked {
+  /** The limit from now on; undefined if it was not raised. */
+  readonly of?: number | undefined;
+  /** How the question ended; undefined if nobody was asked. */
+  readonly settlement?: Settlement;
+}
+
+async function askAt(run: Run, input: AskBudgetInput): Promise<Asked> {
+  const { asking } = run;
+  const { step, limit } = input;
   asking.storing += 1;
-  const asks = `step ${step} · asks for more ${isCost ? "money" : "steps"}`;
+  const asks = `step ${step} · asks for more ${limit === "steps" ? "steps" : "money"}`;
   const reply = await perform("askBudget", optionsOf(run), asks, input).finally(() => (asking.storing -= 1));
-  if (reply.kind === "passed") return false;
-  if (reply.kind === "raised") return raise(run, limit, reply.of);
+  if (reply.kind === "passed") return {};
+  if (reply.kind === "raised") return { of: reply.of };
   const { question, used, of } = reply;
   const budget = { ...input, used, of, id: question.id };
   const open: OpenQuestion = { ...question, budget, askedAtMs: Date.now(), settlement: undefined };
   asking.busy = 1;
   const settlement = await restingDuring(run, () => answerTo(run, open));
-  if (settlement === ASK_AGAIN) return mayGoOn(run, limit, first);
+  // What was reached is read anew.
+  if (settlement === ASK_AGAIN) return askAt(run, input);
   const summary = `step ${step} · ${settlement.how} after ${lasted(Date.now() - open.askedAtMs)}`;
   const settled = await perform("settleBudget", optionsOf(run), summary, { ...budget, settlement });
-  return settled.of === undefined ? false : raise(run, limit, settled.of);
+  return { of: settled.of, settlement };
 }
 
 /** A raised cost limit belongs to the session and is in its row; raised steps belong to this run and are carried. */

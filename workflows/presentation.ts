@@ -99,11 +99,12 @@ function questionLines(question: OpenQuestion): string[] {
 }
 
 /** An example of each kind of answer, in the form that the signal takes. */
-function answersTo({ id: question, kind, options }: OpenQuestion): object[] {
+function answersTo({ id: question, kind, options, answerers }: OpenQuestion): object[] {
+  const by = answerers === undefined ? {} : { by: answerers[0] };
   if (kind === "budget")
     return [
-      { question, option: 1 },
-      { question, text: amountLike(options ?? []) },
+      { question, option: 1, ...by },
+      { question, text: amountLike(options ?? []), ...by },
     ];
   if (wantsWords(kind)) return [options ? { question, option: 1 } : { question, text: "…" }];
   return [

@@ -40,11 +40,13 @@ export function answerRefusal(run: Run, message: unknown): string | undefined {
 
 /**
  * A person wrote a message, which is not an answer and grants nothing, but must not wait behind a question; so open questions are
- * withdrawn. A question about a limit stays open: without a higher limit no step could read the message.
+ * withdrawn. A question about a limit stays open: without a higher limit no step could read the message. One about a budget is asked
+ * again if that still has no room.
  */
 export function withdrawForMessage(run: Run): void {
   run.asking.messages += 1;
-  for (const question of allOpen(run).filter(({ kind }) => kind !== "budget"))
+  const stays = ({ budget }: OpenQuestion) => budget !== undefined && budget.limit !== "budget";
+  for (const question of allOpen(run).filter((question) => !stays(question)))
     question.settlement = { how: "withdrawn", why: "said" };
 }
 
@@ -180,9 +182,10 @@ export async function answerTo(
     if (question.settlement === undefined && question.isGone === true) return ASK_AGAIN;
     stays = question.settlement === undefined && asking.moves;
     if (stays) throw new MovesOn();
-    question.settlement ??= isBudget
-      ? { how: "withdrawn", why: "stopped" }
-      : { how: "defaulted", why: "expired" };
+    question.settlement ??=
+      isBudget && run.state.deadline !== undefined
+        ? { how: "withdrawn", why: "stopped" }
+        : { how: "defaulted", why: "expired" };
     return question.settlement;
   } finally {
     asking.busy += 1;

@@ -36,7 +36,17 @@ function toRepositoryName(of: string): string {
 
 export const budgetsSchema = z.array(budgetSchema).max(1_000);
 
-export const zoneSchema = z.string().refine(isZone, "a time zone such as Europe/Berlin");
+/** The policy's rules on money. */
+export const moneyRules = {
+  /** Money that may be spent in a period: all that match a session apply. */
+  budgets: budgetsSchema.optional(),
+  /** At a budget's end: a person is asked for more, or the session ends. A session where nobody is asked ends in both cases. */
+  onBudget: z.enum(["ask", "stop"]).default("ask"),
+  /** Who may answer that, by name, besides the session's owner. */
+  approvers: z.array(z.string().trim().min(1).max(100)).max(100).optional(),
+  /** In which days, weeks and months begin; default UTC. */
+  budgetZone: z.string().refine(isZone, "a time zone such as Europe/Berlin").optional(),
+};
 
 function isZone(name: string): boolean {
   try {

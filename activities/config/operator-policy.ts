@@ -14,7 +14,7 @@ import { sandboxServices, withServicesSum } from "./service-settings.ts";
 import { sizeSchema, megabytes } from "./setting-values.ts";
 import { fitsPattern } from "../text/lists.ts";
 import { lackingFields } from "./presets.ts";
-import { budgetsSchema, zoneSchema } from "./money-budgets.ts";
+import { moneyRules } from "./money-budgets.ts";
 import { keysSchema } from "./key-settings.ts";
 
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000 } as const;
@@ -106,10 +106,7 @@ export const operatorPolicySchema = z.strictObject({
       sessionsPerUser: z.number().int().positive().optional(),
     })
     .default({}),
-  /** Money that may be spent in a period: all that match a session apply. */
-  budgets: budgetsSchema.optional(),
-  /** In which days, weeks and months begin; default UTC. */
-  budgetZone: zoneSchema.optional(),
+  ...moneyRules,
   /** By models as `provider/model`, `*` for any text; the first match applies. A session may set stricter limits. */
   rates: z.record(z.string(), modelRateSchema).default({}),
   /** Programs on the worker that sessions may use as MCP servers, by the names that sessions use. */

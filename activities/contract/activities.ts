@@ -12,7 +12,7 @@ import type {
   StoreGuidanceInput,
   WaitingMessage,
 } from "./guidance.ts";
-import type { Limit, AskBudgetInput, OpenBudget } from "./limits.ts";
+import type { Limit, AskBudgetInput, OpenBudget, OverBudgetFacts } from "./limits.ts";
 import type {
   OpenDelegateInput,
   OpenedDelegate,
@@ -166,8 +166,7 @@ export type StepOutcome =
   | { readonly kind: "unavailable"; readonly reason: string; readonly epoch: number }
   /** The model's limit is used up, and its provider said when it ends: nothing is asked until then. Nothing was stored. */
   | { readonly kind: "limited"; readonly waitMs: number; readonly epoch: number }
-  /** The operator's budget is used up, so nothing was asked. `reason` says which, and until when. Nothing was stored. */
-  | { readonly kind: "over-budget"; readonly reason: string; readonly epoch: number }
+  | OverBudgetFacts
   /** The request does not fit, by our count (nothing was sent) or by the provider's. Nothing was stored. */
   | {
       readonly kind: "overflow";

@@ -22,13 +22,40 @@ export function limitOf(status: string, error: unknown): Limit | undefined {
 }
 
 /** Limits at which a person may be asked; a deadline always ends the run. */
-export type BudgetLimit = Exclude<Limit, "deadline" | "budget">;
+export type BudgetLimit = Exclude<Limit, "deadline">;
 
-/** A limit that was reached: in USD for the session with its delegates, or in steps of the run. */
+/** A budget of the operator's that has no room for a session's next request. */
+export interface SpentBudget {
+  /** For people: `person ann, month`. */
+  readonly scope: string;
+  /** The scope in its current period, which an allowance is for. */
+  readonly window: string;
+  /** The day on which it begins anew: then nobody need be asked. */
+  readonly before: string;
+  /** USD that the next request may cost. */
+  readonly nextUsd: number;
+}
+
+/**
+ * A limit that was reached: in USD for the session with its delegates, or in steps of the run; for a budget in USD of all that it is
+ * for.
+ */
 export interface ReachedLimit {
   readonly limit: BudgetLimit;
   readonly used: number;
   readonly of: number;
+  /** Set if the limit is a budget. */
+  readonly budget?: SpentBudget;
+}
+
+/** The operator's budget is used up, so the model was not asked. Nothing was stored. */
+export interface OverBudgetFacts {
+  readonly kind: "over-budget";
+  /** Which, and until when. */
+  readonly reason: string;
+  readonly epoch: number;
+  /** A person is asked whether the session may exceed it. Absent: it ends. */
+  readonly asks?: ReachedLimit & { readonly offer: number };
 }
 
 export interface AskBudgetInput extends ReachedLimit {
@@ -48,9 +75,18 @@ export interface OpenBudget extends AskBudgetInput {
 const STOP = "stop";
 
 const amountText = (limit: BudgetLimit, amount: number): string =>
-  limit === "cost" ? usd(amount) : `${amount} step${amount === 1 ? "" : "s"}`;
+  limit === "steps" ? `${amount} step${amount === 1 ? "" : "s"}` : usd(amount);
 
-export function budgetText({ limit, used, of }: ReachedLimit): string {
+/** What is known of a budget that has no room, in a sentence or two. */
+export const spentText = (
+  { used, of }: Pick<ReachedLimit, "used" | "of">,
+  { scope, nextUsd, before }: Pick<SpentBudget, "scope" | "nextUsd" | "before">,
+): string =>
+  `The budget for ${scope} is ${usd(of)}; ${usd(used)} of it are used or reserved, and the next request may cost ${usd(nextUsd)}. It begins anew on ${before}.`;
+
+export function budgetText({ limit, used, of, budget }: ReachedLimit): string {
+  if (budget !== undefined)
+    return `${spentText({ used, of }, budget)} May this session go on now, with money beyond it?`;
   return limit === "cost"
     ? `This session has cost ${usd(used)}; its limit is ${usd(of)} (limits.maxCostUsd). May it continue?`
     : `This run has made ${amountText(limit, used)}; its limit is ${of} (limits.maxSteps). May it continue?`;
@@ -62,14 +98,15 @@ export function budgetText({ limit, used, of }: ReachedLimit): string {
  */
 export function budgetOptions(limit: BudgetLimit, offer: number, most: number): string[] | undefined {
   const amount = Math.min(offer, most);
-  const least = limit === "cost" ? LEAST_USD : 1;
+  const least = limit === "steps" ? 1 : LEAST_USD;
   return amount < least ? undefined : [`another ${amountText(limit, amount)}`, STOP];
 }
 
 /** Smaller amounts are not distinguished in text. */
 const LEAST_USD = 0.0001;
 
-const MORE = { cost: /^(?:another )?\$ ?(\d+(?:\.\d+)?)$/i, steps: /^(?:another )?(\d+) steps?$/i } as const;
+const MORE_USD = /^(?:another )?\$ ?(\d+(?:\.\d+)?)$/i;
+const MORE = { cost: MORE_USD, budget: MORE_USD, steps: /^(?:another )?(\d+) steps?$/i } as const;
 
 /** The amount that an answer grants; undefined if the answer ends the run. */
 export function parseGrantedAmount(limit: BudgetLimit, answer: string): number | undefined {
@@ -109,5 +146,5 @@ export function readMore(
 /** The limit after an extension, which is counted from the current use. */
 export function raisedLimit({ limit, used, of }: ReachedLimit, amount: number): number {
   const sum = Math.max(used, of) + amount;
-  return limit === "cost" ? Number(sum.toFixed(6)) : sum;
+  return limit === "steps" ? sum : Number(sum.toFixed(6));
 }

@@ -1,6 +1,6 @@
 /** Questions to people, as the workflow, the activities and the clients see them: who may answer what. */
 import { amountLike, readMore, type OpenBudget } from "./limits.ts";
-import { cleanText } from "../text/clean.ts";
+import { cleanText, personName } from "../text/clean.ts";
 import { cutChars } from "../text/cut.ts";
 import { inAlternatives } from "../text/format.ts";
 import type { RunToolInput, ToolFacts } from "./calls.ts";
@@ -28,7 +28,7 @@ export const wantsWords = (kind: string): boolean => kind === "ask" || kind === 
 export interface QuestionFacts {
   /**
    * Derived from the call: `s12c0`; `s12c0e` for kind `egress`, `s12c0q1` and so on for kind `mcp`. For kind
-   * `budget`, derived from the waiting step: `s13cost`, `s13steps`.
+   * `budget`, derived from the waiting step: `s13cost`, `s13steps`, `s13budget`.
    */
   readonly id: string;
   readonly kind: QuestionKind;
@@ -41,10 +41,13 @@ export interface QuestionFacts {
   readonly expiresInMs?: number;
   /** For kind `budget`: how much more may be granted at most, in USD or steps. Absent means any amount. */
   readonly most?: number;
+  /** Names of those whose answer counts. Absent means everybody's. */
+  readonly answerers?: readonly string[];
 }
 
 /** Whether a word is the id of a question of any kind, and not an answer to one. */
-export const isQuestionId = (word: string): boolean => /^s\d+(c\d+(e|q\d+)?|(cost|steps)\d*)$/.test(word);
+export const isQuestionId = (word: string): boolean =>
+  /^s\d+(c\d+(e|q\d+)?|(cost|steps|budget)\d*)$/.test(word);
 
 /** How a question ended. `superseded` is set by a reset. */
 export type Settlement =
@@ -130,7 +133,7 @@ const FIELDS: AnswerNames = {
   actions: (...names) => `the action ${inAlternatives(names)}`,
 };
 
-type Open = Pick<QuestionFacts, "id" | "kind" | "options" | "most">;
+type Open = Pick<QuestionFacts, "id" | "kind" | "options" | "most" | "answerers">;
 
 export type ReadAnswer =
   | { readonly ok: true; readonly id: string; readonly settlement: Settlement }
@@ -142,11 +145,19 @@ export function readAnswer(open: readonly Open[], message: unknown, names = FIEL
   if (answer === undefined) return refused('send {"question": "s1c0", "text": "…"}, or a plain string');
   const question = questionOf(open, answer.question);
   if ("reason" in question) return question;
+  const { answerers } = question;
+  if (answerers !== undefined && (answer.by === undefined || !answerers.includes(answer.by)))
+    return refused(
+      `only ${inAlternatives(answerers.slice(0, MAX_NAMED))} may answer ${question.id}, and the answer ${answer.by === undefined ? "does not say whose it is (by)" : `is from ${answer.by}`}`,
+    );
   const settlement = settlementOf(question, answer, names);
   return typeof settlement === "string"
     ? refused(settlement)
     : { ok: true, id: question.id, settlement: withPerson(settlement, answer.by) };
 }
+
+/** Of those who may answer, in a refusal. */
+const MAX_NAMED = 10;
 
 const refused = (reason: string) => ({ ok: false as const, reason });
 
@@ -174,7 +185,7 @@ function messageOf(message: unknown): AnswerMessage | undefined {
     text: text === undefined || text === "" ? undefined : textOf(text as string),
     option: option === undefined ? undefined : (option as number | string),
     action: action === undefined ? undefined : (nameOf(action as string) as Action),
-    by: by === undefined ? undefined : cutChars(cleanText(by as string), 100),
+    by: personName(by),
   };
 }
 

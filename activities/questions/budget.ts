@@ -5,10 +5,11 @@ import { superseded } from "../contract/failures.ts";
 import type { AskedBudget, SettleBudgetInput, Settlement } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
-import { budgetAsked, openBudget, mayBeAdded } from "../step/budget.ts";
+import { toAnswerers, budgetAsked, openBudget, mayBeAdded } from "../step/budget.ts";
 import { appendEvents } from "../store/events.ts";
+import { allowMoney } from "../store/budgets.ts";
 import { spentUsd } from "../store/model-calls.ts";
-import { questionsBefore, closeQuestion, setWaiting } from "../store/questions.ts";
+import { questionsBefore, closeQuestion, setWaiting, timeLeftMs } from "../store/questions.ts";
 import { lockRunAlone } from "../store/session-locks.ts";
 import { cleanDeep } from "../text/clean.ts";
 import { toClosing, settledEvent } from "./settlement.ts";
@@ -30,10 +31,11 @@ async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudget
   const { db } = deps.store;
   const session = await enterSession(deps, scope, { step, phase: "model", round });
   const isCost = limit === "cost";
+  const isBudget = limit === "budget";
   const used = isCost ? await spentUsd(db, session.id) : input.used;
   const of = isCost ? (session.config.limits.maxCostUsd ?? input.of) : input.of;
   // Never for a limit that the run already has: the question would return at once.
-  if (used < of && of > input.of) return { kind: "raised", of };
+  if (!isBudget && used < of && of > input.of) return { kind: "raised", of };
   const reached = { ...input, used, of };
   const most = mayBeAdded(deps.policy, reached);
   const opened = await db.transaction(async (tx) => {
@@ -41,7 +43,8 @@ async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudget
     // An earlier run may have asked here, and ended without an answer: that question stays as it ended.
     const before = await questionsBefore(tx, {
       sessionId: session.id,
-      epoch: session.epoch,
+      // What was allowed outlives a reset, so that its question's id must not come again.
+      epoch: isBudget ? undefined : session.epoch,
       step,
       name: limit,
     });
@@ -54,9 +57,12 @@ async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudget
   if (opened === undefined) return { kind: "passed" };
   const { row, options } = opened;
   const bound = most === Infinity ? {} : { most };
+  const asks = isBudget
+    ? { answerers: toAnswerers(deps.policy ?? {}, session.owner), expiresInMs: await timeLeftMs(db, row) }
+    : {};
   return {
     kind: "asked",
-    question: { id: row.id, kind: "budget", text: row.text, options, ...bound },
+    question: { id: row.id, kind: "budget", text: row.text, options, ...bound, ...asks },
     used,
     of,
   };
@@ -64,7 +70,7 @@ async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudget
 
 /**
  * Writes how a question about a limit ended. A higher cost limit applies to the whole session, with its
- * delegates and later runs; a higher step limit applies to the run.
+ * delegates and later runs; a higher step limit applies to the run; money beyond a budget is the session's in that budget's period.
  *
  * Idempotency key: the question's row, which ends once; the new limit follows from the input. Side effects: rows, an event.
  * Heartbeat: by timer. Retry class: Postgres. Cancel: none needed, it is short.
@@ -79,7 +85,7 @@ async function settleBudget(
   scope: ActivityScope,
   input: SettleBudgetInput,
 ): Promise<{ readonly of?: number }> {
-  const { step, round, limit, id } = input;
+  const { step, round, limit, id, budget } = input;
   const session = await enterSession(deps, scope, { step, phase: "model", round });
   const settlement = cleanDeep(input.settlement, deps.sanitizer.clean) as Settlement;
   const askedAmount = settlement.how === "answered" ? parseGrantedAmount(limit, settlement.text) : undefined;
@@ -96,6 +102,8 @@ async function settleBudget(
         { ...settledEvent(question, settlement), step: question.step, attempt: scope.attempt },
       ]);
     if (of !== undefined && limit === "cost") await setMaxCost(tx, session.id, of);
+    if (amount !== undefined && amount > 0 && budget !== undefined)
+      await allowMoney(tx, { sessionId: session.id, question: id, scope: budget.window, usd: amount });
     await setWaiting(tx, session.id, false);
   });
   return of === undefined ? {} : { of };

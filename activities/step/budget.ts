@@ -2,6 +2,7 @@
 import type { OperatorPolicy } from "../config/operator-policy.ts";
 import { budgetOptions, budgetText, type OpenBudget, type ReachedLimit } from "../contract/limits.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
+import { untilDayMs } from "../store/budgets.ts";
 import type { Queryable } from "../store/db.ts";
 import { openQuestion, type QuestionOption, type QuestionRow } from "../store/questions.ts";
 import type { Session } from "../store/sessions.ts";
@@ -14,6 +15,8 @@ import type { StepContext } from "./step-context.ts";
 
 /** How much more the operator's policy lets a session have, in USD or steps. */
 export function mayBeAdded(policy: OperatorPolicy | undefined, { limit, used, of }: ReachedLimit): number {
+  // What the session itself may cost stays limited.
+  if (limit === "budget") return policy?.onBudget === "stop" ? 0 : Infinity;
   const most = limit === "cost" ? policy?.max.costUsd : policy?.max.steps;
   return Math.max(0, (most ?? Infinity) - Math.max(used, of));
 }
@@ -49,6 +52,7 @@ export async function openBudget(
 ): Promise<OpenedBudget | undefined> {
   const options = budgetOptions(reached.limit, offer, most);
   if (options === undefined) return undefined;
+  const { budget } = reached;
   const opened = await openQuestion(tx, {
     sessionId: session.id,
     epoch: session.epoch,
@@ -58,19 +62,41 @@ export async function openBudget(
     kind: "budget",
     text: budgetText(reached),
     options: options.map((label) => ({ label })),
-    defaultText: null,
+    defaultText: budget === undefined ? null : BEGINS_ANEW,
     inputHash: null,
-    expiresInMs: undefined,
+    expiresInMs: budget === undefined ? undefined : await untilDayMs(tx, budget.before),
   });
   return { ...opened, options };
 }
 
-export const budgetAsked = ({ id, kind, text, options, step }: QuestionRow, attempt: number) => ({
+/** What happens without an answer. */
+const BEGINS_ANEW = "it goes on by itself, since the budget begins anew";
+
+export const budgetAsked = (
+  { id, kind, text, options, step, defaultText, expiresAt }: QuestionRow,
+  attempt: number,
+) => ({
   type: "question:asked" as const,
   step,
   attempt,
-  data: { id, kind, text, options: options as QuestionOption[] | null, default: null, expiresAt: null },
+  data: {
+    id,
+    kind,
+    text,
+    options: options as QuestionOption[] | null,
+    default: defaultText,
+    expiresAt: expiresAt?.toISOString() ?? null,
+  },
 });
+
+/** Whose answer to a question about a budget counts; undefined means everybody's, as there is nobody whom it concerns. */
+export function toAnswerers(
+  { approvers = [] }: Pick<OperatorPolicy, "approvers">,
+  owner: string | undefined,
+): readonly string[] | undefined {
+  const names = [...new Set([...(owner === undefined ? [] : [owner]), ...approvers])];
+  return names.length === 0 ? undefined : names;
+}
 
 /** What a session has cost against its limit. */
 interface Spent {

@@ -3,6 +3,7 @@ import { dearestUsd } from "../config/cost.ts";
 import { budgetsFor, type MoneyBudget } from "../config/money-budgets.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import { fatal } from "../contract/failures.ts";
+import { spentText, type ReachedLimit } from "../contract/limits.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import {
   findSpender,
@@ -10,6 +11,7 @@ import {
   type MoneyRefusal,
   releaseMoney,
   reserveMoney,
+  toWindow,
 } from "../store/budgets.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
@@ -17,9 +19,10 @@ import { usd } from "../text/format.ts";
 import { recordLost } from "./budget.ts";
 import type { RateHolder } from "./hold-to-rate.ts";
 
-/** Why nothing was asked, with the budget and until when. */
+/** Why nothing was asked, with the budget and until when; and the question whether the session may go on nevertheless. */
 export interface OverBudget {
   readonly overBudget: string;
+  readonly asks: ReachedLimit & { readonly offer: number };
 }
 
 /** Called if the request ended without a bill; a bill ends the reservation by itself. */
@@ -56,7 +59,7 @@ export async function holdToBudgets(
   // A request of this session that never was billed: it may have been charged, so it is counted before the next one is reserved.
   if (await hasReservedMoney(db, session.id)) await recordLost(deps, session);
   const reserved = await reserveMoney(db, { sessionId: session.id, model: target.model, usd: most }, counted);
-  if ("refused" in reserved) return { overBudget: overText(reserved.refused, most) };
+  if ("refused" in reserved) return overBudget(reserved.refused, most);
   await appendEvents(
     db,
     session.id,
@@ -82,6 +85,24 @@ async function budgetsOf(
   return spender === undefined ? [] : budgetsFor(budgets, spender, spender.today);
 }
 
-function overText({ budget, usedUsd }: MoneyRefusal, most: number): string {
-  return `The budget for ${budget.scope} is ${usd(budget.limitUsd)}; ${usd(usedUsd)} of it are used or reserved, and the next request may cost ${usd(most)}. It begins anew on ${budget.before}.`;
+/** Of a budget that is offered to a session beyond it. Chosen: as much as its usual last warning leaves, half of that. */
+const OFFERED_SHARE = 0.1;
+
+function overBudget({ budget, usedUsd, allowance }: MoneyRefusal, nextUsd: number): OverBudget {
+  const { scope, before, limitUsd } = budget;
+  const spent = {
+    scope,
+    window: toWindow(budget),
+    before,
+    nextUsd,
+  };
+  const reached = { limit: "budget", used: usedUsd, of: limitUsd, budget: spent } as const;
+  const allowed =
+    allowance === undefined
+      ? ""
+      : ` This session was allowed ${usd(allowance.usd)} beyond it, and has used ${usd(allowance.usedUsd)} of that.`;
+  // No less than the next request needs: else the question would return at once.
+  const leastUsd = nextUsd + Math.max(0, (allowance?.usedUsd ?? 0) - (allowance?.usd ?? 0));
+  const offer = Math.ceil(Math.max(limitUsd * OFFERED_SHARE, leastUsd) * 100) / 100;
+  return { overBudget: `${spentText(reached, spent)}${allowed}`, asks: { ...reached, offer } };
 }

@@ -249,11 +249,18 @@ async function ask(
 
 /** @throws PolicyRefused (fatal) if the session has not begun */
 function overBudget(
-  { session, input }: StepContext,
-  { overBudget: reason }: OverBudget,
+  { deps, session, input }: StepContext,
+  { overBudget: reason, asks }: OverBudget,
 ): { readonly outcome: StepOutcome } {
   if (input.step === 1) throw fatal("PolicyRefused", reason);
-  return { outcome: { kind: "over-budget", reason, epoch: session.epoch } };
+  const { config, epoch, parentId } = session;
+  // A delegate's end is a result for its parent, which asks. A last step that sums up is not worth a question.
+  const isAsked =
+    deps.policy?.onBudget !== "stop" &&
+    config.questions.mode === "ask" &&
+    parentId === undefined &&
+    input.wrapUp !== true;
+  return { outcome: { kind: "over-budget", reason, epoch, asks: isAsked ? asks : undefined } };
 }
 
 /** The view with a result for each call: calls that an interrupt kept from starting get theirs here. */

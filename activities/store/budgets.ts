@@ -3,8 +3,15 @@ import { and, eq, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { MoneyBudget, Spender } from "../config/money-budgets.ts";
 import type { Database, Queryable } from "./db.ts";
-import { budgetReservations, budgetWarnings, installation, sessions } from "./schema/index.ts";
-import { spentUsdIn, TODAY } from "./spending.ts";
+import {
+  budgetAllowances,
+  budgetReservations,
+  budgetWarnings,
+  installation,
+  sessions,
+} from "./schema/index.ts";
+import { spentUsd } from "./model-calls.ts";
+import { MONEY_ZONE, spentUsdIn, TODAY } from "./spending.ts";
 import { excluded } from "./statements.ts";
 
 /** Class of the advisory locks held per budget while a decision is made. Any number, the same in every version. */
@@ -43,6 +50,14 @@ export interface MoneyRefusal {
   readonly budget: MoneyBudget;
   /** USD: billed, and reserved by other sessions. */
   readonly usedUsd: number;
+  /** What people allowed the session beyond it, if they did. */
+  readonly allowance?: Allowance | undefined;
+}
+
+/** USD that a session may spend in a budget's period whatever is left of it, and what it has used of that. */
+interface Allowance {
+  readonly usd: number;
+  readonly usedUsd: number;
 }
 
 export interface ReservedMoney {
@@ -62,16 +77,19 @@ export function reserveMoney(
   budgets: readonly MoneyBudget[],
 ): Promise<ReservedMoney | { readonly refused: MoneyRefusal }> {
   return db.transaction(async (tx) => {
-    for (const scope of budgets.map(keyOf).toSorted())
+    for (const scope of budgets.map(toWindow).toSorted())
       await tx.execute(sql`select pg_advisory_xact_lock(${BUDGET_CLASS}, hashtext(${scope}))`);
     const used: MoneyRefusal[] = [];
     for (const budget of budgets) {
       const usedUsd = await usedOf(tx, budget, request.sessionId);
-      if (usedUsd + request.usd > budget.limitUsd) return { refused: { budget, usedUsd } };
+      const hasRoom = usedUsd + request.usd <= budget.limitUsd;
+      const allowance = hasRoom ? undefined : await allowanceOf(tx, budget, request.sessionId);
+      const isAllowed = allowance !== undefined && allowance.usedUsd + request.usd <= allowance.usd;
+      if (!hasRoom && !isAllowed) return { refused: { budget, usedUsd, allowance } };
       used.push({ budget, usedUsd });
     }
     const { sessionId, model, usd } = request;
-    const row = { usd, model, scopes: budgets.map(keyOf), at: sql`clock_timestamp()` };
+    const row = { usd, model, scopes: budgets.map(toWindow), at: sql`clock_timestamp()` };
     const [reserved] = await tx
       .insert(budgetReservations)
       .values({ sessionId, ...row })
@@ -108,13 +126,68 @@ export async function releaseMoney(
     .where(and(eq(budgetReservations.sessionId, sessionId), eq(budgetReservations.id, id)));
 }
 
-const keyOf = ({ scope, since }: MoneyBudget): string => `${scope}, ${since}`;
+/** A budget in its current period. */
+export const toWindow = ({ scope, since }: MoneyBudget): string => `${scope}, ${since}`;
+
+/**
+ * Lets a session, with its delegates, spend more than a budget has in its current period; nobody else may spend more by that. What it
+ * spends counts in the budget all the same. Idempotent by the question.
+ */
+export async function allowMoney(
+  tx: Queryable,
+  allowed: {
+    readonly sessionId: string;
+    readonly question: string;
+    readonly scope: string;
+    readonly usd: number;
+  },
+): Promise<void> {
+  const baseUsd = await spentUsd(tx, allowed.sessionId);
+  await tx
+    .insert(budgetAllowances)
+    .values({ ...allowed, baseUsd })
+    .onConflictDoNothing();
+}
+
+async function allowanceOf(
+  tx: Queryable,
+  budget: MoneyBudget,
+  sessionId: string,
+): Promise<Allowance | undefined> {
+  const [own, member] = [alias(sessions, "own"), alias(sessions, "member")];
+  const root = sql`(select coalesce(${own.parentId}, ${own.id}) from ${sessions} ${own} where ${own.id} = ${sessionId})`;
+  const [row] = await tx
+    .select({
+      usd: sql<number | null>`sum(${budgetAllowances.usd})`,
+      baseUsd: sql<number>`coalesce(min(${budgetAllowances.baseUsd}), 0)::float8`,
+    })
+    .from(budgetAllowances)
+    .where(and(eq(budgetAllowances.sessionId, root), eq(budgetAllowances.scope, toWindow(budget))));
+  if (row === undefined || row.usd === null) return undefined;
+  const { rows } = await tx.execute<{ reserved: number }>(sql`
+    select coalesce(sum(${budgetReservations.usd}), 0)::float8 as reserved from ${budgetReservations}
+    join ${sessions} ${member} on ${member.id} = ${budgetReservations.sessionId}
+    where coalesce(${member.parentId}, ${member.id}) = ${root} and ${member.id} <> ${sessionId} and ${isFresh}`);
+  const usedUsd = (await spentUsd(tx, sessionId)) - row.baseUsd + (rows[0]?.reserved ?? 0);
+  return { usd: row.usd, usedUsd };
+}
+
+const isFresh = sql`${budgetReservations.at} > clock_timestamp() - ${OPEN_SECONDS} * interval '1 s'`;
+
+/** How long it is until a day begins where money is counted, in ms, by the database's clock; at least 1. */
+export async function untilDayMs(db: Queryable, day: string): Promise<number> {
+  const begins = sql`${day}::date::timestamp at time zone ${MONEY_ZONE}`;
+  const { rows } = await db.execute<{ ms: number }>(
+    sql`select greatest(1, round(1000 * extract(epoch from ${begins} - clock_timestamp())))::float8 as ms`,
+  );
+  return rows[0]?.ms ?? 1;
+}
 
 /** In one statement: a bill that is stored meanwhile is seen with its reservation, or in place of it. */
 async function usedOf(tx: Queryable, budget: MoneyBudget, sessionId: string): Promise<number> {
   const reserved = sql`(select coalesce(sum(${budgetReservations.usd}), 0) from ${budgetReservations}
-    where ${budgetReservations.scopes} @> array[${keyOf(budget)}]::text[] and ${budgetReservations.sessionId} <> ${sessionId}
-    and ${budgetReservations.at} > clock_timestamp() - ${OPEN_SECONDS} * interval '1 s')`;
+    where ${budgetReservations.scopes} @> array[${toWindow(budget)}]::text[] and ${budgetReservations.sessionId} <> ${sessionId}
+    and ${isFresh})`;
   const { rows } = await tx.execute<{ used: number }>(
     sql`select (${spentUsdIn(budget)} + ${reserved})::float8 as used`,
   );

@@ -93,7 +93,7 @@ export async function findOpenQuestion(
   return (await openQuestions(db, sessionId)).find((question) => question.id === id);
 }
 
-/** How many questions with that name in a step have ended: the next one gets the next number. */
+/** How many questions with that name in a step have ended: the next one gets the next number. @param epoch default: of all */
 export async function questionsBefore(
   db: Queryable,
   {
@@ -101,7 +101,7 @@ export async function questionsBefore(
     epoch,
     step,
     name,
-  }: Pick<NewQuestion, "sessionId" | "epoch" | "step"> & { readonly name: string },
+  }: Pick<NewQuestion, "sessionId" | "step"> & { readonly epoch?: number | undefined; readonly name: string },
 ): Promise<number> {
   const rows = await db
     .select({ id: questions.id })
@@ -109,7 +109,7 @@ export async function questionsBefore(
     .where(
       and(
         eq(questions.sessionId, sessionId),
-        eq(questions.epoch, epoch),
+        epoch === undefined ? undefined : eq(questions.epoch, epoch),
         eq(questions.step, step),
         like(questions.id, `s${step}${name}%`),
         ne(questions.status, "open"),

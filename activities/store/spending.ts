@@ -63,8 +63,11 @@ export async function readUsage(
   return rows;
 }
 
-/** The day now, in the zone in which money is counted. */
-export const TODAY = sql<string>`(now() at time zone coalesce((select ${installation.zone} from ${installation}), 'UTC'))::date::text`;
+/** The zone in which money is counted. */
+export const MONEY_ZONE = sql<string>`coalesce((select ${installation.zone} from ${installation}), 'UTC')`;
+
+/** The day now, in that zone. */
+export const TODAY = sql<string>`(now() at time zone ${MONEY_ZONE})::date::text`;
 
 /** The same for a client, whose role may not read the zone: then by UTC. */
 export async function spendingDay(db: Queryable): Promise<string> {

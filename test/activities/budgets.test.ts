@@ -2,7 +2,14 @@
 import { eq } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { budgetsFor, budgetsSchema, type MoneyBudget } from "../../activities/config/money-budgets.ts";
-import { releaseMoney, reserveMoney, setMoneyZone, findSpender } from "../../activities/store/budgets.ts";
+import {
+  allowMoney,
+  releaseMoney,
+  reserveMoney,
+  setMoneyZone,
+  findSpender,
+  toWindow,
+} from "../../activities/store/budgets.ts";
 import { readInstallation } from "../../activities/store/installation.ts";
 import { recordCall } from "../../activities/store/model-calls.ts";
 import { budgetReservations } from "../../activities/store/schema/index.ts";
@@ -92,6 +99,43 @@ it("the strictest of all that apply refuses, and nothing is reserved in the othe
     .from(budgetReservations)
     .where(eq(budgetReservations.sessionId, one));
   expect(rows).toEqual([]);
+});
+
+it("what one session is allowed beyond a budget is its own, in that period, with its delegates", async () => {
+  const [one, two] = await Promise.all([begin("fay-1", "fay"), begin("fay-2", "fay")]);
+  await createSession(database.store, {
+    id: `${one}.s1c0`,
+    owner: "fay",
+    task: "x",
+    config: configOf({}),
+    parent: { id: one, call: "s1c0", epoch: 1, access: "read" },
+  });
+  const budgets = await budgetsOf(one, [{ per: "person", period: "month", usd: 1 }]);
+  const [budget] = budgets;
+  if (budget === undefined) throw new Error("There is a budget.");
+  await bill(one, 1);
+  expect(isRefused(await ask(one, 0.5, budgets))).toBe(true);
+  const allowance = { sessionId: one, question: "s2budget", scope: toWindow(budget), usd: 1 };
+  await allowMoney(database.store.db, allowance);
+  await allowMoney(database.store.db, allowance);
+  expect(isRefused(await ask(two, 0.1, budgets))).toBe(true);
+  expect(isRefused(await ask(one, 0.5, budgets))).toBe(false);
+  expect(isRefused(await ask(`${one}.s1c0`, 0.5, budgets))).toBe(false);
+  // What the session has reserved is not there for its delegate twice.
+  expect(await ask(`${one}.s1c0`, 0.6, budgets)).toMatchObject({
+    refused: { usedUsd: 1.5, allowance: { usd: 1, usedUsd: 0.5 } },
+  });
+  await bill(`${one}.s1c0`, 0.5);
+  await bill(one, 0.25);
+  expect(isRefused(await ask(one, 0.25, budgets))).toBe(false);
+  expect(isRefused(await ask(one, 0.26, budgets))).toBe(true);
+  // What it spends counts for all.
+  expect(await ask(two, 0.1, budgets)).toMatchObject({ refused: { usedUsd: 2 } });
+  // In the next period there is nothing of it; and a second answer adds to the first.
+  const later = budgets.map((next) => ({ ...next, since: "2020-01-01" }));
+  expect(isRefused(await ask(one, 0.25, later))).toBe(true);
+  await allowMoney(database.store.db, { ...allowance, question: "s3budget" });
+  expect(isRefused(await ask(one, 1.25, budgets))).toBe(false);
 });
 
 it("people are told of each share once in a period", async () => {

@@ -10,7 +10,10 @@ import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 const price = { input: 10, cached: 1, output: 10 };
-const monthly = (of: string, usd: number) => ({ budgets: [{ per: "tenant", of, period: "month", usd }] });
+const monthly = (of: string, usd: number) => ({
+  onBudget: "stop",
+  budgets: [{ per: "tenant", of, period: "month", usd }],
+});
 
 it("a budget that is lowered holds the next request, and one that is raised lets `say` go on", async () => {
   underPolicy(agent, monthly("changing", 100));

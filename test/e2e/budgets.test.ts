@@ -8,6 +8,7 @@ import { scriptedModel } from "../support/scripted-model.ts";
 /** A request of some 3,000 tokens and an answer of at most 4,000 cost at most 7 cents. */
 const price = { input: 10, cached: 1, output: 10 };
 const policy = operatorPolicySchema.parse({
+  onBudget: "stop",
   budgets: [
     { per: "tenant", of: "acme", period: "month", usd: 0.1 },
     { per: "tenant", of: "spent", period: "day", usd: 0.01 },

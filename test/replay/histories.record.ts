@@ -6,6 +6,7 @@ import { retrySession } from "../../client/sessions/retry-session.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
+import { underPolicy } from "../support/operator-policy.ts";
 import { untilWaiting } from "../support/questions.ts";
 import { recordHistory } from "../support/history-fixture.ts";
 import { resetToStep } from "../support/reset-run.ts";
@@ -61,6 +62,20 @@ it("budget-question", async () => {
   await untilWaiting(agent.database.store, session);
   await session.handle.signal("answer", { option: 1 });
   await keep("budget-question", session);
+});
+
+it("over-budget", async () => {
+  underPolicy(agent, { budgets: [{ per: "tenant", of: "asks", period: "month", usd: 1 }] });
+  const usage = { input: 20_000, output: 1_000, cached: 0, reasoning: 0 };
+  const script = scriptedModel();
+  for (let step = 1; step <= 3; step += 1) script.answers(bash("echo one")).with({ usage });
+  const session = await agent.start(script.says("Done."), {
+    owner: "ann",
+    config: { tenant: "asks", price: { input: 10, cached: 10, output: 100 }, maxOutput: 4_000 },
+  });
+  await untilWaiting(agent.database.store, session);
+  await session.handle.signal("answer", { text: "$9", by: "ann" });
+  await keep("over-budget", session);
 });
 
 it("parallel-tools", async () => {

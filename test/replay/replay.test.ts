@@ -33,6 +33,7 @@ const SHAPES: Readonly<Record<string, RegExp>> = {
     /signalName\W+interrupt.*ACTIVITY_TASK_CANCEL_REQUESTED.*EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED/,
   "manual-compaction": /trigger\W+manual.*kind\W+compacted/,
   "max-steps": /wrapUp.*status\W+max_steps/,
+  "over-budget": /kind\W+over-budget.*askBudget.*TIMER_STARTED.*signalName\W+answer.*settleBudget.*modelStep/,
   overflow: /kind\W+overflow.*trigger\W+overflow.*kind\W+compacted/,
   "parallel-tools": /index\W+0.*index\W+1.*index\W+2/,
   plain: /runTool.*EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED/,

@@ -63,6 +63,8 @@ export interface StartOptions {
   readonly task?: string;
   readonly config?: ConfigChange;
   readonly input?: CodingAgentInput;
+  /** Whose session it is; default nobody's. */
+  readonly owner?: string;
   /** Files that the session begins with, and the text of their AGENTS.md. */
   readonly workspace?: StoredPack | undefined;
   readonly instructions?: string | undefined;
@@ -169,6 +171,7 @@ export async function startAgent(depsChanges: Partial<AgentDeps> = {}): Promise<
       await createSession(database.store, {
         id,
         task: options.task ?? "Do what is asked.",
+        owner: options.owner,
         config: changedConfig(runConfig(), options.config),
         workspace: options.workspace,
         instructions: options.instructions,

@@ -47,6 +47,18 @@ describe("a question about a limit", () => {
     expect(textOf(steps, "more")).toContain('an amount such as "20 steps"');
   });
 
+  it("counts only the answers of those who may answer", () => {
+    const open: QuestionFacts = { ...cost, id: "s3budget", answerers: ["ann", "boss"] };
+    expect(textOf(open, { option: 1, by: "boss" })).toBe("another $0.10");
+    expect(textOf(open, { text: "$0.20", by: "  ann " })).toBe("another $0.20");
+    for (const by of ["bob", "Ann", "ann, boss"])
+      expect(textOf(open, { option: 1, by })).toBe(
+        `only ann or boss may answer s3budget, and the answer is from ${by}`,
+      );
+    for (const message of ["stop", { option: 1 }, { action: "decline" }, { option: 2, by: " " }])
+      expect(textOf(open, message)).toMatch(/the answer does not say whose it is \(by\)$/);
+  });
+
   it("offers the same amount again within the policy, and is not asked if that allows none", () => {
     expect(budgetOptions("cost", 5, Infinity)).toEqual(["another $5.00", "stop"]);
     expect(budgetOptions("cost", 5, 1.25)).toEqual(["another $1.25", "stop"]);

@@ -48,6 +48,45 @@ it("continues by as many steps as were given, and asks again at the next limit",
   expect(waiting).toMatchObject({ step: 2, budget: { step: 3, id: "s3steps", used: 2, of: 2, offer: 2 } });
 });
 
+it("goes on by itself when a budget begins anew, without an answer", async () => {
+  const overBudget = {
+    kind: "over-budget",
+    reason: "The budget is used up.",
+    epoch: 1,
+    asks: {
+      limit: "budget",
+      used: 1,
+      of: 1,
+      offer: 1,
+      budget: {
+        scope: "all, day",
+        window: "all, day, 2026-11-26",
+        before: "2026-11-27",
+        nextUsd: 1,
+      },
+    },
+  } as const;
+  const asks: AskBudgetInput[] = [];
+  const { fake, value } = await play({
+    ...options,
+    maxSteps: 9,
+    steps: [answered([bashCall]), overBudget, answered()],
+    activities: {
+      ...activities,
+      askBudget: async (input) => {
+        asks.push(input);
+        const reply = await asked(input);
+        return reply.kind === "asked"
+          ? { ...reply, question: { ...reply.question, expiresInMs: 300 } }
+          : reply;
+      },
+    },
+  });
+  expect(value?.status).toBe("completed");
+  expect(asks).toMatchObject([{ limit: "budget", step: 2, used: 1, of: 1, budget: { scope: "all, day" } }]);
+  expect(fake.inputsOf("modelStep").map(({ step }) => step)).toEqual([1, 2, 2]);
+});
+
 it("keeps what was given over continue-as-new", async () => {
   const { fake, value } = await play(
     { ...options, maxHistoryEvents: 50, steps: [answered([bashCall])], policy: { asks: { atLimit: true } } },
