@@ -10,17 +10,9 @@ import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
 import type { CountedSaves } from "../activities/runtime/counted-saves.ts";
 import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
 import type { Queryable } from "../activities/store/db.ts";
-import {
-  findSandbox,
-  markUnparked,
-  sandboxOwners,
-  type SandboxOwner,
-} from "../activities/store/sandboxes.ts";
-import {
-  createSessionSandboxes,
-  isParkedHere,
-  removeStray,
-} from "../activities/workspace/session-sandbox.ts";
+import { findSandbox, sandboxOwners, type SandboxOwner } from "../activities/store/sandboxes.ts";
+import { createSessionSandboxes, removeStray } from "../activities/workspace/session-sandbox.ts";
+import { giveUpParked, isParkedHere } from "../activities/workspace/parked.ts";
 import type { Store } from "../activities/store/db.ts";
 import { endedSessionIds, quietSessions } from "../activities/store/session-standing.ts";
 import { lastUsedStep } from "../activities/store/missing-steps.ts";
@@ -29,6 +21,8 @@ import { cancelIfOver, endedSession } from "./session-end.ts";
 import { withSandboxLock } from "../activities/store/session-locks.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { noteHost } from "../activities/store/warms.ts";
+import { appendEvents } from "../activities/store/events.ts";
+import { findSession } from "../activities/store/sessions.ts";
 import { createRetention, removeDeleted, removeDeletedRelays, removeDeletedSetUps } from "./retention.ts";
 import type { CodecKey } from "../temporal/codec.ts";
 import { askAgainIfGone, listedAsRunning } from "../temporal/runs.ts";
@@ -73,12 +67,12 @@ export function createReaper(options: ReaperOptions): Service {
   const { retention = {}, logger } = options;
   const checks = [
     reapSandboxes,
+    ({ store, host: { name: host }, hostQueue: taskQueue }: RoundOptions) =>
+      noteHost(store.db, { host, taskQueue }),
     endLeftSessions,
     createQuestionLook(),
     createRetention(retention),
     reapRelays,
-    ({ store, host, hostQueue: taskQueue }: RoundOptions) =>
-      noteHost(store.db, { host: host.name, taskQueue }),
   ];
   const onFailure = (error: unknown) =>
     logger.warn({ reason: reasonOf(error) }, "a part of the clean-up failed; the next round tries again");
@@ -164,8 +158,16 @@ async function reap(
 async function removeParked(tx: Queryable, host: SandboxHost, id: string): Promise<boolean> {
   const [owner] = await sandboxOwners(tx, [id]);
   if (owner?.isParkedTooLong !== true) return false;
-  await markUnparked(tx, id);
-  await host.remove(id, { keeps: "service-data" });
+  const session = await findSession(tx, id);
+  await giveUpParked(tx, host, { sessionId: id }, "when its time was over");
+  if (session !== undefined)
+    await appendEvents(tx, id, session.epoch, [
+      {
+        type: "sandbox:removed",
+        step: session.reached,
+        data: { container: host.nameOf?.(id) ?? id, why: "its time was over" },
+      },
+    ]);
   return true;
 }
 

@@ -35,6 +35,13 @@ export interface SandboxHost {
    * @returns false if there is none, or it cannot be kept. Absent if this host keeps none.
    */
   park?(sessionId: string): Promise<boolean>;
+  /**
+   * What the session's sandbox takes on the engine's disk besides its workspace, as its home folder, in bytes; undefined if there is
+   * none. Absent if this host keeps none.
+   */
+  ownBytes?(sessionId: string): Promise<number | undefined>;
+  /** The size of the disk that the engine keeps sandboxes on, in bytes. Absent if this host keeps none. */
+  diskBytes?(): Promise<number>;
   /** Sessions that have a container or a volume here, in any state, by label. @throws SandboxUnavailable */
   sessions(): Promise<readonly string[]>;
   /** Removes what this host's sandboxes shared and no longer use. @returns a line for each */
@@ -51,6 +58,23 @@ export interface SandboxHost {
   close(): Promise<void>;
 }
 
+/** What is in a workspace that becomes a base. */
+export interface FilledBase {
+  /** What its set-up depends on, if it ran one: then sessions get what is in the sandbox's home folder, too. */
+  readonly setUp?: BaseSetUp | undefined;
+  /** What the workspace takes on the disk. */
+  readonly bytes: number;
+}
+
+/** A base that is made, and its use. */
+export interface KeptBase {
+  readonly key: string;
+  /** What it takes on the engine's disk, its home folder included. */
+  readonly bytes: number;
+  /** Whose workspaces stand on it, also while they have no container. */
+  readonly sessions: readonly string[];
+}
+
 /**
  * Workspaces that many sessions begin with, each under a key: a session sees one as its own, and what it changes is kept apart. A base
  * is never written again once it is finished.
@@ -65,15 +89,16 @@ export interface Bases {
   imageId(image: string): Promise<string | undefined>;
   /**
    * Makes a base, or takes up one that was left half made. Call it under a lock: there is one sandbox for all that make it.
-   * @param fill gets a sandbox whose workspace becomes the base; returns what its set-up depends on, if it ran one: then sessions
-   * get what is in the sandbox's home folder, too
+   * @param fill gets a sandbox whose workspace becomes the base
    */
   make(
     key: string,
     spec: Omit<SandboxSpec, "sessionId">,
-    fill: (sandbox: Sandbox) => Promise<BaseSetUp | undefined>,
+    fill: (sandbox: Sandbox) => Promise<FilledBase>,
     signal: AbortSignal,
   ): Promise<void>;
+  /** Those that are made here for this installation's sessions. */
+  list(): Promise<readonly KeptBase[]>;
   /** @returns false, with nothing changed, if a session stands on it */
   forget(key: string): Promise<boolean>;
 }

@@ -153,7 +153,8 @@ export const eventData = {
   /** The session waits only for a person: the sandbox is recreated with the saved files when it is needed. */
   /** `until`: it is stopped and kept, an ISO time; absent: it was removed. */
   "sandbox:parked": of({ container: text, until: text.optional() }),
-  "sandbox:removed": of({ container: text }),
+  /** `why`: of one that was stopped and kept before. */
+  "sandbox:removed": of({ container: text, why: text.optional() }),
   /** The container belongs to someone else: our processes and files were removed from it. */
   "sandbox:left": of({ container: text }),
   /** At a run's end: the last files may be in no save, and the container may still exist. */

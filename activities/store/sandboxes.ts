@@ -94,20 +94,27 @@ export async function recordSandbox(
     .onConflictDoUpdate({ target: sandboxes.sessionId, set });
 }
 
-const NOT_PARKED = { parkedAt: null, parkedUntil: null } as const;
+const NOT_PARKED = { parkedAt: null, parkedUntil: null, parkedBytes: null, unparked: null } as const;
 
 /** Records that a stopped sandbox is kept for so long, in the transaction that marks it as closed. */
-export async function markParked(db: Queryable, sessionId: string, keptMs: number): Promise<void> {
+export async function markParked(
+  db: Queryable,
+  sessionId: string,
+  { keptMs, bytes }: { readonly keptMs: number; readonly bytes: number | undefined },
+): Promise<void> {
   const parkedUntil = sql`now() + ${keptMs} * interval '1 ms'`;
   await db
     .update(sandboxes)
-    .set({ parkedAt: sql`now()`, parkedUntil })
+    .set({ parkedAt: sql`now()`, parkedUntil, parkedBytes: bytes ?? null, unparked: null })
     .where(eq(sandboxes.sessionId, sessionId));
 }
 
-/** It is removed, or about to be. */
-export async function markUnparked(db: Queryable, sessionId: string): Promise<void> {
-  await db.update(sandboxes).set(NOT_PARKED).where(eq(sandboxes.sessionId, sessionId));
+/** It is removed, or about to be. @param why for people, if it was to be kept for longer or its time is over */
+export async function markUnparked(db: Queryable, sessionId: string, why?: string): Promise<void> {
+  await db
+    .update(sandboxes)
+    .set({ ...NOT_PARKED, unparked: why ?? null })
+    .where(eq(sandboxes.sessionId, sessionId));
 }
 
 /** Stored in place of the run in a sandbox's row, so that the same run may open it again. */
@@ -174,6 +181,14 @@ export async function addNoticeOnce(db: Queryable, sessionId: string, text: stri
         sql`strpos(coalesce(${sandboxes.notice}, ''), ${text}::text) = 0`,
       ),
     );
+}
+
+/** Replaces a part of the pending notice, if it has that part. */
+export async function mendNotice(db: Queryable, sessionId: string, part: string, by: string): Promise<void> {
+  await db
+    .update(sandboxes)
+    .set({ notice: sql`replace(${sandboxes.notice}, ${part}::text, ${by}::text)` })
+    .where(eq(sandboxes.sessionId, sessionId));
 }
 
 /** Replaces the pending notice. */

@@ -31,7 +31,8 @@ const short = (value: number): string => (value < 9.95 ? TENTHS : WHOLE).format(
 export function bytes(count: number): string {
   if (count < 1_024) return `${count} B`;
   if (count < 1_024 * 1_024) return `${short(count / 1_024)} KB`;
-  return `${short(count / 1_024 / 1_024)} MB`;
+  if (count < 1_000 * 1_024 ** 2) return `${short(count / 1_024 ** 2)} MB`;
+  return `${short(count / 1_024 ** 3)} GB`;
 }
 
 /** `80 ms`, `3.2 s`, `2 min 5 s`, `3 h 4 min`. */

@@ -25,7 +25,7 @@ import {
   setUpSettings,
   setUpSpec,
 } from "./base-set-up.ts";
-import { listWorkspace, packBase, restoreWorkspace } from "./workspace.ts";
+import { countWorkspace, listWorkspace, packBase, restoreWorkspace } from "./workspace.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { BaseSetUp, Sandbox } from "../sandbox/sandbox.ts";
 
@@ -216,11 +216,19 @@ async function makeOnHost(
 ): Promise<void> {
   const { bases } = host;
   if (bases === undefined || ((await bases.isMade(key)) && (await findBase(tx, key)) !== undefined)) return;
-  await lockSandbox(tx, `base ${host.name} ${key}`);
+  await lockSandbox(tx, baseLock(host, key));
   if ((await bases.isMade(key)) && (await findBase(tx, key)) !== undefined) return;
   const spec = setup === undefined ? makerSpec(session) : setUpSpec(session, scope);
-  await keepAwake(tx, () => bases.make(key, spec, fill, signal));
+  const counted = async (sandbox: Sandbox) => ({
+    setUp: await fill(sandbox),
+    bytes: await countWorkspace(sandbox),
+  });
+  await keepAwake(tx, () => bases.make(key, spec, counted, signal));
 }
+
+/** The name under which a host's base is locked while it is made or removed. */
+export const baseLock = ({ name }: Pick<WorkspaceDeps["sandboxHost"], "name">, key: string): string =>
+  `base ${name} ${key}`;
 
 /** The sandbox in which a base is made: no settings of a person enter it, and it reaches nothing. */
 function makerSpec(session: Session): Omit<SandboxSpec, "sessionId"> {

@@ -1,13 +1,6 @@
 /** Closes a session's sandbox: saves its newest files, and only then removes it. */
-import {
-  hasFiles,
-  inCharge,
-  isParkedHere,
-  lossIn,
-  withoutLost,
-  type SessionSandboxes,
-} from "./session-sandbox.ts";
-import { andMore, takeFirst } from "../text/lists.ts";
+import { hasFiles, inCharge, lossIn, withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
+import { countKept, isParkedHere, parkedMs, parkedNotice } from "./parked.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
 import {
@@ -20,16 +13,12 @@ import {
   type SandboxRow,
 } from "../store/sandboxes.ts";
 import { latestCheckpoint } from "../store/checkpoints.ts";
-import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Queryable } from "../store/db.ts";
 import { appendEvents } from "../store/events.ts";
 import { clearContainer, type Session } from "../store/sessions.ts";
 import { withSandboxLock } from "../store/session-locks.ts";
 import { NOTHING_SAVED, saveFiles } from "./save-files.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
-
-const MAX_NAMED = 20;
 
 /**
  * Saves what is in no checkpoint yet, then removes the sandbox. Idempotent: an attempt after the last save only removes. If
@@ -78,6 +67,8 @@ async function saveAndRemove(
         ? NOTHING_SAVED
         : await saveFiles(deps, sandbox, session, Math.max(step, latest?.step ?? 0));
     const notice = isWaiting && sandbox !== undefined ? await parkedNotice(sandbox, keptMs > 0) : undefined;
+    const bytes =
+      keptMs > 0 && sandbox !== undefined ? await countKept(deps.sandboxHost, sandbox, id) : undefined;
     const by = isWaiting ? PARKED : (session.runId ?? "");
     const use = { step, by, savedVolume: sandbox?.identity.volume, notice };
     return {
@@ -85,7 +76,7 @@ async function saveAndRemove(
       isKnown: await withSandboxLock(store, id, async (tx) => {
         const wasUsed = await endUse(tx, deps, session, use);
         // With the save: whoever finds it from now on, running or stopped, finds one that is kept.
-        if (keptMs > 0 && sandbox !== undefined) await markParked(tx, id, keptMs);
+        if (keptMs > 0 && sandbox !== undefined) await markParked(tx, id, { keptMs, bytes });
         return wasUsed;
       }),
     };
@@ -135,12 +126,6 @@ async function endSandbox(
   ]);
 }
 
-/** 0: it is removed. A delegate's files are its parent's by then, and another person's container is never ours to stop. */
-function parkedMs({ sandboxHost }: WorkspaceDeps, { config: { sandbox }, parentId }: Session): number {
-  if (sandboxHost.park === undefined || parentId !== undefined || sandbox.container !== undefined) return 0;
-  return sandbox.park?.keep ?? 0;
-}
-
 function endOf({ config }: Session, isWaiting: boolean) {
   // Another person's container is never removed.
   if (config.sandbox.container !== undefined) return "sandbox:left";
@@ -183,22 +168,6 @@ async function endUse(
     );
   else if (notice !== undefined) await addNotice(tx, id, notice);
   return true;
-}
-
-/** The notice for the model, which may have left commands running. */
-async function parkedNotice(sandbox: Sandbox, isKept: boolean): Promise<string> {
-  const running = (await sandbox.list()).filter(({ kind }) => kind === "running").map(({ id }) => id);
-  const { shown, more } = takeFirst(running, MAX_NAMED);
-  const commands =
-    running.length === 0
-      ? ""
-      : ` Background commands that were running: ${shown.join(", ")}${andMore(more)}.`;
-  if (isKept)
-    return `[While the session waited, the sandbox was saved and stopped, and is started again: its files and what was installed are there. Running processes are gone.${commands} Start again what you need.]`;
-  return (
-    "[While the session waited, the sandbox was saved and removed, and is recreated from the save. " +
-    `Gone are running processes, everything outside /workspace, and folders named ${REBUILT_FOLDERS.join(", ")}.${commands} Recreate what you need.]`
-  );
 }
 
 /** If the sandbox is gone, reports the changes of the newest steps that are in no save. */

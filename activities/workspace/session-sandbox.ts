@@ -6,6 +6,7 @@ import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { fatal, rowsGone } from "../contract/failures.ts";
 import { type Sandbox, SandboxLost } from "../sandbox/sandbox.ts";
 import { openBase } from "./base.ts";
+import { isParkedHere, lostNotice } from "./parked.ts";
 import { allowListed, keyGone } from "./egress.ts";
 import { sandboxSpec, type SandboxHost } from "../sandbox/sandbox-host.ts";
 import { reportNotRestored, restoreWorkspace, endingWith } from "./workspace.ts";
@@ -28,9 +29,7 @@ import {
   latestCheckpoint,
   retimeCheckpoint,
 } from "../store/checkpoints.ts";
-import { shorten } from "../text/cut.ts";
 import type { Queryable } from "../store/db.ts";
-import { installCommands } from "../store/tool-calls.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { findRepository } from "../store/repositories.ts";
@@ -268,7 +267,7 @@ async function lossNotices(
       : undefined;
   if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
   const lossNotice = loss !== undefined && "notice" in loss ? loss.notice : undefined;
-  const parked = before === undefined || isReset ? undefined : await parkedNotice(tx, before, change.now);
+  const parked = before === undefined || isReset ? undefined : await lostNotice(tx, before, change.now);
   return [lossNotice, parked, !isOurs && isReset ? NOT_SET_BACK : unsaved].filter(
     (notice) => notice !== undefined,
   );
@@ -333,34 +332,6 @@ const imageOf = ({ identity: { image } }: Sandbox) => (image === undefined ? {} 
 /** Whether this host has the session's newest files, some of which may be in no save. */
 export async function hasFiles(row: SandboxRow | undefined, host: SandboxHost): Promise<boolean> {
   return row !== undefined && row.closedRun === null && row.volume === (await host.volume(row.sessionId));
-}
-
-const MAX_COMMAND_CHARS = 200;
-const MAX_COMMANDS = 8;
-
-/** What the model must know if the sandbox that was kept is gone, or only its volume is there. */
-async function parkedNotice(
-  tx: Queryable,
-  before: SandboxRow,
-  now: Pick<Sandbox["identity"], "volume" | "container">,
-): Promise<string | undefined> {
-  if (before.parkedUntil === null || before.container === now.container) return undefined;
-  const isOnVolume = before.volume === now.volume;
-  const gone = isOnVolume
-    ? "What was installed outside /workspace is gone"
-    : `The files are those of the last save; what was installed is gone: folders named ${REBUILT_FOLDERS.join(", ")}, and everything outside /workspace`;
-  const commands = await installCommands(tx, before.sessionId, MAX_COMMANDS);
-  const listed = commands.map(
-    ({ step, command }) => `\`${shorten(command, MAX_COMMAND_CHARS)}\` (step ${step})`,
-  );
-  const again =
-    listed.length === 0 ? "" : ` Commands of yours that installed something: ${listed.join(", ")}.`;
-  return `[The sandbox was kept stopped, and is not there any more. ${gone}.${again}]`;
-}
-
-/** Whether this host keeps the session's stopped sandbox, with the files of the last save and what was installed. */
-export async function isParkedHere(row: SandboxRow | undefined, host: SandboxHost): Promise<boolean> {
-  return row?.parkedUntil != null && row.volume === (await host.volume(row.sessionId));
 }
 
 /**

@@ -140,6 +140,13 @@ export function listWorkspace(
   });
 }
 
+/** What the workspace's own files take on the disk, in bytes, without those of a base. @throws as `runWorkspaceProgram` */
+export function countWorkspace(sandbox: CommandSandbox): Promise<number> {
+  return runWorkspaceProgram(sandbox, { do: "count" }, [], ({ answer }) =>
+    Number((answer as { readonly bytes: number }).bytes),
+  );
+}
+
 /** The answer of agent/workspace/save.py. */
 interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole"> {
   readonly unchanged?: boolean;
@@ -293,7 +300,7 @@ export function endingWith(signal: AbortSignal, sandbox: CommandSandbox): Comman
   };
 }
 
-const DONE = { save: "saved", restore: "restored", list: "listed" } as const;
+const DONE = { save: "saved", restore: "restored", list: "listed", count: "counted" } as const;
 
 type Parts = Iterable<Uint8Array | StoredBytes> | AsyncIterable<Uint8Array | StoredBytes>;
 

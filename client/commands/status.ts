@@ -3,7 +3,15 @@ import type { Command } from "commander";
 import { doubtText } from "../console/doubt-text.ts";
 import type { Output, Style } from "../console/output.ts";
 import { bar, listNames, harmlessLine, present, shellWord } from "../console/format.ts";
-import { dollars, duration, percent, plural, tokens, usageText } from "../../activities/text/format.ts";
+import {
+  bytes as sizeText,
+  dollars,
+  duration,
+  percent,
+  plural,
+  tokens,
+  usageText,
+} from "../../activities/text/format.ts";
 import { isOfWorkflow } from "../connect/describe-run.ts";
 import { missingText } from "../view/describe-event.ts";
 import { VERIFIED_WORDS, verifiedMark } from "../view/verified-words.ts";
@@ -62,10 +70,7 @@ export function statusText(
     ...document.missing.map((rows, index): Row => [index === 0 ? "missing" : "", missingText(rows)]),
     document.verified !== null && ["verified", verifiedText(document.verified)],
     ...gitRows(document),
-    document.parked !== null && [
-      "parked",
-      `its sandbox is stopped and kept on ${harmlessLine(document.parked.host, 60)} until ${document.parked.until.slice(0, 16)}Z`,
-    ],
+    parkedRow(document),
     document.notSaved.length > 0 && [
       "not saved",
       `${listNames(document.notSaved.map(({ path, reason }) => `${harmlessLine(path, 80)} (${reason})`))}`,
@@ -103,6 +108,23 @@ function waitRow({ id, waitsUntil, waitsFor, waitReason }: SessionStatusDocument
       `the model's provider answers again at ${waitsUntil}${left}; a message or an interrupt asks at once`,
     ]
   );
+}
+
+/** Where its stopped sandbox is, or why there is none any more. */
+function parkedRow({ parked, unparked }: SessionStatusDocument): Row | false {
+  if (parked === null)
+    return (
+      unparked !== null && [
+        "parked",
+        `no more: its stopped sandbox was removed ${harmlessLine(unparked, 100)}`,
+      ]
+    );
+  const { host, bytes, until } = parked;
+  const size = bytes === null ? "" : `, ${sizeText(bytes)}`;
+  return [
+    "parked",
+    `on ${harmlessLine(host, 60)}${size}, until ${until.slice(0, 10)} ${until.slice(11, 16)} UTC`,
+  ];
 }
 
 /** Whose turn it is when workers are scarce, if that was configured. */

@@ -5,7 +5,7 @@ import { listSessions, readFigures, type SessionRow, type Listing } from "../../
 import { missingRows } from "../../activities/store/missing-steps.ts";
 import { wasReported } from "../../activities/store/reported.ts";
 import { toDeliveryState, findRepository, listPublications } from "../../activities/store/repositories.ts";
-import { findSandbox } from "../../activities/store/sandboxes.ts";
+import { findSandbox, type SandboxRow } from "../../activities/store/sandboxes.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { knownGuidance, readWaiting } from "../../activities/store/guidance.ts";
 import { askWithin, withTimeout } from "../../temporal/patience.ts";
@@ -66,8 +66,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     image: known.image && { ...known.image, digest: sandbox?.image ?? null },
     git: gitStatus(row, repository, publications),
     delivery: toDeliveryState(publications),
-    parked:
-      sandbox?.parkedUntil == null ? null : { host: sandbox.host, until: sandbox.parkedUntil.toISOString() },
+    ...keptSandbox(sandbox),
     notSaved: (sandbox?.leftOut ?? []).map(({ path, reason }) => ({ path, reason })),
     missing,
     questions: questions.map(questionStatus),
@@ -89,6 +88,17 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     live: true,
   };
 }
+
+/** Its stopped sandbox, or why there is none any more. */
+const keptSandbox = (
+  sandbox: SandboxRow | undefined,
+): Pick<SessionStatusDocument, "parked" | "unparked"> => ({
+  parked:
+    sandbox?.parkedUntil == null
+      ? null
+      : { host: sandbox.host, until: sandbox.parkedUntil.toISOString(), bytes: sandbox.parkedBytes },
+  unparked: sandbox?.unparked ?? null,
+});
 
 /** Messages that a run has received and that have no row yet. */
 async function notStored(

@@ -83,7 +83,10 @@ export interface SessionStatusDocument {
   /** What `verify` came to in the newest run: `passed`, `failed`, `unavailable` or `changed-checks`; null if nothing was verified. */
   readonly verified: string | null;
   /** A stopped sandbox that is kept for when the session goes on: on which host, until when (ISO time). Null in lists. */
-  readonly parked: { readonly host: string; readonly until: string } | null;
+  /** Its sandbox is stopped and kept: where, until when, and what it takes there if that could be counted. */
+  readonly parked: { readonly host: string; readonly until: string; readonly bytes: number | null } | null;
+  /** Why a sandbox that was stopped and kept was removed before the session went on. */
+  readonly unparked: string | null;
   /** Files that no save has in their present state, at most 200; empty in lists. */
   readonly notSaved: readonly { readonly path: string; readonly reason: string }[];
   /** Steps, or results of a step's calls, that a database restored from an older copy lacks; empty in lists. */
@@ -198,6 +201,7 @@ export function statusDocument(
     delivery: "none",
     verified: row.verified,
     parked: null,
+    unparked: null,
     notSaved: [],
     missing: [],
     parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },

@@ -32,7 +32,8 @@ export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type
         : `the sandbox is saved and stopped; it is kept until ${harmlessLine(until.slice(0, 16), 20)}`,
     ),
   ],
-  "sandbox:removed": () => [],
+  "sandbox:removed": ({ why }) =>
+    why === undefined ? [] : [quiet(`the stopped sandbox was removed: ${harmlessLine(why, 200)}`)],
   "sandbox:left": () => [],
   "sandbox:not-closed": ({ message }) => [warn(harmlessLine(message, 300))],
   "service:started": ({ name, image, ms }) => [

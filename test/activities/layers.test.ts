@@ -44,7 +44,10 @@ const base = perFile(
       sandboxes.host.bases?.make(
         key,
         spec,
-        async (sandbox) => void (await run(sandbox, script)),
+        async (sandbox) => {
+          await run(sandbox, script);
+          return { bytes: 0 };
+        },
         new AbortController().signal,
       );
     // Half a base is not one, and is made again.

@@ -4,6 +4,8 @@ import { pino } from "pino";
 import { expect, it } from "vitest";
 import { sandboxes } from "../../activities/store/schema/index.ts";
 import { eventually, useAgent } from "../support/agent-harness.ts";
+import { readStatus } from "../../client/sessions/session-status.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { removeBox } from "../support/remove-box.ts";
 import { untilWaiting } from "../support/questions.ts";
@@ -124,7 +126,15 @@ it("is stopped by the clean-up if its worker died before, and removed when its t
   await agent.database.store.db.update(sandboxes).set({ parkedUntil: sql`now() - interval '1 s'` });
   expect(await reapSandboxes(reaping())).toContain(session.id);
   expect(await stateOf(session.id)).toBe("gone");
+  expect(await session.dataOf("sandbox:removed")).toContainEqual(
+    expect.objectContaining({ why: "its time was over" }),
+  );
+  const { parked, unparked } = await readStatus(clientServices(agent), await sessionRow(agent, session.id));
+  expect([parked, unparked]).toEqual([null, "when its time was over"]);
   expect(await secondRun(session)).toMatch(/^kept\ncat: /);
+  expect(await noticesOf(agent.database.store, session.id)).toContainEqual(
+    expect.stringMatching(/was removed when its time was over.*node_modules.*npm install left-pad/),
+  );
   await removeBox(agent.docker, session.id);
 });
 

@@ -84,7 +84,7 @@ describe("an amount that people read", () => {
       "20 KB",
       "1024 KB",
       "1 MB",
-      "4768 MB",
+      "4.7 GB",
     ]);
   });
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 import time
 
 from .folder import enter, leave
@@ -35,15 +36,25 @@ def usage(request: dict[str, Any]):
     tally = Tally(request["most"])
     unseen = False
     try:
-        # A base is shared: only what the session changed is its own.
-        workspace = CHANGED_FILES if are_mounted() else WORKSPACE
-        for place in [workspace, *filter(os.path.ismount, [CACHE_FOLDER]), *writable_places()]:
+        for place in [own_workspace(), *filter(os.path.ismount, [CACHE_FOLDER]), *writable_places()]:
             unseen |= tally.tree(place)
         for pid in tool_processes():
             unseen |= tally.held(pid)
     except Enough:
         pass
     return {"bytes": tally.bytes, "unseen": unseen, "seconds": time.process_time()}
+
+
+def own_workspace():
+    """Where the workspace's files are that are its own: a base is shared, and only what the session changed counts."""
+    return CHANGED_FILES if are_mounted() else WORKSPACE
+
+
+def workspace_bytes():
+    """What they take on the disk."""
+    tally = Tally(sys.maxsize)
+    tally.tree(own_workspace())
+    return tally.bytes
 
 
 class Enough(Exception):

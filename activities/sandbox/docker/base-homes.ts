@@ -5,6 +5,7 @@
 import type Dockerode from "dockerode";
 import type { SandboxSpec } from "../sandbox-host.ts";
 import type { BaseSetUp } from "../sandbox.ts";
+import { writtenBytes } from "./docker-containers.ts";
 import { unless } from "./docker-errors.ts";
 import { baseVolume, EGRESS_TOKEN_LABEL, INSTALLATION_LABEL, MAKES_LABEL, sandboxName } from "./profile.ts";
 import { MADE_FROM_LABEL } from "./set-up-images.ts";
@@ -25,17 +26,15 @@ const homeImage = (key: string, installation: string | undefined): string =>
 /** Larger ones are not kept: then the set-up runs in each session. Source: the same limit as of kept set-ups (agent/setup.py). */
 const MAX_HOME_BYTES = 2 * 2 ** 30;
 
-/** Keeps what the maker's sandbox has beside its workspace. Idempotent. */
+/** Keeps what the maker's sandbox has beside its workspace. Idempotent. @returns what it takes on the disk, in bytes */
 export async function keepHome(
   docker: Dockerode,
   spec: SandboxSpec,
   { key, setUp }: { readonly key: string; readonly setUp: BaseSetUp },
-): Promise<void> {
+): Promise<number> {
   const container = docker.getContainer(sandboxName(spec.sessionId));
-  const filters = { label: [`${MAKES_LABEL}=${key}`] };
-  const [info] = await docker.listContainers({ all: true, size: true, filters });
-  const { SizeRw: bytes = 0 } = (info ?? {}) as { readonly SizeRw?: number };
-  if (bytes > MAX_HOME_BYTES) return;
+  const bytes = (await writtenBytes(docker, spec)) ?? 0;
+  if (bytes > MAX_HOME_BYTES) return 0;
   const labels = {
     [HOME_LABEL]: key,
     [HOME_SET_UP_LABEL]: setUp,
@@ -48,6 +47,7 @@ export async function keepHome(
   const changes = Object.entries(labels).map(([name, value]) => `LABEL ${name}=${JSON.stringify(value)}`);
   // No pause is needed: the set-up is over, so nothing is writing.
   await container.commit({ ...homeName(key, spec.installation), pause: false, changes });
+  return bytes;
 }
 
 interface Home {

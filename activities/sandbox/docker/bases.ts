@@ -1,8 +1,8 @@
 /** Bases on one Docker host: the volumes of sandboxes in which they were made, each with an empty volume that says that it is finished. */
 import type Dockerode from "dockerode";
 import { retryable } from "../../contract/failures.ts";
-import type { Bases, OwnSession, SandboxSpec } from "../sandbox-host.ts";
-import type { BaseSetUp, Sandbox } from "../sandbox.ts";
+import type { Bases, FilledBase, KeptBase, OwnSession, SandboxSpec } from "../sandbox-host.ts";
+import type { Sandbox } from "../sandbox.ts";
 import { findHome, keepHome, removeHome } from "./base-homes.ts";
 import { unless } from "./docker-errors.ts";
 import { ownVolume, removeSandbox, volumeLabels } from "./docker-containers.ts";
@@ -14,6 +14,7 @@ import {
   INSTALLATION_LABEL,
   MAKES_LABEL,
   sandboxName,
+  SESSION_LABEL,
 } from "./profile.ts";
 
 interface BasesOptions {
@@ -23,6 +24,9 @@ interface BasesOptions {
   /** Closes the link to a container that is removed. */
   readonly drop: (containerId: string, why: string) => void;
 }
+
+/** Label of the volume that says that a base is made: what the base takes on the disk. */
+const BYTES_LABEL = "longhaul.bytes";
 
 /** Volumes cannot be labelled later, so this one is made when the base is finished. */
 const readyName = (key: string, installation: string): string =>
@@ -57,10 +61,12 @@ export function createBases({ docker, installation, open, drop }: BasesOptions):
         );
       // Half of one may be left: it begins again, with an empty workspace.
       await removeMaker(maker);
-      let setUp: BaseSetUp | undefined;
+      let filled: FilledBase;
+      let homeBytes = 0;
       try {
-        setUp = await fill(await open({ ...spec, ...maker }, signal));
-        if (setUp !== undefined) await keepHome(docker, { ...spec, ...maker }, { key, setUp });
+        filled = await fill(await open({ ...spec, ...maker }, signal));
+        const { setUp } = filled;
+        if (setUp !== undefined) homeBytes = await keepHome(docker, { ...spec, ...maker }, { key, setUp });
       } catch (error) {
         // What fails here is left for the next one, or for `removeOldBases`.
         await removeMaker(maker).catch(() => undefined);
@@ -70,8 +76,10 @@ export function createBases({ docker, installation, open, drop }: BasesOptions):
       const { Id: id } = await container.inspect();
       await container.remove({ force: true, v: true });
       drop(id, "its workspace is finished, as the base of others");
-      await ownVolume(docker, readyName(key, ours), readyLabels(key, ours));
+      const labels = { [BYTES_LABEL]: String(filled.bytes + homeBytes) };
+      await ownVolume(docker, readyName(key, ours), readyLabels(key, ours), { labels });
     },
+    list: async () => listBases(docker, await installation()),
     forget: async (key) => forgetBase(docker, key, await installation()),
   };
 
@@ -138,6 +146,18 @@ async function removeUnusedHere(docker: Dockerode): Promise<string[]> {
     if (await forgetBase(docker, key, installation)) removed.push(`removed the base ${volume.Name}`);
   }
   return removed;
+}
+
+async function listBases(docker: Dockerode, installation: string): Promise<KeptBase[]> {
+  const filters = { label: [BASE_LABEL, `${INSTALLATION_LABEL}=${installation}`] };
+  const volumes = (await unless([], () => docker.listVolumes({ filters })))?.Volumes ?? [];
+  return volumes.flatMap(({ Name, Labels: { [BASE_LABEL]: key = "", [BYTES_LABEL]: bytes } }) => {
+    if (Name !== readyName(key, installation)) return [];
+    const sessions = volumes
+      .filter(({ Name: other, Labels }) => other !== Name && Labels[BASE_LABEL] === key)
+      .map(({ Labels }) => Labels[SESSION_LABEL] ?? "");
+    return [{ key, bytes: Number(bytes ?? 0), sessions }];
+  });
 }
 
 async function forgetBase(docker: Dockerode, key: string, installation: string): Promise<boolean> {

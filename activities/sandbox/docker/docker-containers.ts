@@ -55,6 +55,14 @@ export async function stopSandbox(docker: Dockerode, owner: OwnSession): Promise
   return info.Id;
 }
 
+/** What a container of ours has written beside its volumes, in bytes, as the engine counts it; undefined if there is none. */
+export async function writtenBytes(docker: Dockerode, owner: OwnSession): Promise<number | undefined> {
+  const filters = { name: [`^/${sandboxName(owner.sessionId).replaceAll(".", "\\.")}$`] };
+  const containers = await unless([], () => docker.listContainers({ all: true, size: true, filters }));
+  const info = containers?.find(({ Labels }) => isOwnedBy(owner, Labels));
+  return info && ((info as { readonly SizeRw?: number }).SizeRw ?? 0);
+}
+
 /** These containers remove themselves when they end; any left belong to a worker that died before it started them. */
 async function removeFirewallContainers(docker: Dockerode, owner: OwnSession): Promise<void> {
   const filters = { label: [`${GUARD_LABEL}=${owner.sessionId}`] };

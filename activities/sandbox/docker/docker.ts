@@ -8,12 +8,19 @@ import { cachedFor } from "../shared-work.ts";
 import { findHome } from "./base-homes.ts";
 import { createBases, removeOldBases } from "./bases.ts";
 import { buildImage } from "./build-image.ts";
-import { labelledSessions, removeSandbox, stopSandbox, volumeIdentity } from "./docker-containers.ts";
+import {
+  labelledSessions,
+  removeSandbox,
+  stopSandbox,
+  volumeIdentity,
+  writtenBytes,
+} from "./docker-containers.ts";
 import { unless } from "./docker-errors.ts";
 import { EgressProxy } from "./egress-proxy.ts";
 import { Firewall } from "./firewall.ts";
 import type { Surroundings } from "./profile-differences.ts";
 import { DEFAULT_EGRESS_NAME, sandboxName, imageVolumes, isOwnedBy } from "./profile.ts";
+import { engineDisk } from "./run-program.ts";
 import { SandboxLinks } from "./sandbox-links.ts";
 import { SessionKeys } from "./session-keys.ts";
 import { SandboxOpener } from "./sandbox-opener.ts";
@@ -82,18 +89,14 @@ export function createDockerHost({
     say,
   });
   const own = addingInstallation(installation);
+  const tools = { docker, links, opener, own, installation };
   return {
     name,
     nameOf: sandboxName,
     open: async (spec, signal) => opener.open(await withHome(docker, await own(spec)), signal),
     refuseUnfit: (spec) => images.refuseUnfit(spec),
-    ...endings({
-      docker,
-      own,
-      opener,
-      links,
-      forget: (id) => [proxy, keys].forEach((part) => part.forget(id)),
-    }),
+    ...endings({ ...tools, forget: (id) => [proxy, keys].forEach((part) => part.forget(id)) }),
+    ...sizes({ ...tools, guardImage }),
     sessions: async () => labelledSessions(docker, await installation()),
     removeUnused: async () => removeLeftOvers(docker, await installation(), proxy, egress.name),
     bases: createBases({
@@ -103,7 +106,7 @@ export function createDockerHost({
       drop: links.drop.bind(links),
     }),
     services: createDockerServices({ docker, own, engine, say }),
-    setUps: keptSetUps({ docker, links, opener, own, installation }),
+    setUps: keptSetUps(tools),
     volume: async (sessionId) => volumeIdentity(docker, await own({ sessionId })),
     async close() {
       proxy.close("the worker is stopping");
@@ -111,6 +114,21 @@ export function createDockerHost({
     },
   };
 }
+
+/** Disks grow rarely. Chosen: a container an hour to look. */
+const DISK_MS = 3_600_000;
+
+/** What a sandbox takes on the engine's disk, and how large that is. */
+const sizes = ({
+  docker,
+  own,
+  guardImage,
+}: Pick<KeptOptions, "docker" | "own"> & { readonly guardImage: string }): Required<
+  Pick<SandboxHost, "ownBytes" | "diskBytes">
+> => ({
+  ownBytes: async (sessionId) => writtenBytes(docker, await own({ sessionId })),
+  diskBytes: cachedFor(DISK_MS, () => engineDisk(docker, guardImage)),
+});
 
 /** How a session's sandbox ends: it is removed, or stopped and kept. */
 const endings = ({

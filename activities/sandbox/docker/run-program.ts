@@ -4,7 +4,7 @@ import type Dockerode from "dockerode";
 import { reasonOf } from "../../contract/errors.ts";
 import { shorten } from "../../text/cut.ts";
 import { pythonArguments } from "../agent/sources.ts";
-import { statusOf, unavailable } from "./docker-errors.ts";
+import { statusOf, unavailable, unless } from "./docker-errors.ts";
 import { frameReader } from "./supervisor-stream.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -49,6 +49,30 @@ export async function runOnce(docker: Dockerode, options: Dockerode.ContainerCre
     await container.remove({ force: true, v: true }).catch(() => undefined);
     throw error;
   }
+}
+
+const DISK_SIZE = `import os
+disk = os.statvfs("/disk")
+print(disk.f_blocks * disk.f_frsize)`;
+
+/** The size of the disk on which the engine has its volumes, in bytes. @throws SandboxUnavailable (retryable) */
+export async function engineDisk(docker: Dockerode, image: string): Promise<number> {
+  const printed = await unless([], () =>
+    runOnce(docker, {
+      Image: image,
+      Entrypoint: ["python3", "-I", "-S", "-c", DISK_SIZE],
+      HostConfig: {
+        NetworkMode: "none",
+        // Nameless: it goes with the container.
+        Mounts: [{ Type: "volume", Source: "", Target: "/disk" }],
+      },
+    }),
+  );
+  const bytes = Number(printed);
+  if (Number.isFinite(bytes) && bytes > 0) return bytes;
+  throw unavailable(
+    new Error(`the size of its disk could not be read: ${shorten(printed ?? "", MAX_OUTPUT_CHARS)}`),
+  );
 }
 
 interface Ran {

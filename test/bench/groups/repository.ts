@@ -52,8 +52,10 @@ export async function measureRepository(options: { readonly quick: boolean }): P
       await bases.make(
         key,
         limits,
-        async (sandbox) =>
-          void (await layOut(access, sandbox, fetched, { repository, branch: undefined, signal })),
+        async (sandbox) => {
+          await layOut(access, sandbox, fetched, { repository, branch: undefined, signal });
+          return { bytes: 0 };
+        },
         signal,
       );
     });

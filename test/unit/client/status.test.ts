@@ -47,6 +47,7 @@ const DOCUMENT: SessionStatusDocument = {
   delivery: "none",
   verified: null,
   parked: null,
+  unparked: null,
   notSaved: [],
   missing: [],
   parent: null,

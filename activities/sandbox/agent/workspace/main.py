@@ -1,12 +1,13 @@
-"""Saves or restores the workspace. Runs as a command, with the tools' rights.
+"""Saves, restores or counts the workspace. Runs as a command, with the tools' rights.
 
-Input: a line of JSON {"do": "save", "restore" or "list", limits, rebuilt, …}, then parts (see save.py and restore.py).
+Input: a line of JSON {"do": "save", "restore", "list" or "count", limits, rebuilt, …}, then parts (see save.py and restore.py).
 Output: what `save` or `restore` writes; on standard error, as JSON, what it returns, or {"lost": text}.
 """
 
 import json
 import sys
 
+from ..usage import workspace_bytes
 from .restore import restore
 from .save import list_all, save
 from .tree import Lost
@@ -46,11 +47,19 @@ class Parts:
         return part.read()
 
 
+ACTIONS = {
+    "save": save,
+    "restore": restore,
+    "list": list_all,
+    "count": lambda _order, _parts, _write: {"bytes": workspace_bytes()},
+}
+
+
 def main():
     source, out = sys.stdin.buffer, sys.stdout.buffer
     order = json.loads(source.readline())
     try:
-        answer = {"save": save, "restore": restore, "list": list_all}[order["do"]](order, Parts(source), out.write)
+        answer = ACTIONS[order["do"]](order, Parts(source), out.write)
     except Lost as error:
         answer = {"lost": str(error)}
     out.flush()
