@@ -11,7 +11,7 @@ import { issueTexts } from "../activities/config/issue-text.ts";
 import { isKeyVariable } from "../activities/config/model-target.ts";
 import { providerVariables } from "../activities/config/providers.ts";
 import { DEFAULT_IMAGE, imageNamed } from "../activities/config/sandbox-settings.ts";
-import { imageSchema } from "../activities/config/setting-values.ts";
+import { type DiskLimit, diskLimitSchema, imageSchema } from "../activities/config/setting-values.ts";
 import {
   keysSchema,
   keyVariable,
@@ -46,6 +46,7 @@ const schema = z.object({
   SANDBOX_IMAGE: optional(imageSchema.optional()),
   LONGHAUL_GUARD_IMAGE: optional(imageSchema.optional()),
   LONGHAUL_HOST: text,
+  LONGHAUL_HOST_DISK: optional(diskLimitSchema.prefault("20%")),
   LONGHAUL_ALLOW_CONTAINERS: text,
   LONGHAUL_OLD_RUNC: optional(z.enum(["warn", "refuse"]).default("refuse")),
   LONGHAUL_BUILD_ID: text,
@@ -97,6 +98,8 @@ export interface WorkerConfig {
   readonly guardImage: string;
   /** This machine's name, under which Postgres records its sandboxes. */
   readonly host: string;
+  /** How much bases and stopped sandboxes may take on this machine's engine. */
+  readonly hostDisk: DiskLimit;
   /** Whether sessions may work in other people's containers on this machine's engine. */
   readonly allowContainers: boolean;
   /** Whether the worker starts on an engine whose runc lacks fixes of known container escapes. */
@@ -186,6 +189,7 @@ export function readWorkerConfig(environment: Environment = process.env): Worker
     sandboxImage: e.SANDBOX_IMAGE && imageNamed(e.SANDBOX_IMAGE),
     guardImage: e.LONGHAUL_GUARD_IMAGE ?? DEFAULT_IMAGE,
     host: e.LONGHAUL_HOST ?? hostname(),
+    hostDisk: e.LONGHAUL_HOST_DISK,
     allowContainers: e.LONGHAUL_ALLOW_CONTAINERS === "1",
     oldRunc: e.LONGHAUL_OLD_RUNC,
     buildId: e.LONGHAUL_BUILD_ID ?? "local",

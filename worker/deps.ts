@@ -76,6 +76,7 @@ export async function bindDeps(config: WorkerConfig, tools: WorkerTools): Promis
     announcements: store.announcements,
     model,
     sandboxHost,
+    hostDisk: config.hostDisk,
     sessionRuns: temporalRuns(
       temporal,
       { db: store.db, taskQueue: config.queues.workflows },

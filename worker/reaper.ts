@@ -13,6 +13,8 @@ import type { Queryable } from "../activities/store/db.ts";
 import { findSandbox, sandboxOwners, type SandboxOwner } from "../activities/store/sandboxes.ts";
 import { createSessionSandboxes, removeStray } from "../activities/workspace/session-sandbox.ts";
 import { giveUpParked, isParkedHere } from "../activities/workspace/parked.ts";
+import { keepWithinDisk } from "../activities/workspace/host-disk.ts";
+import type { DiskLimit } from "../activities/config/setting-values.ts";
 import type { Store } from "../activities/store/db.ts";
 import { endedSessionIds, quietSessions } from "../activities/store/session-standing.ts";
 import { lastUsedStep } from "../activities/store/missing-steps.ts";
@@ -47,11 +49,13 @@ export interface ReaperOptions {
   readonly logger: Logger;
   readonly everyMs: number;
   /** Folder of this worker's own repositories. */
-  readonly git?: Pick<GitAccess, "folder"> | undefined;
+  readonly git?: GitAccess | undefined;
   /** Cleans texts of secrets before they are stored. */
   readonly clean?: ((text: string) => string) | undefined;
   /** How long the operator keeps what. */
   readonly retention?: OperatorPolicy["retention"];
+  /** How much bases and stopped sandboxes may take on this host; absent: any amount. */
+  readonly hostDisk?: DiskLimit | undefined;
 }
 
 type RoundOptions = Pick<
@@ -69,6 +73,8 @@ export function createReaper(options: ReaperOptions): Service {
     reapSandboxes,
     ({ store, host: { name: host }, hostQueue: taskQueue }: RoundOptions) =>
       noteHost(store.db, { host, taskQueue }),
+    ({ host: sandboxHost, ...round }: ReaperOptions) =>
+      keepWithinDisk({ ...round, sandboxHost }, { say: (line) => logger.info(line) }),
     endLeftSessions,
     createQuestionLook(),
     createRetention(retention),

@@ -102,6 +102,7 @@ function servicesOf(
     git: config.git,
     clean: sanitizer.clean,
     retention: config.policy?.retention,
+    hostDisk: config.hostDisk,
   });
   return new ServiceList(
     [

@@ -35,6 +35,17 @@ export const megabytes = (size: string): number => Number.parseInt(size) * (size
 
 export const parseBytes = (size: string): number => megabytes(size) * 2 ** 20;
 
+/** How much of a disk something may take: a share of it, or a size in bytes. */
+export type DiskLimit = { readonly share: number } | { readonly bytes: number };
+
+/** `20%`, or a size such as `50g`. */
+export const diskLimitSchema = z
+  .string()
+  .regex(/^(\d{1,7}[mg]|(\d{1,2}(\.\d)?|100)%)$/, "a share of the disk such as 20%, or a size such as 50g")
+  .transform((text): DiskLimit =>
+    text.endsWith("%") ? { share: Number.parseFloat(text) / 100 } : { bytes: parseBytes(text) },
+  );
+
 /** Ports of mail, terminals and the like: no request is sent to them. Source: the Fetch Standard, port blocking. */
 const BLOCKED_PORTS = new Set(
   (

@@ -1,6 +1,7 @@
 /** The dependencies that activities are given once, when the worker starts. Tests pass fakes for the ports. */
 import { fatal } from "../contract/failures.ts";
 import type { RunConfig } from "../config/agent-config.ts";
+import type { DiskLimit } from "../config/setting-values.ts";
 import type { KeyRing } from "../config/key-settings.ts";
 import type { OperatorPolicy } from "../config/operator-policy.ts";
 import type { GitAccess } from "../git/git-access.ts";
@@ -28,6 +29,8 @@ export interface AgentDeps {
   readonly countedSaves: CountedSaves;
   readonly model: Model;
   readonly sandboxHost: SandboxHost;
+  /** How much bases and stopped sandboxes may take on this host; absent means any amount. */
+  readonly hostDisk?: DiskLimit | undefined;
   /** What Temporal knows about a session's other runs. */
   readonly sessionRuns: SessionRuns;
   /** Cleans and masks whatever enters the model, Postgres, Temporal or a log. */
@@ -78,7 +81,7 @@ export interface AgentDeps {
 /** What a session's workspace is opened, saved and restored with. */
 export type WorkspaceDeps = Pick<
   AgentDeps,
-  "store" | "countedSaves" | "sandboxHost" | "taskQueues" | "git"
+  "store" | "countedSaves" | "sandboxHost" | "hostDisk" | "taskQueues" | "git"
 > & {
   readonly sanitizer: Pick<Sanitizer, "clean">;
 };

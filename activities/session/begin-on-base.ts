@@ -11,6 +11,7 @@ import { packWorkspace } from "../store/workspace-pack.ts";
 import { findSetUpSettings, toBase, type WantedBase } from "../workspace/base.ts";
 import { type Beginning, createBaseMakers, type UsedBase } from "../workspace/base-makers.ts";
 import { type BaseScope, BaseSetUpFailed } from "../workspace/base-set-up.ts";
+import { freeHostDisk } from "../workspace/host-disk.ts";
 import { inCharge, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
 export type SessionBases = ReturnType<typeof createSessionBases>;
@@ -29,7 +30,11 @@ export function createSessionBases(deps: AgentDeps, sandboxes: SessionSandboxes)
     await say({ type: "base:making", step: 0, data: { commit, why } });
     const made = await makers.make(beginning, own);
     const ms = Math.round(performance.now() - startMs);
-    if (made !== undefined) await say({ type: "base:made", step: 0, data: { commit, ...made, ms } });
+    if (made !== undefined) {
+      await say({ type: "base:made", step: 0, data: { commit, ...made, ms } });
+      const { id, epoch } = session;
+      await freeHostDisk(deps, { session: { id, epoch, step: 0 }, signal: beginning.signal });
+    }
     return { ...own, behind: 0 };
   }
 

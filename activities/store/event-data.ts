@@ -155,6 +155,18 @@ export const eventData = {
   "sandbox:parked": of({ container: text, until: text.optional() }),
   /** `why`: of one that was stopped and kept before. */
   "sandbox:removed": of({ container: text, why: text.optional() }),
+  /**
+   * A host removed something to keep within its part of the disk: the session's own stopped sandbox (`name`: its container), or a base
+   * (`name`: its commit) to make room for this session's. In bytes: what went, what was kept before, and what may be kept.
+   */
+  "host:evicted": of({
+    host: text,
+    took: z.enum(["sandbox", "base"]),
+    name: text,
+    bytes: number,
+    usedBytes: number,
+    limitBytes: number,
+  }),
   /** The container belongs to someone else: our processes and files were removed from it. */
   "sandbox:left": of({ container: text }),
   /** At a run's end: the last files may be in no save, and the container may still exist. */

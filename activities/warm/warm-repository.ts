@@ -17,6 +17,7 @@ import type { Session } from "../store/sessions.ts";
 import { findWarm, hostsSeen, noteHost, noteWarmth, type Warm } from "../store/warms.ts";
 import { shorten } from "../text/cut.ts";
 import { findSetUpSettings, toBase, whyNoBase } from "../workspace/base.ts";
+import { freeHostDisk } from "../workspace/host-disk.ts";
 import { type BaseMakers, createBaseMakers } from "../workspace/base-makers.ts";
 
 /** If the worker has no own time for a host. Source: the same as for a session's host, as a default. */
@@ -108,6 +109,7 @@ async function warm({ deps, makers, scope }: Warming, { id, config }: Warm): Pro
   );
   const { files, bytes } = made ?? {};
   await noteWarmth(db, at, { commit, baseKey, files, bytes, isMade: true });
+  await freeHostDisk(deps, { signal: scope.signal });
   return "made";
 }
 

@@ -1,6 +1,7 @@
 /** Closes a session's sandbox: saves its newest files, and only then removes it. */
 import { hasFiles, inCharge, lossIn, withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
 import { countKept, isParkedHere, parkedMs, parkedNotice } from "./parked.ts";
+import { freeHostDisk } from "./host-disk.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
 import {
@@ -82,19 +83,20 @@ async function saveAndRemove(
     };
   });
   sandboxes.forget(id);
-  await withSandboxLock(store, id, (tx) =>
+  const isKept = await withSandboxLock(store, id, (tx) =>
     endSandbox(tx, deps, session, { step, isWaiting, isKnown, keeps: keptMs > 0 }),
   );
+  if (isKept) await freeHostDisk(deps, {});
   return saved;
 }
 
-/** Stops a sandbox that is kept, and removes any other. */
+/** Stops a sandbox that is kept, and removes any other. @returns whether it is kept */
 async function endSandbox(
   tx: Queryable,
   { sandboxHost: host }: WorkspaceDeps,
   session: Session,
   { step, isWaiting, isKnown, keeps }: { step: number; isWaiting: boolean; isKnown: boolean; keeps: boolean },
-): Promise<void> {
+): Promise<boolean> {
   const { id } = session;
   const { container } = await inCharge(tx, session);
   const row = await findSandbox(tx, id);
@@ -114,16 +116,17 @@ async function endSandbox(
     }
   } catch (error) {
     // There is probably none: an unreachable engine must not keep the run from ending.
-    if (!isKnown) return;
+    if (!isKnown) return false;
     throw error;
   }
-  if (container === undefined) return;
+  if (container === undefined) return until !== undefined;
   await clearContainer(tx, id);
   await appendEvents(tx, id, session.epoch, [
     until === undefined
       ? { type: endOf(session, isWaiting), step, data: { container } }
       : { type: "sandbox:parked", step, data: { container, until } },
   ]);
+  return until !== undefined;
 }
 
 function endOf({ config }: Session, isWaiting: boolean) {

@@ -3,7 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
 import type { ModelChoice } from "../config/config.ts";
-import { plural } from "../../activities/text/format.ts";
+import { bytes as sizeText, plural } from "../../activities/text/format.ts";
+import type { HostDiskUse } from "../../activities/store/host-disk.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { engineAddress } from "../../activities/sandbox/docker/engine-address.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/sandbox-settings.ts";
@@ -59,16 +60,18 @@ export async function diagnose(options: {
   const home = options.home ?? projectHome;
   const services = findServices(home);
   const sandbox = options.sandbox ?? agentConfigSchema.parse({}).sandbox;
-  const [required, worker, versions] = await Promise.all([
+  const [required, worker, versions, hostDisk] = await Promise.all([
     requirementChecks(services, sandbox),
     workerCheck(home, services),
     versionsCheck(services),
+    hostDiskCheck(services),
   ]);
   const checks = [
     ...required,
     ...(options.model === undefined ? [] : [modelFinding(options.model, process.env, services.rehearsalUrl)]),
     worker,
     ...versions,
+    ...hostDisk,
     temporalProgram(),
   ];
   return { checks, settings: settingsOf(services, home) };
@@ -277,6 +280,52 @@ async function sandboxFindings(services: LocalServices, sandbox: AgentConfig["sa
     checkRunc(),
   ]);
   return { ...measured, runtime };
+}
+
+/** As the workers counted last. */
+async function hostDiskCheck({ databaseUrl }: LocalServices): Promise<Check[]> {
+  const { openStore } = await import("../../activities/store/db.ts");
+  const { readHostDisks } = await import("../../activities/store/host-disk.ts");
+  try {
+    const store = openStore({
+      url: databaseUrl,
+      maxConnections: 1,
+      connectTimeoutMs: ASK_MS,
+      silenceMs: ASK_MS,
+    });
+    try {
+      const finding = hostDiskFinding(await readHostDisks(store.db));
+      return finding === undefined ? [] : [{ name: "host disk", ...finding }];
+    } finally {
+      await store.close();
+    }
+  } catch {
+    // What is missing is a finding of its own.
+    return [];
+  }
+}
+
+/** What bases and stopped sandboxes take on each host, and may take. @returns undefined if no worker has told */
+export function hostDiskFinding(uses: readonly HostDiskUse[]): Finding | undefined {
+  if (uses.length === 0) return undefined;
+  const lines = uses.map(
+    ({ host, usedBytes, limitBytes, bases, parked }) =>
+      `${harmlessLine(host, 60)}: ${sizeText(usedBytes)} of ${sizeText(limitBytes)} (${plural(bases, "base")}, ${plural(parked, "stopped sandbox", "stopped sandboxes")})`,
+  );
+  const found = lines.join("; ");
+  const over = uses.filter(({ usedBytes, limitBytes }) => usedBytes > limitBytes);
+  if (over.length === 0) return { ok: true, found };
+  const unsaved = over.reduce((sum, use) => sum + use.unsaved, 0);
+  const why =
+    unsaved > 0
+      ? ` ${plural(unsaved, "stopped sandbox stays", "stopped sandboxes stay")} for files that no save has.`
+      : "";
+  return {
+    ok: true,
+    warning: true,
+    found,
+    fix: `What is in use stays.${why} Give sessions less time (sandbox.park.keep), or raise LONGHAUL_HOST_DISK.`,
+  };
 }
 
 /** A worker adds what is missing, where the server lets it; without them it works, and Temporal's list cannot be searched by them. */

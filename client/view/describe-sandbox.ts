@@ -8,7 +8,7 @@ const COMMAND_CHARS = 120;
 
 type SandboxEvent = Extract<
   EventType,
-  `${"base" | "egress" | "process" | "sandbox" | "service" | "setup" | "web"}:${string}`
+  `${"base" | "egress" | "host" | "process" | "sandbox" | "service" | "setup" | "web"}:${string}`
 >;
 
 export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type> } = {
@@ -34,6 +34,11 @@ export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type
   ],
   "sandbox:removed": ({ why }) =>
     why === undefined ? [] : [quiet(`the stopped sandbox was removed: ${harmlessLine(why, 200)}`)],
+  "host:evicted": ({ host, took, name, bytes, limitBytes }) => [
+    quiet(
+      `${took === "base" ? `the base of ${harmlessLine(name.slice(0, 12), 40)}` : "the stopped sandbox"} (${sizeText(bytes)}) was removed from ${harmlessLine(host, 60)}, which keeps at most ${sizeText(limitBytes)}`,
+    ),
+  ],
   "sandbox:left": () => [],
   "sandbox:not-closed": ({ message }) => [warn(harmlessLine(message, 300))],
   "service:started": ({ name, image, ms }) => [

@@ -128,3 +128,20 @@ test("a rate holds on a queue of the models alone", () => {
     modelCallsPerSecond: 0.5,
   });
 });
+
+test("a host's part of the disk is a share or a size, by default a fifth", () => {
+  const limit = (LONGHAUL_HOST_DISK?: string) =>
+    readWorkerConfig({ DATABASE_URL, LONGHAUL_HOST_DISK }).hostDisk;
+  expect(limit()).toEqual({ share: 0.2 });
+  expect(limit("")).toEqual({ share: 0.2 });
+  expect([limit("12.5%"), limit("100%"), limit("0%")]).toEqual([
+    { share: 0.125 },
+    { share: 1 },
+    { share: 0 },
+  ]);
+  expect([limit("50g"), limit("0m")]).toEqual([{ bytes: 50 * 2 ** 30 }, { bytes: 0 }]);
+  for (const wrong of ["20", "120%", "-1%", "50gb", "much"])
+    expect(() => limit(wrong)).toThrow(
+      /LONGHAUL_HOST_DISK: expected a share of the disk such as 20%, or a size such as 50g/,
+    );
+});
