@@ -26,10 +26,11 @@ export interface SandboxHost {
    */
   refuseUnfit?(spec: SandboxSpec): Promise<void>;
   /**
-   * Removes container and volume, and those of its services. It is not an error when the session has no sandbox.
-   * @param keeps what stays: the kept data of its services
+   * Removes container and volume, and those of its services; of the sandbox beside it, too. It is not an error when there is none.
+   * @param options.keeps what stays: the kept data of its services
+   * @param options.only the session's own sandbox stays, and the one beside it is removed
    */
-  remove(sessionId: string, options?: { readonly keeps?: "service-data" }): Promise<void>;
+  remove(sessionId: string, options?: Removal): Promise<void>;
   /**
    * Stops the session's sandbox and removes its services, whose kept data stays; `open` starts it again. Idempotent.
    * @returns false if there is none, or it cannot be kept. Absent if this host keeps none.
@@ -52,8 +53,11 @@ export interface SandboxHost {
   readonly setUps?: KeptSetUps;
   /** Services beside its sandboxes. Absent if this host has none. */
   readonly services?: ServiceHost;
-  /** Identity of the session's volume on this host, as in `Sandbox.identity`; undefined if there is none. */
-  volume(sessionId: string): Promise<string | undefined>;
+  /**
+   * Identity of the session's volume on this host, as in `Sandbox.identity`; undefined if there is none.
+   * @param options.only of the sandbox beside its own
+   */
+  volume(sessionId: string, options?: Pick<Removal, "only">): Promise<string | undefined>;
   /** Closes open streams; sandboxes stay. */
   close(): Promise<void>;
 }
@@ -73,6 +77,11 @@ export interface KeptBase {
   readonly bytes: number;
   /** Whose workspaces stand on it, also while they have no container. */
   readonly sessions: readonly string[];
+}
+
+interface Removal {
+  readonly keeps?: "service-data";
+  readonly only?: "beside";
 }
 
 /**
@@ -153,7 +162,15 @@ export interface OwnSession {
   readonly installation?: string;
   /** Key of the base that its workspace becomes: it is no session's. */
   readonly makes?: string;
+  /** The session beside whose own sandbox this one is: `sessionId` is then only a name for it. */
+  readonly beside?: string;
 }
+
+/** Whose the second sandbox of a session is: it has the session's label, goes with it, and shares nothing else with the first. */
+export const besideSession = (sessionId: string): Required<Pick<OwnSession, "sessionId" | "beside">> => ({
+  sessionId: `beside:${sessionId}`,
+  beside: sessionId,
+});
 
 /** A session's sandbox: its limits, its network and the settings of its commands. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
 export interface SandboxSpec extends OwnSession {

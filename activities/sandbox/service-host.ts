@@ -4,6 +4,8 @@ import type { ServiceSettings } from "../config/service-settings.ts";
 /** The start of a sandbox that a service belongs to: after another one it would be in a namespace that is gone. */
 export interface ServiceHome {
   readonly sessionId: string;
+  /** As of the sandbox, if that is a session's second one. */
+  readonly beside?: string;
   /** As of the session's sandbox: set by the host. */
   readonly installation?: string;
   /** The OCI runtime of the sandbox; absent = the engine's default. */

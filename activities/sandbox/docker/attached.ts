@@ -49,7 +49,7 @@ export function withAttached(host: SandboxHost, options: AttachOptions): Sandbox
         ? host.open(spec, signal)
         : attached.open({ ...spec, container: spec.container }, signal),
     async remove(sessionId, options) {
-      await attached.leave(sessionId);
+      if (options?.only === undefined) await attached.leave(sessionId);
       // Removes the volume, as for any session.
       await host.remove(sessionId, options);
     },

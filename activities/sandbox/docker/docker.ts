@@ -3,7 +3,13 @@ import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import type { KeyRing } from "../../config/key-settings.ts";
 import { DEFAULT_IMAGE } from "../../config/sandbox-settings.ts";
-import type { KeptSetUps, SandboxHost, OwnSession, SandboxSpec } from "../sandbox-host.ts";
+import {
+  besideSession,
+  type KeptSetUps,
+  type SandboxHost,
+  type OwnSession,
+  type SandboxSpec,
+} from "../sandbox-host.ts";
 import { cachedFor } from "../shared-work.ts";
 import { findHome } from "./base-homes.ts";
 import { createBases, removeOldBases } from "./bases.ts";
@@ -107,7 +113,6 @@ export function createDockerHost({
     }),
     services: createDockerServices({ docker, own, engine, say }),
     setUps: keptSetUps(tools),
-    volume: async (sessionId) => volumeIdentity(docker, await own({ sessionId })),
     async close() {
       proxy.close("the worker is stopping");
       links.dropAll("the worker is stopping; commands in the sandbox continue");
@@ -130,7 +135,7 @@ const sizes = ({
   diskBytes: cachedFor(DISK_MS, () => engineDisk(docker, guardImage)),
 });
 
-/** How a session's sandbox ends: it is removed, or stopped and kept. */
+/** Whether a session's sandbox is here, and how it ends: it is removed, or stopped and kept. */
 const endings = ({
   docker,
   own,
@@ -139,22 +144,31 @@ const endings = ({
   forget,
 }: Pick<KeptOptions, "docker" | "own" | "opener" | "links"> & {
   readonly forget: (sessionId: string) => void;
-}): Required<Pick<SandboxHost, "remove" | "park">> => ({
-  async remove(sessionId, { keeps } = {}) {
-    await opener.settled(sessionId);
-    const { id, isOthers } = await removeSandbox(docker, await own({ sessionId }), keeps);
+}): Required<Pick<SandboxHost, "remove" | "park" | "volume">> => {
+  async function removeOf(owner: OwnSession, keeps?: "service-data"): Promise<void> {
+    await opener.settled(owner.sessionId);
+    const { id, isOthers } = await removeSandbox(docker, await own(owner), keeps);
     if (id !== undefined) links.drop(id, "the sandbox was removed");
-    if (!isOthers) forget(sessionId);
-  },
-  async park(sessionId) {
-    await opener.settled(sessionId);
-    const id = await stopSandbox(docker, await own({ sessionId }));
-    if (id === undefined) return false;
-    links.drop(id, "the sandbox was stopped, and is kept");
-    forget(sessionId);
-    return true;
-  },
-});
+    if (!isOthers) forget(owner.sessionId);
+  }
+  return {
+    volume: async (sessionId, { only } = {}) =>
+      volumeIdentity(docker, await own(only === "beside" ? besideSession(sessionId) : { sessionId })),
+    async remove(sessionId, { keeps, only } = {}) {
+      if (only === undefined) await removeOf({ sessionId }, keeps);
+      await removeOf(besideSession(sessionId), keeps);
+    },
+    async park(sessionId) {
+      await opener.settled(sessionId);
+      const id = await stopSandbox(docker, await own({ sessionId }));
+      if (id === undefined) return false;
+      links.drop(id, "the sandbox was stopped, and is kept");
+      forget(sessionId);
+      await removeOf(besideSession(sessionId));
+      return true;
+    },
+  };
+};
 
 /** A sandbox on a base has what that base's set-up made in the home folder. */
 async function withHome(docker: Dockerode, spec: SandboxSpec): Promise<SandboxSpec> {

@@ -12,6 +12,7 @@ import {
   wantedDifferences,
 } from "./container-facts.ts";
 import {
+  BESIDE_LABEL,
   EGRESS_FOLDER,
   EGRESS_TOKEN_LABEL,
   egressEnvironment,
@@ -25,6 +26,7 @@ import {
   serviceHosts,
   INSTALLATION_LABEL,
   SESSION_LABEL,
+  labelledSession,
   SOURCE_VARIABLE,
   tmpOptions,
   workspaceVolume,
@@ -73,7 +75,8 @@ function wantedProgram(
 ): Wanted {
   const added = hasEgress(spec) ? egressEnvironment(info.Config.Labels[EGRESS_TOKEN_LABEL]) : [];
   return {
-    session: [info.Config.Labels[SESSION_LABEL], spec.sessionId],
+    session: [info.Config.Labels[SESSION_LABEL], labelledSession(spec)],
+    "session beside": [info.Config.Labels[BESIDE_LABEL] ?? "", spec.beside ?? ""],
     installation: [info.Config.Labels[INSTALLATION_LABEL] ?? "", spec.installation ?? ""],
     protocol: [info.Config.Labels[PROTOCOL_LABEL], String(PROTOCOL)],
     image: [madeFrom ?? info.Config.Image, spec.image],

@@ -14,6 +14,8 @@ export const SESSION_LABEL = "longhaul.session";
 export const INSTALLATION_LABEL = "longhaul.installation";
 /** Label of a sandbox that makes a base, and of its volume, which becomes it: the base's key. */
 export const MAKES_LABEL = "longhaul.makes";
+/** Label of a session's second sandbox, with the session: its own has none. */
+export const BESIDE_LABEL = "longhaul.beside";
 /** Label of what stands on a base, or says that it is made: its key. */
 export const BASE_LABEL = "longhaul.base";
 export const CREATED_LABEL = "longhaul.created";
@@ -86,17 +88,25 @@ export function sandboxName(sessionId: string): string {
 }
 
 /** The labels that prove whose something on the engine is; a name, or the session alone, proves nothing. */
-export function ownerLabels({ sessionId, installation = "", makes }: OwnSession): Record<string, string> {
-  const labels = { [SESSION_LABEL]: sessionId, [INSTALLATION_LABEL]: installation };
-  return makes === undefined ? labels : { ...labels, [MAKES_LABEL]: makes };
+export function ownerLabels(owner: OwnSession): Record<string, string> {
+  const { installation = "", makes, beside } = owner;
+  return {
+    [SESSION_LABEL]: labelledSession(owner),
+    [INSTALLATION_LABEL]: installation,
+    ...(makes === undefined ? {} : { [MAKES_LABEL]: makes }),
+    ...(beside === undefined ? {} : { [BESIDE_LABEL]: beside }),
+  };
 }
+
+/** The session that a sandbox goes with. */
+export const labelledSession = ({ sessionId, beside }: OwnSession): string => beside ?? sessionId;
 
 /** Whether labels are those of the session's own sandbox. */
 export const isOwnedBy = (
   owner: OwnSession,
   labels: Readonly<Record<string, string>> | null | undefined,
 ): boolean =>
-  Object.entries({ [MAKES_LABEL]: "", ...ownerLabels(owner) }).every(
+  Object.entries({ [MAKES_LABEL]: "", [BESIDE_LABEL]: "", ...ownerLabels(owner) }).every(
     ([label, value]) => (labels?.[label] ?? "") === value,
   );
 

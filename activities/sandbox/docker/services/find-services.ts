@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Dockerode from "dockerode";
 import type { OwnSession } from "../../sandbox-host.ts";
 import { unless } from "../docker-errors.ts";
-import { INSTALLATION_LABEL, isOwnedBy, SESSION_LABEL } from "../profile.ts";
+import { INSTALLATION_LABEL, isOwnedBy, SESSION_LABEL, labelledSession } from "../profile.ts";
 import { ORDER_LABEL, SERVICE_LABEL } from "./service-profile.ts";
 
 /** A session's services, whatever their state, in the order in which they are started. */
@@ -11,7 +11,7 @@ export async function serviceContainers(
   docker: Dockerode,
   owner: OwnSession,
 ): Promise<Dockerode.ContainerInfo[]> {
-  const filters = { label: [SERVICE_LABEL, `${SESSION_LABEL}=${owner.sessionId}`] };
+  const filters = { label: [SERVICE_LABEL, `${SESSION_LABEL}=${labelledSession(owner)}`] };
   const containers = (await unless([], () => docker.listContainers({ all: true, filters }))) ?? [];
   return containers
     .filter(({ Labels: labels }) => isOwnedBy(owner, labels))
@@ -38,7 +38,7 @@ export async function removeServices(
 }
 
 async function removeServiceVolumes(docker: Dockerode, owner: OwnSession): Promise<void> {
-  const filters = { label: [SERVICE_LABEL, `${SESSION_LABEL}=${owner.sessionId}`] };
+  const filters = { label: [SERVICE_LABEL, `${SESSION_LABEL}=${labelledSession(owner)}`] };
   const volumes = await listedVolumes(docker, filters);
   for (const { Name: name, Labels: labels } of volumes)
     // 409: a container that is being removed still has it, and the next removal finds it.
