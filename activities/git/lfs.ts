@@ -1,7 +1,7 @@
 /** The content of files in Git LFS on the worker: fetched into the mirror's own store, uploaded to a push's. */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, rename, rm, statfs, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { NamedRepositories, NetworkRule } from "../config/repository-place.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
@@ -80,6 +80,38 @@ async function unlessTooLarge(folder: string, objects: readonly LfsObject[]): Pr
     throw new LfsFailed(
       `the commit's files have ${Math.ceil(bytes / 2 ** 20)} MiB, more than half of what is free on the worker's disk (${Math.floor(free / 2 ** 20)} MiB); make room there, or start without git.lfs`,
     );
+}
+
+/**
+ * Gives the relay the content of a commit's files that Git LFS keeps: of the mirror, else of the sandbox that made the commit, else of
+ * the remote's store. Each is checked against its name.
+ * @returns the objects of the commit
+ * @throws LfsFailed, SandboxUnavailable (retryable), SandboxLost
+ */
+export async function gatherLfs(
+  relay: Relay,
+  sandbox: CommandSandbox,
+  from: {
+    readonly named: NamedRepositories;
+    readonly url: string;
+    readonly mirror: string;
+    readonly commit: string;
+  },
+  signal: AbortSignal,
+): Promise<readonly LfsObject[]> {
+  const { access, folder } = relay;
+  for (const object of await lfsObjectsOf(access, folder, from.commit)) {
+    const path = lfsPath(folder, object.oid);
+    if (await exists(path)) continue;
+    await mkdir(dirname(path), { recursive: true });
+    const known = lfsPath(from.mirror, object.oid);
+    if (await exists(known)) await copyFile(known, path);
+    else
+      await withObject(relay, sandbox, object, (part) => rename(part, path)).catch((error: unknown) => {
+        if (!(error instanceof LfsFailed)) throw error;
+      });
+  }
+  return fetchLfs(access, { ...from, mirror: folder }, signal);
 }
 
 /** Writes the object to its path, complete and with the right content, or not at all. */
