@@ -69,9 +69,9 @@ export function activityOptions(policy: OptionsPolicy, sandboxQueue: string | un
     // Allows for the first clone of a large repository and for the set-up in its base; the activity itself gives up on an unreachable
     // remote.
     fetchRepository: onHost((timeouts.setupMs ?? 0) + 60 * MINUTE_MS, TRIES.begin),
-    // In addition to the commands' own time: opening the sandbox, setting it up again, making the commit.
+    // In addition to the commands' own time: opening the sandbox, setting it up again or a fresh one, making the commit.
     verifyWork: {
-      ...onHost((policy.verify?.timeoutMs ?? 0) + 30 * MINUTE_MS),
+      ...onHost((policy.verify?.timeoutMs ?? 0) + (timeouts.setupMs ?? 0) + 30 * MINUTE_MS),
       retry: retry(TRIES.call, 15_000),
     },
     publish: onHost(30 * MINUTE_MS),

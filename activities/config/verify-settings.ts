@@ -7,7 +7,7 @@ import { timerMs } from "./setting-values.ts";
 const MAX_COMMANDS = 20;
 const MAX_ROUNDS = 20;
 
-export const verifySchema = z.strictObject({
+const fields = z.strictObject({
   /** Run in this order by the worker in the sandbox; the first that fails ends the look. */
   commands: z
     .array(z.string().max(10_000).regex(/\S/, "a command such as npm test"))
@@ -17,10 +17,18 @@ export const verifySchema = z.strictObject({
   rounds: z.number().int().min(0).max(MAX_ROUNDS).default(3),
   /** Longest time of one command, in ms. */
   timeout: timerMs.default(15 * 60_000),
+  /**
+   * `fresh`: in a new sandbox with a clean checkout of the commit that would be delivered, or with the saved files, set up anew; it is
+   * removed afterwards. Implied by `onProtected: restore`.
+   */
+  where: z.enum(["sandbox", "fresh"]).default("sandbox"),
   /** Paths of files that decide about the outcome, as in `.gitignore`: `test/`, `package.json`. */
   protect: z.array(z.string().min(1).max(500)).max(100).default([]),
-  /** What a change of one means: it is named; or the work counts as not verified, too. */
-  onProtected: z.enum(["report", "refuse"]).default("report"),
+  /**
+   * What a change of one means: it is named; or the work counts as not verified, too; or the commands run, in a fresh sandbox, with
+   * these files as the session found them, while the work keeps its own.
+   */
+  onProtected: z.enum(["report", "restore", "refuse"]).default("report"),
   /** Whether the commands run before the first step, too: what fails then and in the same way at the end is not held against the work. */
   baseline: z.boolean().default(false),
   /** Work that is not verified: delivered as a draft that says so; or not delivered. */
@@ -34,7 +42,20 @@ export const verifySchema = z.strictObject({
   /** Whether the lines are counted that the work changes outside of tests: for a choice among attempts. */
   countLines: z.boolean().default(false),
 });
+
+export const verifySchema = fields.superRefine(({ protect, onProtected }, context) => {
+  if (onProtected === "restore" && protect.length === 0)
+    context.addIssue({
+      code: "custom",
+      path: ["protect"],
+      message: "onProtected: restore needs the files that are restored, such as test/**",
+    });
+});
 export type VerifySettings = z.infer<typeof verifySchema>;
+
+/** Whether the commands run in a sandbox of their own. */
+export const isFresh = ({ where, onProtected }: Pick<VerifySettings, "where" | "onProtected">): boolean =>
+  where === "fresh" || onProtected === "restore";
 
 /** What the workflow needs of them. A look may run all commands twice: they may have changed files. */
 export function toVerifyPolicy(settings: VerifySettings | undefined): VerifyPolicy | undefined {

@@ -1,6 +1,6 @@
 /** The files that are verified: those that are delivered. */
 import { createHash } from "node:crypto";
-import type { VerifySettings } from "../config/verify-settings.ts";
+import { isFresh, type VerifySettings } from "../config/verify-settings.ts";
 import { isTestPath } from "../contract/attempts.ts";
 import type { VerifyInput } from "../contract/verify.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
@@ -9,6 +9,7 @@ import type { Session } from "../store/sessions.ts";
 import { parseBytes } from "../config/setting-values.ts";
 import { prepareDelivery } from "../session/prepare-delivery.ts";
 import { updateMirror } from "../git/mirror.ts";
+import { pathspecs } from "../git/restored-commit.ts";
 import { openRelay, receive, type Relay } from "../git/relay.ts";
 import { GitFailed, runGit } from "../git/run-git.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -34,6 +35,17 @@ export interface Files {
   readonly changed: readonly string[];
   /** Lines added and removed outside of tests, if they are counted. */
   readonly changedLines?: number;
+  /** Where the worker's git has the commit. */
+  readonly source?: HeldCommit;
+}
+
+/** A commit that the worker's own git has, with what the session began with. */
+export interface HeldCommit {
+  readonly relay: Relay;
+  /** What the relay borrows from; a path that is not there if the mirror is gone. */
+  readonly mirror: string;
+  readonly repository: Repository;
+  readonly commit: string;
 }
 
 /** @returns `trouble` if the work cannot be delivered as it is */
@@ -45,6 +57,7 @@ export async function filesToVerify(
   const git = session.config.repository;
   const repository = await findRepository(deps.store.db, session.id);
   if (git === undefined || repository === undefined) return savedFiles(verification, sandbox);
+  if (verification.input.baseline === true) return untouched(verification, repository);
   const rows = await listPublications(deps.store.db, session.id);
   const pushes = rows.filter(({ kind, ref }) => kind === "push" && ref === repository.branch);
   const prepared = await prepareDelivery({ deps, scope, session, git, repository }, sandbox, pushes, {
@@ -52,11 +65,19 @@ export async function filesToVerify(
   });
   if ("trouble" in prepared) return prepared;
   const { tree, head, ref } = prepared;
-  if (head === "") return { tree: "", commit: undefined, changed: [] };
+  if (head === "") return untouched(verification, repository);
   const compared = await compareWithBase(verification, sandbox, { repository, head, ref });
   if ("trouble" in compared) return compared;
   const hidden = prepared.leftOut.filter(({ reason }) => reason === "hidden").map(({ path }) => path);
   return { ...compared, tree, commit: head, changed: [...compared.changed, ...hidden] };
+}
+
+/** What the session began with. */
+async function untouched(verification: Verification, repository: Repository): Promise<Files> {
+  const files = { tree: "", commit: undefined, changed: [] };
+  if (!isFresh(verification.settings)) return files;
+  const { baseCommit: commit } = repository;
+  return { ...files, source: { ...(await relayFor(verification, repository, commit)), repository, commit } };
 }
 
 /** Of a session without a repository: what is saved of its workspace. */
@@ -79,19 +100,13 @@ async function compareWithBase(
   { deps, scope, session, settings }: Verification,
   sandbox: Sandbox,
   { repository, head, ref }: { readonly repository: Repository; readonly head: string; readonly ref: string },
-): Promise<Pick<Files, "changed" | "changedLines"> | { readonly trouble: string }> {
+): Promise<Pick<Files, "changed" | "changedLines" | "source"> | { readonly trouble: string }> {
   const git = session.config.repository;
   const { protect, countLines } = settings;
-  if ((protect.length === 0 && !countLines) || git === undefined) return { changed: [] };
-  const { url, baseCommit: base } = repository;
-  const access = accessOf(deps);
-  const mirror = await updateMirror(access, url, { wants: base, signal: scope.signal }).catch(
-    (error: unknown) => {
-      if (error instanceof GitFailed) return "/nonexistent";
-      throw error;
-    },
-  );
-  const relay = await openRelay(access, session.id, mirror, head);
+  if ((protect.length === 0 && !countLines && !isFresh(settings)) || git === undefined)
+    return { changed: [] };
+  const { baseCommit: base } = repository;
+  const { relay, mirror } = await relayFor({ deps, scope, session }, repository, head);
   const received = await receive(relay, sandbox, {
     head,
     ref,
@@ -102,17 +117,34 @@ async function compareWithBase(
   if ("refused" in received) return { trouble: received.refused };
   const between = [base, received.commit] as const;
   const changed = protect.length === 0 ? [] : await changedPaths(relay, between, protect);
-  return countLines ? { changed, changedLines: await countChanges(relay, between) } : { changed };
+  const source = { relay, mirror, repository, commit: received.commit };
+  return countLines
+    ? { changed, source, changedLines: await countChanges(relay, between) }
+    : { changed, source };
 }
 
-async function changedPaths(
-  { access, folder }: Relay,
+/** The session's own repository on the worker. A mirror that is gone leaves it without what it borrowed: then the sandbox gives all. */
+async function relayFor(
+  { deps, scope, session }: Pick<Verification, "deps" | "scope" | "session">,
+  { url, baseCommit }: Repository,
+  commit: string,
+): Promise<Pick<HeldCommit, "relay" | "mirror">> {
+  const access = accessOf(deps);
+  const { signal } = scope;
+  const mirror = await updateMirror(access, url, { wants: baseCommit, signal }).catch((error: unknown) => {
+    if (error instanceof GitFailed) return "/nonexistent";
+    throw error;
+  });
+  return { relay: await openRelay(access, session.id, mirror, commit), mirror };
+}
+
+function changedPaths(
+  relay: Relay,
   [from, to]: readonly [string, string],
   patterns: readonly string[],
 ): Promise<readonly string[]> {
-  const pathspecs = patterns.map((pattern) => `:(top,glob)${pattern}`);
-  const args = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", from, to, "--", ...pathspecs];
-  return diffed({ access, folder }, args);
+  const args = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", from, to];
+  return diffed(relay, [...args, "--", ...pathspecs(patterns)]);
 }
 
 /** Lines added and removed outside of tests; a binary file has none. */

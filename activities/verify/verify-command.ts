@@ -25,7 +25,9 @@ export async function verifyCommand(
   const command = settings.commands[index] ?? "";
   const text = shorten(deps.sanitizer.clean(command), MAX_COMMAND_CHARS);
   const { step, round } = input;
-  const id = `verify-${session.epoch}-${step}-${round}-${index}-${tree.slice(0, 12)}`;
+  // In a sandbox that was started again it is another command: the one of before was lost.
+  const { boot } = sandbox.identity;
+  const id = `verify-${boot}-${session.epoch}-${step}-${round}-${index}-${tree.slice(0, 12)}`;
   const egress = watchEgress(deps, session, step);
   try {
     await egress.begin(sandbox);

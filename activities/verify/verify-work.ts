@@ -7,6 +7,7 @@
  * rows, events, a notice to the model. Heartbeat: by timer. Retry class: engine, remote, database; a command that fails, or cannot be
  * run, is a result. Cancel: the command is ended, and nothing is recorded of it.
  */
+import { isFresh } from "../config/verify-settings.ts";
 import { inScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
@@ -29,6 +30,8 @@ import {
 } from "./seen-command.ts";
 import { verifyCommand } from "./verify-command.ts";
 import { type Files, filesToVerify, type Verification } from "./files.ts";
+import { pathsChangedSince, placedCommit } from "./fresh-files.ts";
+import { type Fresh, inFresh, removeFresh } from "./fresh-sandbox.ts";
 
 /** The commands may change files once, such as a formatter does; then they run again on what they made. */
 const MOST_LOOKS = 2;
@@ -49,10 +52,14 @@ export function createVerifyWork(deps: AgentDeps, sandboxes: SessionSandboxes) {
         throw fatal("BadConfiguration", "This session has no commands that verify its work.");
       const verification = { deps, scope, session, settings, input };
       const recorded = await concludedBefore(verification);
-      if (recorded !== undefined) return recorded;
+      if (recorded !== undefined) {
+        if (isFresh(settings)) await removeFresh(verification);
+        return recorded;
+      }
       try {
         return await withoutLost(sandboxes, session.id, async () => {
           const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
+          if (isFresh(settings)) return lookInFresh(verification, sandbox);
           if (input.baseline === true)
             return conclude(verification, NO_FILES, await runAll(verification, sandbox, NO_FILES));
           return look(verification, sandbox);
@@ -101,6 +108,48 @@ async function look(verification: Verification, sandbox: Sandbox): Promise<Verif
       return conclude(verification, after, [...seen.slice(0, -1), changedAgain(seen)]);
     files = after;
   }
+}
+
+/** In a new sandbox: what the commands change there is not delivered, so it fails. */
+async function lookInFresh(verification: Verification, own: Sandbox): Promise<VerifiedWork> {
+  const files = await filesToVerify(verification, own);
+  if ("trouble" in files)
+    return conclude(verification, NO_FILES, [notDeliverable(verification, files.trouble)]);
+  const { source, tree } = files;
+  const commit = source && (await placedCommit(verification, source));
+  return inFresh(
+    verification,
+    { own, source, tree, commit },
+    {
+      body: async (fresh) => {
+        const seen = await runAll(verification, fresh.sandbox, files);
+        return conclude(verification, files, await unlessChanged(seen, fresh, commit));
+      },
+      otherwise: (why) => {
+        const [command = ""] = verification.settings.commands;
+        return conclude(verification, files, [
+          notRun(command, `not run, as there is no fresh sandbox: ${why}`),
+        ]);
+      },
+    },
+  );
+}
+
+/** Fails work whose commands passed on files that they had changed before. */
+async function unlessChanged(
+  seen: readonly SeenCommand[],
+  { sandbox, before }: Fresh,
+  commit: string | undefined,
+): Promise<readonly SeenCommand[]> {
+  const last = seen.at(-1);
+  if (last?.outcome !== "passed" || commit === undefined) return seen;
+  const paths = await pathsChangedSince(sandbox, commit, before);
+  if (paths.length === 0) return seen;
+  const how = `the commands change files that are delivered as they were before: ${listed(paths)}`;
+  return [
+    ...seen.slice(0, -1),
+    { ...last, outcome: "failed", how, excerpt: how, signature: "changes-files" },
+  ];
 }
 
 const NO_FILES: Files = { tree: "", commit: undefined, changed: [] };

@@ -1,4 +1,5 @@
 /** From a task and flags to a session's start: every usage error is found before anything starts. */
+import { isFresh } from "../../activities/config/verify-settings.ts";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { issueTexts } from "../../activities/config/issue-text.ts";
@@ -67,6 +68,11 @@ export async function prepareStart(
     throw usageError(
       "verify.protect is about a repository's files, which are compared with where the session began, and there is none.",
       "Add --repo URL, or leave verify.protect out.",
+    );
+  if (container !== undefined && run.verify !== undefined && isFresh(run.verify))
+    throw usageError(
+      "verify.where: fresh (and onProtected: restore) need a new sandbox, and another person's container cannot be made anew.",
+      "Leave --container out, or verify in it with where: sandbox.",
     );
   return { start: { id, task, config: run, attachments, folder }, config };
 }
