@@ -504,6 +504,7 @@ CREATE TABLE "verifications" (
 	"at" timestamp with time zone DEFAULT now() NOT NULL,
 	"result" double precision,
 	"changed_lines" integer,
+	"output_handle" text,
 	CONSTRAINT "verifications_session_id_epoch_step_round_command_pk" PRIMARY KEY("session_id","epoch","step","round","command"),
 	CONSTRAINT "verifications_outcome_check" CHECK ("verifications"."outcome" in ('passed','failed','unavailable','changed-checks'))
 );

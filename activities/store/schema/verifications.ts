@@ -27,6 +27,8 @@ export const verifications = pgTable(
     signature: text(),
     /** The part of its output that matters, masked. */
     output: text("output_text").notNull().default(""),
+    /** By which its whole output is read, masked; null if it printed nothing. */
+    handle: text("output_handle"),
     /** The commit that has these files; null for a session without a repository. */
     commit: text(),
     /** Paths under `verify.protect` that differ from where the session began. */
