@@ -20,7 +20,7 @@ import { migrateStore, openStore, type Store } from "../activities/store/db.ts";
 import { mayNotMigrate } from "../temporal/postgres-probe.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { toApplicationName } from "../activities/store/worker-lease.ts";
-import { setMoneyZone } from "../activities/store/budgets.ts";
+import { setMoneyRules } from "../activities/store/budget-states.ts";
 import { readInstallation } from "../activities/store/installation.ts";
 import { cachedFor } from "../activities/sandbox/shared-work.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
@@ -129,10 +129,7 @@ async function prepareTables(store: Store, config: WorkerConfig, logger: Logger)
   await migrateStore(store).catch((error: unknown) => {
     throw mayNotMigrate(error, config.databaseUrl) ?? error;
   });
-  if (config.policy?.budgets !== undefined) {
-    await readInstallation(store.db);
-    await setMoneyZone(store.db, config.policy.budgetZone ?? "UTC");
-  }
+  await setMoneyRules(store.db, config.policy ?? {});
   if (await hasNewerTables(store.db))
     logger.warn("this worker is older than the database; if its tables do not match, it takes no more work");
 }

@@ -71,6 +71,7 @@ export interface MoneyBudget {
   readonly scope: string;
   readonly per: "person" | "tenant" | "repo" | "all";
   readonly of: string;
+  readonly period: Period;
   readonly limitUsd: number;
   /** Days: the first one, and the first one after it. */
   readonly since: string;
@@ -107,6 +108,7 @@ export function budgetsFor(
         scope: `${whose}, ${period}`,
         per,
         of,
+        period,
         limitUsd: usd,
         warnAt,
         unpriced,

@@ -3,13 +3,7 @@ import { and, eq, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { MoneyBudget, Spender } from "../config/money-budgets.ts";
 import type { Database, Queryable } from "./db.ts";
-import {
-  budgetAllowances,
-  budgetReservations,
-  budgetWarnings,
-  installation,
-  sessions,
-} from "./schema/index.ts";
+import { budgetAllowances, budgetReservations, budgetWarnings, sessions } from "./schema/index.ts";
 import { spentUsd } from "./model-calls.ts";
 import { MONEY_ZONE, spentUsdIn, TODAY } from "./spending.ts";
 import { excluded } from "./statements.ts";
@@ -21,11 +15,6 @@ const BUDGET_CLASS = 7_305_146;
  * session's next step or end replaces it by the lost request's estimated cost before that.
  */
 const OPEN_SECONDS = 2 * 3_600;
-
-/** Days are counted in this zone from now on. */
-export async function setMoneyZone(db: Queryable, zone: string): Promise<void> {
-  await db.update(installation).set({ zone });
-}
 
 /** For whom a session spends, and which day it is; a delegate spends for its parent. */
 export async function findSpender(
@@ -167,12 +156,13 @@ async function allowanceOf(
   const { rows } = await tx.execute<{ reserved: number }>(sql`
     select coalesce(sum(${budgetReservations.usd}), 0)::float8 as reserved from ${budgetReservations}
     join ${sessions} ${member} on ${member.id} = ${budgetReservations.sessionId}
-    where coalesce(${member.parentId}, ${member.id}) = ${root} and ${member.id} <> ${sessionId} and ${isFresh}`);
+    where coalesce(${member.parentId}, ${member.id}) = ${root} and ${member.id} <> ${sessionId} and ${IS_FRESH}`);
   const usedUsd = (await spentUsd(tx, sessionId)) - row.baseUsd + (rows[0]?.reserved ?? 0);
   return { usd: row.usd, usedUsd };
 }
 
-const isFresh = sql`${budgetReservations.at} > clock_timestamp() - ${OPEN_SECONDS} * interval '1 s'`;
+/** Reservations that are not given up. */
+export const IS_FRESH = sql`${budgetReservations.at} > clock_timestamp() - ${OPEN_SECONDS} * interval '1 s'`;
 
 /** How long it is until a day begins where money is counted, in ms, by the database's clock; at least 1. */
 export async function untilDayMs(db: Queryable, day: string): Promise<number> {
@@ -187,7 +177,7 @@ export async function untilDayMs(db: Queryable, day: string): Promise<number> {
 async function usedOf(tx: Queryable, budget: MoneyBudget, sessionId: string): Promise<number> {
   const reserved = sql`(select coalesce(sum(${budgetReservations.usd}), 0) from ${budgetReservations}
     where ${budgetReservations.scopes} @> array[${toWindow(budget)}]::text[] and ${budgetReservations.sessionId} <> ${sessionId}
-    and ${isFresh})`;
+    and ${IS_FRESH})`;
   const { rows } = await tx.execute<{ used: number }>(
     sql`select (${spentUsdIn(budget)} + ${reserved})::float8 as used`,
   );

@@ -6,10 +6,10 @@ import {
   allowMoney,
   releaseMoney,
   reserveMoney,
-  setMoneyZone,
   findSpender,
   toWindow,
 } from "../../activities/store/budgets.ts";
+import { readBudgetStates, setMoneyRules } from "../../activities/store/budget-states.ts";
 import { readInstallation } from "../../activities/store/installation.ts";
 import { recordCall } from "../../activities/store/model-calls.ts";
 import { budgetReservations } from "../../activities/store/schema/index.ts";
@@ -174,10 +174,47 @@ it("a delegate spends for its parent, and the day is that of the policy's zone",
   });
   await readInstallation(db);
   const today = async (zone: string) => {
-    await setMoneyZone(db, zone);
+    await setMoneyRules(db, { budgets: [], budgetZone: zone });
     return (await findSpender(db, "gus.s1c0"))?.today;
   };
   const [west, east] = [await today("Etc/GMT+12"), await today("Etc/GMT-14")];
   expect(west).not.toBe(east);
   expect(await findSpender(db, "gus.s1c0")).toMatchObject({ person: "gus", tenant: "acme", repo: "" });
+});
+
+it("people see what is left of the budgets that the last worker has", async () => {
+  const { db } = database.store;
+  const [one, two] = await Promise.all([begin("hal-1", "hal"), begin("ivy-1", "ivy")]);
+  const rules = [
+    { per: "person", period: "month", usd: 10 },
+    { per: "person", period: "day", usd: 4 },
+    { per: "person", of: "ivy", period: "month", usd: 50 },
+    { per: "all", period: "week", usd: 1_000 },
+  ];
+  await setMoneyRules(db, { budgets: budgetsSchema.parse(rules), budgetZone: "UTC" });
+  await bill(one, 1.5);
+  await ask(one, 0.5, await budgetsOf(one, rules));
+  await bill(two, 2);
+  const left = async (per: "person" | "all", name: string) =>
+    ((await readBudgetStates(db, per, [name, "nobody's"])).get(name) ?? []).map(
+      ({ budget: { period, limitUsd }, usedUsd, reservedUsd }) => [period, limitUsd, usedUsd, reservedUsd],
+    );
+  expect(await left("person", "hal")).toEqual([
+    ["month", 10, 1.5, 0.5],
+    ["day", 4, 1.5, 0.5],
+  ]);
+  expect(await left("person", "ivy")).toEqual([
+    ["day", 4, 2, 0],
+    ["month", 50, 2, 0],
+  ]);
+  expect(await left("person", "jo")).toEqual([
+    ["month", 10, 0, 0],
+    ["day", 4, 0, 0],
+  ]);
+  const [all] = await left("all", "");
+  expect(all).toEqual(["week", 1_000, expect.any(Number), 0.5]);
+  expect(all?.[2]).toBeGreaterThanOrEqual(3.5);
+  // A worker without budgets: nothing is left of nothing.
+  await setMoneyRules(db, {});
+  expect(await left("person", "hal")).toEqual([]);
 });
