@@ -121,7 +121,10 @@ export interface SessionWait {
 
 const WAITS_FOR = { question: "person", process: "process", time: "time" } as const;
 
-/** One row for each of these sessions that waits; a person's question before the model's own wait. */
+/**
+ * One row for each of these sessions that waits; a person's question before the model's own wait, if that blocks it: one that does not
+ * is waited for only when nothing else is.
+ */
 export async function sessionWaits(db: Queryable, ids: readonly string[]): Promise<SessionWait[]> {
   const { sessionId, kind, until, reason } = waits;
   const own = await db
@@ -129,7 +132,7 @@ export async function sessionWaits(db: Queryable, ids: readonly string[]): Promi
     .from(waits)
     .where(and(inArray(sessionId, [...ids]), isNull(waits.supersededEpoch), isNull(waits.endedAt)));
   const openKinds = await db
-    .select({ id: questions.sessionId, kind: questions.kind })
+    .select({ id: questions.sessionId, kind: questions.kind, blocks: questions.blocks })
     .from(questions)
     .innerJoin(sessions, eq(sessions.id, questions.sessionId))
     .where(
@@ -147,7 +150,7 @@ export async function sessionWaits(db: Queryable, ids: readonly string[]): Promi
       until: wait.until?.toISOString() ?? null,
       reason: wait.reason,
     });
-  for (const question of openKinds)
+  for (const question of openKinds.filter(({ id, blocks }) => blocks || !byId.has(id)))
     byId.set(question.id, {
       id: question.id,
       waitsFor: question.kind === "budget" ? "budget" : "person",

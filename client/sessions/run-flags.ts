@@ -145,7 +145,8 @@ export function withSettingFlags(command: Command): Command {
 }
 
 /** Help text of a flag of `run` and `watch`. */
-export const EXIT_ON_QUESTION = "exit with code 7 when the session asks a person; the session keeps waiting";
+export const EXIT_ON_QUESTION =
+  "exit with code 7 when the session waits for a person, who must answer; it keeps waiting";
 
 export interface GitFlags {
   readonly repo?: string;

@@ -1,7 +1,10 @@
 /** Shows a session and its delegates live until it ends, for people or as JSON lines. Shared by `run` and `watch`. */
-import type { EventData, SessionEvent } from "../../activities/store/event.ts";
+import type { SessionEvent } from "../../activities/store/event.ts";
 import { findSessionRow } from "../../activities/store/reading.ts";
+import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
 import { toDeliveryState, listPublications } from "../../activities/store/repositories.ts";
+import { sessionWaits } from "../../activities/store/waits.ts";
+import { andMore, takeFirst } from "../../activities/text/lists.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
 import { toExitCode, exitCodes, type ExitCode } from "../console/errors.ts";
@@ -23,7 +26,6 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   const onSignal = () => detach.abort();
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
-  const questions = new OpenQuestions();
   const show = watch.json ? jsonLines(output, sessionId) : forPeople(output);
   const children = watch.children === true ? new WatchedChildren(watch, show) : undefined;
   try {
@@ -40,12 +42,14 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           // The outcome must be the last line.
           if (item.event.type === "session:ended") await children?.ended();
           show.event(item.event, item.live);
-          questions.event(item.event);
           children?.follow(item.event);
           break;
         case "tick":
           show.tick();
-          if (watch.exitOnQuestion && questions.areOpen()) return leave(sessionId, output, show);
+          if (watch.exitOnQuestion === true) {
+            const asked = await questionsWaitedFor(services, sessionId);
+            if (asked.length > 0) return leave(watch, asked, show);
+          }
           break;
         case "ended":
           return await showEnd(watch, item, show);
@@ -135,26 +139,38 @@ function detachedText(sessionId: string): string {
   ].join("\n");
 }
 
-/** The questions that are open according to the events so far. */
-class OpenQuestions {
-  readonly #open = new Set<string>();
-
-  event({ type, data }: SessionEvent): void {
-    if (type === "question:asked") this.#open.add((data as EventData["question:asked"]).id);
-    else if (type.startsWith("question:")) this.#open.delete((data as EventData["question:answered"]).id);
-    else if (type.startsWith("session:")) this.#open.clear();
-  }
-
-  areOpen(): boolean {
-    return this.#open.size > 0;
-  }
+/**
+ * The questions without whose answers the session, or a delegate of it, does not go on. One that does not block it counts once there is
+ * nothing else to do.
+ */
+async function questionsWaitedFor({ store: { db } }: Services, id: string): Promise<ListedQuestion[]> {
+  // If Postgres does not answer, the next reading of events says so.
+  const open = await listQuestions(db, { of: id }).catch(() => []);
+  if (open.length === 0) return [];
+  const ids = [...new Set(open.map(({ session }) => session))];
+  const waits = await sessionWaits(db, ids).catch(() => []);
+  const waiting = new Set(
+    waits.filter(({ waitsFor }) => waitsFor === "person" || waitsFor === "budget").map((wait) => wait.id),
+  );
+  return open.filter(({ session }) => waiting.has(session));
 }
 
-function leave(sessionId: string, output: Output, show: Show): ExitCode {
+function leave({ sessionId, output }: Watch, asked: readonly ListedQuestion[], show: Show): ExitCode {
   show.close();
-  output.note(`\n${sessionId} waits for a person; see longhaul questions ${shellWord(sessionId)}\n`);
+  const names = asked.map(({ id, session }) => (session === sessionId ? id : `${id} of ${session}`));
+  const { shown, more } = takeFirst(names, MAX_NAMED);
+  const what = asked.every(({ kind }) => kind === "budget") ? "a person, for more" : "a person";
+  const lines = [
+    `${sessionId} waits for ${what}: ${shown.join(", ")}${andMore(more)}. It goes on with the answer.`,
+    `  what it asks:    longhaul questions ${shellWord(sessionId)}`,
+    `  watch it again:  longhaul watch ${shellWord(sessionId)}`,
+  ];
+  output.note(`\n${lines.join("\n")}\n`);
   return exitCodes.waits;
 }
+
+/** Of the questions, in a line. */
+const MAX_NAMED = 5;
 
 function jsonLines(output: Output, sessionId: string): Show {
   let heardEnd = false;

@@ -1,7 +1,9 @@
-/** Until when lists say that a session waits for its model's provider. */
+/** What lists say that a session waits for, and until when. */
 import { expect, it } from "vitest";
 import { appendEvents } from "../../activities/store/events.ts";
 import { readFigures } from "../../activities/store/reading.ts";
+import { openQuestion, setWaiting } from "../../activities/store/questions.ts";
+import { openWait, sessionWaits } from "../../activities/store/waits.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { resolveConfig } from "../../client/config/config.ts";
 import { useDatabase } from "../support/test-database.ts";
@@ -33,4 +35,29 @@ it("a session waits from the failure that says so until its next request", async
   };
   await appendEvents(store.db, "waits", 1, [{ type: "step:started", step: 1, data }]);
   expect(await until()).toBeNull();
+});
+
+it("is waited for by a question that does not block only when nothing else is", async () => {
+  const { db } = database.store;
+  await createSession(database.store, { id: "later", task: "t", config: resolveConfig({}, {}, "/").run });
+  const place = { sessionId: "later", epoch: 1, step: 1 };
+  const waitsFor = async () => (await sessionWaits(db, ["later"])).map((wait) => wait.waitsFor);
+  await openQuestion(db, {
+    ...place,
+    id: "s1c0",
+    callIndex: 0,
+    kind: "ask",
+    text: "MIT?",
+    options: null,
+    defaultText: null,
+    inputHash: null,
+    expiresInMs: undefined,
+    blocks: false,
+  });
+  expect(await waitsFor()).toEqual([]);
+  await setWaiting(db, "later", true);
+  expect(await waitsFor()).toEqual(["person"]);
+  const startedAt = new Date();
+  await openWait(db, { ...place, callIndex: 1, kind: "time", target: { call: "c" }, startedAt });
+  expect(await waitsFor()).toEqual(["time"]);
 });

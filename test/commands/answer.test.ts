@@ -40,6 +40,50 @@ test("shows a question with the command that answers it, and accepts the first v
   expect(all).toMatchObject([{ session: id, id: "s1c0", status: "answered", answer: "pnpm" }]);
 });
 
+test("--exit-on-question ends with 7 once nothing goes on without an answer, also of a delegate", async () => {
+  const ask = (question: string) => `call: ask_user ${JSON.stringify({ question, block: false })}`;
+  const left = await longhaul([
+    "run",
+    `${ask("MIT?")}\nrun: echo worked > on\nsay: So far.`,
+    "--exit-on-question",
+  ]);
+  expect(left.code).toBe(7);
+  const id = /session ([a-z0-9-]+)/.exec(left.err)?.[1] ?? "";
+  expect(left.err).toContain(`${id} waits for a person: s1c0. It goes on with the answer.`);
+  expect(left.err).toMatch(new RegExp(`longhaul(\\.mjs)? questions ${id}\n`));
+  expect(await statusOf(id)).toMatchObject({ status: "waiting", waitsFor: "person", step: 3 });
+  // For one who watches from later on, it is as open; as JSON, the words are on stderr.
+  const { lastSeq } = await statusOf(id);
+  const again = await longhaul(["watch", id, "--from", String(lastSeq), "--json", "--exit-on-question"]);
+  expect(again).toMatchObject({ code: 7, out: "" });
+  expect(again.err).toContain("waits for a person: s1c0");
+  expect((await longhaul(["answer", id, "MIT"])).code).toBe(0);
+  expect(await longhaul(["watch", id, "--exit-on-question"])).toMatchObject({ code: 0 });
+
+  const task = `ask: ${JSON.stringify({ question: "npm?" })}\nsay: Asked.`;
+  const parent = await longhaul(["run", `call: delegate ${JSON.stringify({ task })}`, "--exit-on-question"]);
+  expect(parent.code).toBe(7);
+  const parentId = /session ([a-z0-9-]+)/.exec(parent.err)?.[1] ?? "";
+  expect(parent.err).toContain(`waits for a person: s1c0 of ${parentId}.s1c0.`);
+  expect((await longhaul(["answer", parentId, "npm"])).code).toBe(0);
+  expect(await longhaul(["watch", parentId, "--exit-on-question"])).toMatchObject({ code: 0 });
+});
+
+test("--exit-on-question ends with 7 at a limit about which a person is asked", async () => {
+  const folder = emptyFolder();
+  const config = join(folder, "longhaul.yaml");
+  writeFileSync(config, "limits: {onLimit: ask, maxSteps: 1}\n");
+  const left = await longhaul(["run", "run: true\nsay: Done.", "--config", config, "--exit-on-question"], {
+    cwd: folder,
+  });
+  expect(left.code).toBe(7);
+  const id = /session ([a-z0-9-]+)/.exec(left.err)?.[1] ?? "";
+  expect(left.err).toContain(`${id} waits for a person, for more: s2steps.`);
+  expect(await statusOf(id)).toMatchObject({ status: "waiting", waitsFor: "budget" });
+  expect((await longhaul(["answer", id, "--option", "2"])).code).toBe(0);
+  expect((await longhaul(["watch", id, "--exit-on-question"])).code).toBe(3);
+});
+
 test("an answer has one form, and a session without questions accepts none", async () => {
   const id = await finished("say: Done.");
   for (const words of [[], ["yes", "--option", "1"], ["--allow", "--deny"]])
