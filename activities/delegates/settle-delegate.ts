@@ -23,7 +23,8 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { missingEnd } from "../runtime/interrupt-open-calls.ts";
 import { missingFacts, unlessMissing } from "../runtime/note-missing.ts";
-import { endedBefore, callHasEnded, storeFullOutput } from "../step/call-result.ts";
+import { storeFullOutput } from "../runtime/full-output.ts";
+import { endedBefore, callHasEnded } from "../step/call-result.ts";
 import {
   endDelegation,
   endedWithItsLine,

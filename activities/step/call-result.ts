@@ -12,14 +12,13 @@ import {
   finishCall,
   resultOf,
   type LedgerRow,
-  saveOutputPart,
-  storedOutputBytes,
   type AskedCall,
 } from "../store/tool-calls.ts";
 import { appendEvents } from "../store/events.ts";
 import type { NewEvent } from "../store/event.ts";
 import { insertMessage } from "../store/transcript.ts";
 import { keepResult } from "../store/commit-step.ts";
+import { storeFullOutput } from "../runtime/full-output.ts";
 import { reportTool, textsOfCall } from "../runtime/telemetry/report.ts";
 import type { ServerAsks } from "../tools/tool.ts";
 import type { CallInHand, Invoked } from "./perform-call.ts";
@@ -188,47 +187,6 @@ export async function rulesRefusal(
     exitCode: undefined,
     truncated: false,
   };
-}
-
-/**
- * The most bytes that all full outputs of a session may take in Postgres. Chosen: eight of the longest, so that one
- * session cannot fill the database.
- */
-const MAX_STORED_BYTES = 8 * 64 * 1024 * 1024;
-/** An output is stored up to this length, and a note says that the rest is missing. Source: the sandbox keeps 64 MiB of a stream. */
-const MAX_KEPT_CHARS = 64 * 1024 * 1024;
-
-/** Stores the pieces behind a handle, masked. Idempotent: a second attempt writes the same parts again. */
-export async function storeFullOutput(
-  deps: Pick<AgentDeps, "store" | "sanitizer">,
-  { sessionId, handle }: { readonly sessionId: string; readonly handle: string },
-  pieces: AsyncIterable<string>,
-  maxStoredBytes = MAX_STORED_BYTES,
-): Promise<void> {
-  const { db } = deps.store;
-  if ((await storedOutputBytes(db, sessionId, handle)) >= maxStoredBytes) {
-    const most = Math.ceil(maxStoredBytes / 2 ** 20);
-    const note = `[This output was not kept: this session's outputs take ${most} MiB, which is all that a session may store. Write long outputs to a file instead.]`;
-    await saveOutputPart(db, { sessionId, handle, part: 0, offset: 0, content: note });
-    return;
-  }
-  const sanitizer = deps.sanitizer.stream();
-  let part = 0;
-  let offset = 0;
-  const save = async (content: string) => {
-    if (content === "") return;
-    await saveOutputPart(db, { sessionId, handle, part, offset, content });
-    part += 1;
-    offset += content.length;
-  };
-  for await (const piece of pieces) {
-    await save(sanitizer.push(piece));
-    if (offset >= MAX_KEPT_CHARS) {
-      await save("\n[The rest was not kept.]");
-      return;
-    }
-  }
-  await save(sanitizer.end());
 }
 
 interface Answered {

@@ -15,7 +15,7 @@ import {
 } from "../../activities/store/delete-session.ts";
 import { sessionTables } from "../../activities/store/session-tables.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
-import { storeFullOutput } from "../../activities/step/call-result.ts";
+import { storeFullOutput } from "../../activities/runtime/full-output.ts";
 import { purgeText } from "../../activities/store/purge.ts";
 import { appendEvents } from "../../activities/store/events.ts";
 import { copySessionLine } from "../../activities/store/fork.ts";
