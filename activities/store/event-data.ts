@@ -330,7 +330,7 @@ export const eventData = {
   "record:missing": of({ from: number, to: number, calls: number.optional() }),
   /** A command of `verify` begins to run, or is followed by another attempt. */
   "verify:started": of({ command: text, round: number }),
-  /** `tail`: of a failure, the part of its output that says why; `changed`: files under `verify.protect` that the work changes. */
+  /** `tail`: of a failure, the part of its output that says why; `handle`: of all of it; `changed`: files under `verify.protect` that the work changes. */
   "verify:ended": of({
     round: number,
     command: text,
@@ -339,6 +339,7 @@ export const eventData = {
     exitCode: number.optional(),
     ms: number,
     tail: text,
+    handle: text.optional(),
     changed: list(text).optional(),
   }),
   /** The pull request is followed from now on: `rounds` times at most, until an ISO time. */

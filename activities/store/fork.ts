@@ -17,6 +17,7 @@ import {
   storedMessages,
   toolCalls,
   toolOutputs,
+  verifications,
   viewMarks,
 } from "./schema/index.ts";
 import { copyRows, insertFrom, part } from "./statements.ts";
@@ -141,11 +142,16 @@ async function copyConversation(tx: Transaction, fork: Fork): Promise<void> {
   await applyMarks(tx, to);
   await tx.execute(copyRows(toolCalls, live, earlier(toolCalls, fork)));
   const copied = part.select({ handle: outputHandle }).from(toolCalls).where(eq(toolCalls.sessionId, to));
+  const told = part
+    .select({ handle: verifications.handle })
+    .from(verifications)
+    .where(and(eq(verifications.sessionId, from), lt(verifications.step, beforeStep)));
   await tx.execute(
     copyRows(
       toolOutputs,
       { sessionId: to },
-      sql`where ${toolOutputs.sessionId} = ${from} and ${inArray(toolOutputs.handle, copied)}`,
+      sql`where ${toolOutputs.sessionId} = ${from}
+        and (${inArray(toolOutputs.handle, copied)} or ${inArray(toolOutputs.handle, told)})`,
     ),
   );
   // So that a reset of the new session can deliver the copied messages again.

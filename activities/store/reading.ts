@@ -18,6 +18,8 @@ import {
   storedMessages,
   tokenRatios,
   toolCalls,
+  verifications,
+  waits,
 } from "./schema/index.ts";
 import { sessionWaits, type SessionWait } from "./waits.ts";
 import { equalsAny } from "./statements.ts";
@@ -243,6 +245,21 @@ export async function readWhole(db: Database, sessionId: string) {
       .from(delegations)
       .where(eq(delegations.sessionId, sessionId))
       .orderBy(asc(delegations.epoch), asc(delegations.step), asc(delegations.callIndex)),
+    verifications: await db
+      .select()
+      .from(verifications)
+      .where(eq(verifications.sessionId, sessionId))
+      .orderBy(
+        asc(verifications.epoch),
+        asc(verifications.step),
+        asc(verifications.round),
+        asc(verifications.command),
+      ),
+    waits: await db
+      .select()
+      .from(waits)
+      .where(eq(waits.sessionId, sessionId))
+      .orderBy(asc(waits.epoch), asc(waits.step), asc(waits.callIndex)),
   };
 }
 

@@ -1,7 +1,10 @@
-/** Runs one command of `verify` under the sandbox's supervisor, and says what became of it. */
+/** Runs one command of `verify` under the sandbox's supervisor, stores all that it prints, and says what became of it. */
+import { createHash } from "node:crypto";
 import { commandOutput } from "../sandbox/command-output.ts";
 import { type CommandState, type Sandbox, SandboxLost } from "../sandbox/sandbox.ts";
 import { appendEvents } from "../store/events.ts";
+import { storeFullOutput } from "../runtime/full-output.ts";
+import { callKey } from "../store/tool-calls.ts";
 import { shorten } from "../text/cut.ts";
 import { watchEgress } from "../workspace/egress.ts";
 import { failureExcerpt, failureSignature } from "./failure-excerpt.ts";
@@ -43,10 +46,37 @@ export async function verifyCommand(
       throw new SandboxLost("The sandbox was restarted while the work was verified.");
     const output = await commandOutput(sandbox, state, MAX_OUTPUT_CHARS);
     const refused = await egress.end();
-    return seen(text, state, deps.sanitizer.clean(output.text), { refused, ...settings, ...input });
+    const handle = output.text === "" ? undefined : outputName({ session, input }, index, id);
+    if (handle !== undefined)
+      await storeFullOutput(
+        deps,
+        { sessionId: session.id, handle },
+        output.whole?.pieces() ?? once(output.text),
+      );
+    return {
+      ...seen(text, state, deps.sanitizer.clean(output.text), { refused, ...settings, ...input }),
+      handle,
+    };
   } finally {
     egress.stop();
   }
+}
+
+/** Like a call's, and different for each time that the command runs: in a round it may run on two states of the files. */
+function outputName(
+  { session, input }: Pick<Verification, "session" | "input">,
+  index: number,
+  commandId: string,
+): string {
+  const mark = createHash("sha256").update(commandId).digest("hex").slice(0, MARK_CHARS);
+  const { step, round } = input;
+  return `${callKey({ epoch: session.epoch, step, index })}v${round}-${mark}`;
+}
+
+const MARK_CHARS = 6;
+
+async function* once(text: string): AsyncGenerator<string> {
+  yield text;
 }
 
 function seen(
@@ -61,7 +91,8 @@ function seen(
   const outcome = outcomeOf(state, round);
   if (outcome === "passed") return { text, how, outcome, exitCode, ms, excerpt: "", signature: undefined };
   const { text: excerpt, firstError } = failureExcerpt(output);
-  return { text, how, outcome, exitCode, ms, excerpt, signature: failureSignature(text, how, firstError) };
+  const signature = failureSignature(text, how, firstError);
+  return { text, how, outcome, exitCode, ms, excerpt, isPart: excerpt !== output.trimEnd(), signature };
 }
 
 /** "Could not be run" is neither passed nor failed: it says nothing of the work. */

@@ -22,6 +22,7 @@ import { baselineSignatures, listVerifications, recordVerification } from "../st
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import {
   failureNotice,
+  pathList,
   notRun,
   redBeforeNotice,
   unlessRedBefore,
@@ -145,7 +146,7 @@ async function unlessChanged(
   if (last?.outcome !== "passed" || commit === undefined) return seen;
   const paths = await pathsChangedSince(sandbox, commit, before);
   if (paths.length === 0) return seen;
-  const how = `the commands change files that are delivered as they were before: ${listed(paths)}`;
+  const how = `the commands change files that are delivered as they were before: ${pathList(paths)}`;
   return [
     ...seen.slice(0, -1),
     { ...last, outcome: "failed", how, excerpt: how, signature: "changes-files" },
@@ -197,7 +198,7 @@ async function conclude(
   const isChanged = last.outcome === "passed" && files.changed.length > 0;
   const outcome = isChanged ? "changed-checks" : last.outcome;
   const why = isChanged
-    ? `passed, and files that decide about it were changed: ${listed(files.changed)}`
+    ? `passed, and files that decide about it were changed: ${pathList(files.changed)}`
     : `${last.text} (${last.how})`;
   const result = toResult(verification, {
     outcome,
@@ -213,8 +214,9 @@ async function conclude(
     const redBefore = input.baseline === true ? redBeforeNotice(seen) : undefined;
     if (isNew && redBefore !== undefined) await addNotice(tx, session.id, redBefore);
     if (isNew && result.goesOn === true) {
-      const notice = failureNotice(last, { round: input.round + 1, rounds: settings.rounds });
-      await addNotice(tx, session.id, notice);
+      const round = input.round + 1;
+      const notice = failureNotice(last, { round, rounds: settings.rounds });
+      await addNotice(tx, session.id, deps.sanitizer.clean(notice));
     }
   });
   return result;
@@ -232,12 +234,13 @@ async function recordRound(
   const protectedPaths = changed.length > 0 ? [...changed] : undefined;
   let isNew = false;
   for (const [command, entry] of seen.entries()) {
-    const { text, outcome, how, exitCode, ms, excerpt, signature, result } = entry;
+    const { text, outcome, how, exitCode, ms, excerpt, signature, result, handle } = entry;
     const at = { sessionId, epoch, step, round, command };
-    const ended = { outcome, exitCode, ms, signature, output: excerpt, result, changedLines };
+    const ended = { outcome, exitCode, ms, signature, output: excerpt, handle, result, changedLines };
     if (!(await recordVerification(tx, { ...at, ...ended, text, tree, commit, protectedPaths }))) continue;
     isNew = true;
-    const data = { round, command: text, outcome, how, exitCode, ms, tail: excerpt, changed: protectedPaths };
+    const facts = { outcome, how, exitCode, ms, tail: excerpt, handle, changed: protectedPaths };
+    const data = { round, command: text, ...facts };
     await appendEvents(tx, sessionId, epoch, [{ type: "verify:ended", step, data }]);
   }
   return isNew;
@@ -257,11 +260,4 @@ function toResult(
     reason: why,
     goesOn: outcome === "failed" && input.isLast !== true && !isSame ? true : undefined,
   };
-}
-
-const MAX_LISTED = 10;
-
-function listed(paths: readonly string[]): string {
-  const more = paths.length - MAX_LISTED;
-  return `${paths.slice(0, MAX_LISTED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -4,7 +4,7 @@ import { Option, type Command } from "commander";
 import { readWhole } from "../../activities/store/reading.ts";
 import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/program.ts";
-import { exportDocument } from "../sessions/session-export.ts";
+import { exportDocument, wholeOutputText } from "../sessions/session-export.ts";
 import { trajectoryDocument, isSaid, transcriptText } from "../sessions/transcript.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { writeFile } from "node:fs/promises";
@@ -38,9 +38,19 @@ export function messagesCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
     .option("--full", "whole results, not only their last lines")
+    .option(
+      "--output <handle>",
+      "instead, one whole output: of a call, or of a command that verified the work",
+    )
     .option("--json", "the messages as they are stored, one JSON document");
-  return (reference: string, flags: { readonly full?: boolean; readonly json?: boolean }) =>
+  return (reference: string, flags: MessagesFlags) =>
     withSession(reference, async (services, row) => {
+      if (flags.output !== undefined) {
+        const text = await wholeOutputText(services, row, flags.output);
+        if (flags.json === true) output.json({ id: row.id, handle: flags.output, text }, 2);
+        else output.result(text);
+        return;
+      }
       const whole = await readWhole(services.store.db, row.id);
       if (flags.json === true) {
         output.json({ id: row.id, messages: exportDocument(row, whole).messages }, 2);
@@ -53,6 +63,12 @@ export function messagesCommand(command: Command, output: Output) {
         transcriptText(shownSteps, { full: flags.full === true, style: output.style, owner: row.owner }),
       );
     });
+}
+
+interface MessagesFlags {
+  readonly full?: boolean;
+  readonly json?: boolean;
+  readonly output?: string;
 }
 
 export function reportCommand(command: Command, output: Output) {

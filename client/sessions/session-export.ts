@@ -3,6 +3,7 @@ import type { ToolOutcome } from "../../activities/contract/message.ts";
 import { textsApart, type TextsApart } from "../../activities/text/streams.ts";
 import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
 import { callWithResult } from "../../activities/store/tool-calls.ts";
+import { createSessionMemory } from "../../activities/store/transcript-search.ts";
 import type { Services } from "../connect/connection.ts";
 import { notPossible } from "../console/errors.ts";
 
@@ -11,7 +12,10 @@ type Whole = Awaited<ReturnType<typeof readWhole>>;
 /** Raised when a field changes its meaning; fields are only ever added. */
 const EXPORT_VERSION = 1;
 
-/** The session with its transcript, ledger, compactions and bills, including superseded and compacted rows, marked. */
+/**
+ * The session with its transcript, ledger, compactions, bills, waits and what `verify` came to, including superseded and compacted rows,
+ * marked.
+ */
 export function exportDocument(row: SessionRow, whole: Whole) {
   const inputs = callInputs(whole.messages);
   const results = callResults(whole.messages);
@@ -33,6 +37,8 @@ export function exportDocument(row: SessionRow, whole: Whole) {
     modelCalls: whole.modelCalls.map(withoutSession),
     // Their sessions are exported on their own.
     delegations: whole.delegations.map(withoutSession),
+    verifications: whole.verifications.map(withoutSession),
+    waits: whole.waits.map(withoutSession),
   };
 }
 
@@ -62,6 +68,33 @@ export async function callResult(
   // Cast safely: a check of the table holds these values.
   const known = status as CallResult["status"];
   return { name, status: known, exitCode, text, truncated, ...textsApart(text ?? "", streams) };
+}
+
+/** Characters of one page. Chosen: a page is one query. */
+const PAGE_CHARS = 1_000_000;
+
+/**
+ * All of an output, by its handle: of a call, or of a command that verified the work.
+ * @throws ClientError (impossible) if the session has no such output
+ */
+export async function wholeOutputText(
+  { store }: Pick<Services, "store">,
+  { id }: Pick<SessionRow, "id">,
+  handle: string,
+): Promise<string> {
+  const memory = createSessionMemory(store.db, id);
+  const pages: string[] = [];
+  for (let from = 0; ;) {
+    const page = await memory.readOutput(handle, from, PAGE_CHARS);
+    if (page === undefined)
+      throw notPossible(
+        `Session ${id} has no output with the handle ${JSON.stringify(handle)}.`,
+        `Handles are in its events and rows: longhaul export ${id}`,
+      );
+    pages.push(page.text);
+    if (page.end >= page.total || page.end <= from) return pages.join("");
+    from = page.end;
+  }
 }
 
 /** The document names the session once, not in each row. */

@@ -22,6 +22,25 @@ test.each([
   expect(list.split("\n").find((line) => line.startsWith(id))).toContain(`completed ${mark}`);
 });
 
+test("all that a check printed is read by its handle", async () => {
+  const order = ["run", "--id", "verify-output", "--verify", "seq 1 30000", "say: Done."];
+  expect((await longhaul(order, { cwd: emptyFolder() })).code).toBe(0);
+  const whole = JSON.parse((await longhaul(["export", "verify-output"])).out) as {
+    verifications: readonly { handle: string; outcome: string }[];
+  };
+  expect(whole.verifications).toMatchObject([{ outcome: "passed" }]);
+  const handle = whole.verifications[0]?.handle ?? "";
+  const { out } = await longhaul(["messages", "verify-output", "--output", handle]);
+  expect(out.split("\n")).toHaveLength(30_001);
+  const { text } = JSON.parse(
+    (await longhaul(["messages", "verify-output", "--output", handle, "--json"])).out,
+  ) as { readonly text: string };
+  expect(text).toBe(out);
+  const none = await longhaul(["messages", "verify-output", "--output", "s9c9"]);
+  expect(none.code).toBe(5);
+  expect(none.err).toContain('has no output with the handle "s9c9"');
+});
+
 test("a longhaul.yaml in the current folder may not set it: it may have come with a clone", async () => {
   const cwd = emptyFolder();
   writeFileSync(`${cwd}/longhaul.yaml`, 'verify:\n  commands: ["true"]\n');

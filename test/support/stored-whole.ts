@@ -46,6 +46,8 @@ const bill = (step: number, row: Partial<BillRow> = {}): BillRow =>
 /** A task, a step with two calls of which one has no result, a summary, an abandoned answer, the last text. */
 export const wholeSession: Whole = {
   delegations: [],
+  verifications: [],
+  waits: [],
   messages: [
     messageRow(1, {
       role: "user",
