@@ -14,7 +14,7 @@ import {
 } from "../../activities/text/format.ts";
 import { isOfWorkflow } from "../connect/describe-run.ts";
 import { missingText } from "../view/describe-event.ts";
-import { VERIFIED_WORDS, verifiedMark } from "../view/verified-words.ts";
+import { verifiedText } from "../view/verified-words.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -137,9 +137,6 @@ function turnRow({ priority, tenant }: SessionStatusDocument): Row | false {
 function estimatedPart(usd: number): string {
   return usd < 0.000_1 ? "" : ` (${dollars(usd)} of it estimated: requests without a bill)`;
 }
-
-const verifiedText = (outcome: string): string =>
-  `${verifiedMark(outcome)} ${(VERIFIED_WORDS as Readonly<Record<string, string>>)[outcome] ?? outcome}`;
 
 function gitRows({ id, git, delivery }: SessionStatusDocument): Row[] {
   if (git === null) return [];

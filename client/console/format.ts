@@ -132,7 +132,7 @@ export function listNames(names: readonly string[]): string {
 
 /** Describes a tool call by its input: the command, the path …; else the whole input. */
 export function firstString(input: Record<string, unknown>): string {
-  for (const name of ["command", "path", "pattern", "query", "handle", "id"]) {
+  for (const name of ["command", "path", "pattern", "query", "handle", "id", "reason", "question"]) {
     const value = input[name];
     if (typeof value === "string") return value;
   }

@@ -11,6 +11,7 @@ import { html, Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";
 import { cutChars } from "../../activities/text/cut.ts";
 import { describeEvent } from "../view/describe-event.ts";
+import { verifiedText } from "../view/verified-words.ts";
 import { patchFiles, type PatchFile } from "../workspace/workspace-diff.ts";
 
 export interface ReportData {
@@ -20,7 +21,7 @@ export interface ReportData {
   readonly traceId: string | null;
   readonly steps: readonly TrajectoryStep[];
   readonly rounds: readonly PlotRound[];
-  /** Its compactions, and its end unless it goes on. */
+  /** Its compactions, what its verifications came to, and its end unless it goes on. */
   readonly events: readonly SessionEvent[];
   /** Tokens over all model calls; `costUsd` null if the price is not known. */
   readonly usage: {
@@ -71,10 +72,7 @@ export function reportPage(data: ReportData): string {
       <header class="page">
         <h1>${session.id}</h1>
         <p class="task">${session.task}</p>
-        <nav aria-label="Sections">
-          ${failures.length === 0 ? html`` : html`<a class="red" href="#failures">Failures (${failures.length})</a>`}
-          ${SECTIONS.map((name) => html`<a href="#${name.toLowerCase()}">${name}</a>`)}
-        </nav>
+        ${sectionLinks(data.events, failures.length)}
       </header>
       <main>
         <dl>
@@ -86,7 +84,7 @@ export function reportPage(data: ReportData): string {
               </div>`,
           )}
         </dl>
-        ${endPart(session)} ${failuresPart(failures)}
+        ${endPart(session)} ${failuresPart(failures)} ${verificationPart(data.events)}
         <h2 id="context">Context</h2>
         ${contextPlot(data.costs, data.rounds, data.contextWindow, data.triggerTokens)}
         <p class="faint">
@@ -106,6 +104,15 @@ export function reportPage(data: ReportData): string {
   return `<!doctype html>\n${page.text}\n`;
 }
 
+function sectionLinks(events: readonly SessionEvent[], failures: number): Html {
+  const isVerified = events.some(({ type }) => type === "verify:ended");
+  const sections = [...(isVerified ? ["Verification"] : []), ...SECTIONS];
+  return html`<nav aria-label="Sections">
+    ${failures === 0 ? html`` : html`<a class="red" href="#failures">Failures (${failures})</a>`}
+    ${sections.map((name) => html`<a href="#${name.toLowerCase()}">${name}</a>`)}
+  </nav>`;
+}
+
 function figures({ session, usage, ...data }: ReportData) {
   const ended = session.endedAt ?? session.updatedAt;
   const [end] = data.events
@@ -113,6 +120,7 @@ function figures({ session, usage, ...data }: ReportData) {
     .flatMap((event) => describeEvent(event));
   return present<[name: string, value: string]>(
     ["status", end?.text ?? session.status],
+    session.verified !== null && ["verified", verifiedText(session.verified)],
     ["model", data.model],
     ["started", stamp(session.createdAt, "UTC")],
     ["took", duration(ended.getTime() - session.createdAt.getTime())],
@@ -154,6 +162,30 @@ function compactionsPart(events: readonly SessionEvent[]): Html {
     ${sentences.map(({ mark = "", text, step }) => html`<li>${mark} ${text}, before step ${step}</li>`)}
   </ul>`;
 }
+
+/** What each command of `verify` came to, look by look. */
+function verificationPart(events: readonly SessionEvent[]): Html {
+  const sentences = events
+    .filter(({ type }) => type === "verify:ended")
+    .flatMap((event) => describeEvent(event).map((sentence) => ({ ...sentence, step: event.step })));
+  if (sentences.length === 0) return html``;
+  return html`<h2 id="verification">Verification</h2>
+    <ul class="looks">
+      ${sentences.map(
+        ({ tone, mark = "", text, step, detail = "" }) =>
+          html`<li>
+            <span class="${tone === "good" ? "add" : "del"}">${mark}</span> ${text}, after step ${step}
+            ${detail === "" ? html`` : outputPart(detail)}
+          </li>`,
+      )}
+    </ul>`;
+}
+
+const outputPart = (output: string): Html =>
+  html`<details>
+    <summary>output</summary>
+    <pre tabindex="0">${output}</pre>
+  </details>`;
 
 /** Characters of the change shown in the page; `longhaul diff` shows all of it. */
 const MAX_PATCH_CHARS = 400_000;
@@ -224,6 +256,7 @@ code { background: var(--soft); padding: 0 .2em; border-radius: 3px; font-size: 
 .todo { list-style: none; padding-left: .5rem; margin: .2rem 0; } .todo .now { font-weight: 600; }
 img { display: block; max-width: 100%; height: auto; max-height: 30rem; margin: .4rem 0; border: 1px solid var(--line); }
 .bar { min-width: 6rem; } .bar span { display: block; height: .6rem; background: var(--blue); opacity: .6; }
+.looks { list-style: none; padding-left: 0; }
 .counts { white-space: nowrap; font-size: .85rem; }
 pre { background: var(--soft); padding: .5rem; overflow: auto; max-height: 30rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; margin: .25rem 0; }
 .add { color: var(--green); } .del { color: var(--red); } .at { color: var(--blue); }

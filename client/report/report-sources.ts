@@ -50,7 +50,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
     traceId: session.runId && (await traceOf(db, session, session.runId)).traceId,
     steps: trajectoryDocument(session, whole, productVersion()).steps.filter(isSaid),
     rounds: whole.compactionEvents,
-    events: await wordedEvents(db, session),
+    events: await wordedEvents(db, session, whole.messages),
     usage: {
       calls: whole.modelCalls.length,
       input: sum((call) => call.inputTokens),
@@ -80,12 +80,25 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
 }
 
 /** The events that the page words: each compaction, and the session's end unless it goes on. */
-async function wordedEvents(db: Services["store"]["db"], { id, endedAt }: ReportData["session"]) {
+/** Of verifications only those of steps that nobody went back behind. */
+async function wordedEvents(
+  db: Services["store"]["db"],
+  { id, endedAt }: ReportData["session"],
+  messages: Whole["messages"],
+) {
+  const live = new Map(
+    messages
+      .filter(({ role, supersededEpoch }) => role === "assistant" && supersededEpoch === null)
+      .map(({ step, epoch }) => [step, epoch]),
+  );
+  const isWorded = ({ type, step, epoch }: SessionEvent) =>
+    type === "context:compressed" ||
+    (type === "verify:ended" && epoch >= (live.get(step) ?? Number.POSITIVE_INFINITY));
   const worded: SessionEvent[] = [];
   let end: SessionEvent | undefined;
   for (let after = 0; ;) {
     const events = await readEvents(db, id, after);
-    worded.push(...events.filter(({ type }) => type === "context:compressed"));
+    worded.push(...events.filter(isWorded));
     end = events.findLast(({ type }) => type === "session:ended") ?? end;
     after = events.at(-1)?.seq ?? after;
     if (events.length === 0) return end === undefined || endedAt === null ? worded : [...worded, end];

@@ -18,5 +18,9 @@ export function isNotVerified({ verified, config }: Pick<SessionRow, "verified" 
   return isUnverified(verified, { refusesChangedChecks });
 }
 
+/** For figures of one session. @param outcome as a row has it, also one that a later version wrote */
+export const verifiedText = (outcome: string): string =>
+  `${verifiedMark(outcome)} ${(VERIFIED_WORDS as Readonly<Record<string, string>>)[outcome] ?? outcome}`;
+
 /** For lists. */
 export const verifiedMark = (outcome: string): string => MARKS[outcome] ?? "?";

@@ -101,6 +101,24 @@ describe("the report", () => {
     expect(reportPage({ ...DATA, events: [] })).not.toContain("<li>◆");
   });
 
+  it("says what verification came to, command by command, with the output of what failed", () => {
+    const look = (seq: number, outcome: "failed" | "passed", tail: string): SessionEvent => ({
+      ...common,
+      seq,
+      step: seq - 9,
+      type: "verify:ended",
+      data: { round: seq - 10, command: "npm test", outcome, how: "exit code 1", ms: 2_000, tail },
+    });
+    const events = [look(10, "failed", "1 test <b>failed</b>"), look(11, "passed", ""), ENDED];
+    const verified = reportPage({ ...DATA, session: { ...sessionRow, verified: "passed" }, events });
+    expect(verified).toMatch(/verified<\/dt>\s*<dd>✓ verified<\/dd>/);
+    expect(verified).toContain('<a href="#verification">');
+    expect(verified).toMatch(/npm test: not verified: failed \(exit code 1, 2 s\), after step 1/);
+    expect(verified).toContain("1 test &lt;b&gt;failed&lt;/b&gt;");
+    expect(verified).toMatch(/npm test: verified \(exit code 1, 2 s\), after step 2/);
+    expect(page).not.toContain("erification");
+  });
+
   it("folds reasoning, and marks estimated costs and implausible token counts", () => {
     expect(page).toMatch(/<details>\s*<summary>reasoning<\/summary>/);
     expect(page).not.toContain("estimated part");
