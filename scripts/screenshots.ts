@@ -1,6 +1,6 @@
 /**
- * Takes the pictures for README and manual, of a session that asks a question and delegates:
- *   TEMPORAL_ADDRESS=… TEMPORAL_UI=http://… node scripts/screenshots.ts
+ * Takes the pictures for README and manual, of a session that asks a question and delegates, and of one that waits and is verified:
+ *   TEMPORAL_ADDRESS=… TEMPORAL_UI=http://… node scripts/screenshots.ts [asks|verified]
  * Needs a browser as the tests do (CHROME_BIN), Docker and a Temporal server with its Web UI.
  */
 import { spawn } from "node:child_process";
@@ -12,10 +12,12 @@ import { fileURLToPath } from "node:url";
 import { Client, Connection } from "@temporalio/client";
 import { chromium, type Page } from "playwright-core";
 import { findSessionRow } from "../activities/store/reading.ts";
+import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { browserPath } from "../test/support/browser-path.ts";
 import { bySession } from "../test/support/by-session.ts";
 import { createClosers } from "../test/support/closers.ts";
 import { eventually } from "../test/support/eventually.ts";
+import { removeBox } from "../test/support/remove-box.ts";
 import { startOwnPostgres } from "../test/support/own-postgres.ts";
 import { clientArgs } from "../test/support/program.ts";
 import { call, startScriptedModel, text } from "../test/support/scripted-model.ts";
@@ -28,6 +30,7 @@ const {
   PATH = "",
 } = process.env;
 const SESSION = "move-to-pnpm";
+const VERIFIED_SESSION = "mend-the-parser";
 const IMAGES = fileURLToPath(new URL("../docs/images/", import.meta.url));
 
 const FILES = {
@@ -37,7 +40,7 @@ const FILES = {
   "README.md": "# Shop\n\nInstall with `npm install`, then `npm test`.\n",
 };
 const bash = (command: string) => call("bash", { command });
-const MODEL = bySession({
+const ASKING = bySession({
   "": [
     [text("I look at what is there first."), bash("ls; cat ci.yml; grep -rn npm README.md")],
     [
@@ -70,6 +73,41 @@ const MODEL = bySession({
   ],
 });
 
+const PARSER_FILES = {
+  "package.json": '{\n  "name": "dates",\n  "scripts": { "test": "node --test" }\n}\n',
+  "dates.js": 'exports.year = (date) => Number(date.split("-")[2]);\n',
+  "dates.test.js": `const { year } = require("./dates.js");
+const { equal } = require("node:assert");
+const { test } = require("node:test");
+test("a year is read from both forms", () => {
+  equal(year("2026-11-27"), 2026);
+  equal(year("27.11.2026"), 2026);
+});
+`,
+};
+const mendedBy = (before: string, after: string) =>
+  call("edit_file", { path: "dates.js", old_string: before, new_string: after });
+const VERIFIED = bySession({
+  "": [
+    [text("I look at the parser and its test."), bash("cat dates.js dates.test.js")],
+    [
+      text("The preview shows the same error. It is deployed again in about 20 minutes, so I wait for that."),
+      call("wait", { reason: "the preview is deployed", seconds: 1_200 }),
+    ],
+    [text("The year is the first part, not the last one."), mendedBy("[2]", "[0]")],
+    [text("The parser reads the year now, and all tests pass.")],
+    [
+      text("The second form has the year at its end."),
+      mendedBy('date.split("-")[0]', "/\\d{4}/.exec(date)[0]"),
+    ],
+    [text("The parser finds the year in both forms.")],
+  ],
+});
+
+/** A request's cache key is its session's id. */
+const MODEL: typeof ASKING = (request) =>
+  request.cacheKey?.startsWith(VERIFIED_SESSION) ? VERIFIED(request) : ASKING(request);
+
 const home = mkdtempSync(join(tmpdir(), "longhaul-pictures-"));
 const closers = createClosers(async () => rmSync(home, { recursive: true, force: true }));
 try {
@@ -89,15 +127,28 @@ async function takePictures(): Promise<void> {
   };
 
   const page = await startPage(environment);
-  longhaul(environment, "start", "Make this project use one package manager everywhere.", ...startFlags());
-  await isSession("waiting");
-  await takeTerminal(await open("about:blank", 1000, 400), environment);
-  await takePhone(await open(page, 390, 780));
-  const ui = await open(`${TEMPORAL_UI}/namespaces/default/workflows/${SESSION}`, 1100, 720);
-  await takeAnswer(ui);
-  await isSession("completed");
-  await takeRelationships(ui);
-  await takeDesk(await open(page, 1100, 720));
+  const uiOf = (id: string) => open(`${TEMPORAL_UI}/namespaces/default/workflows/${id}`, 1100, 720);
+  const [, , only] = process.argv;
+  if (only !== "verified") {
+    longhaul(environment, "start", "Make this project use one package manager everywhere.", ...startFlags());
+    await isSession(SESSION, "waiting");
+    await takeTerminal(await open("about:blank", 1000, 400), environment);
+    await takePhone(await open(page, 390, 780));
+    const ui = await uiOf(SESSION);
+    await takeAnswer(ui);
+    await isSession(SESSION, "completed");
+    await takeRelationships(ui);
+    await takeDesk(await open(page, 1100, 720));
+  }
+  if (only !== "asks") {
+    longhaul(environment, "start", "Mend the date parser.", ...verifiedFlags());
+    await isSession(VERIFIED_SESSION, "waiting");
+    await takeWait(await uiOf(VERIFIED_SESSION));
+    await outputOf(longhaul(environment, "wake", VERIFIED_SESSION));
+    await isSession(VERIFIED_SESSION, "completed");
+    await takeVerified(await open(page, 1100, 900));
+    await takeReport(await open("about:blank", 1100, 560), environment);
+  }
 }
 
 type Environment = Readonly<Record<string, string>>;
@@ -124,15 +175,24 @@ async function startServices() {
   const worker = await startWorkerProcess(environment);
   closers.add(() => worker.terminate());
   const connection = await Connection.connect({ address: TEMPORAL_ADDRESS });
-  const workflow = new Client({ connection }).workflow.getHandle(SESSION);
-  const end = () => workflow.terminate("its pictures are taken").catch(() => undefined);
+  const { workflow } = new Client({ connection });
+  const docker = connectDocker();
+  const end = async () => {
+    for (const id of [SESSION, VERIFIED_SESSION]) {
+      await workflow
+        .getHandle(id)
+        .terminate("its pictures are taken")
+        .catch(() => undefined);
+      await removeBox(docker, id);
+    }
+  };
   closers.add(() => connection.close(), end);
   // An earlier attempt may have left a session.
   await end();
-  const isSession = (status: string) =>
+  const isSession = (id: string, status: string) =>
     eventually(
-      `the session is ${status}`,
-      async () => (await findSessionRow(postgres.store.db, SESSION))?.status === status,
+      `${id} is ${status}`,
+      async () => (await findSessionRow(postgres.store.db, id))?.status === status,
       120_000,
     );
   return { environment, isSession };
@@ -149,12 +209,25 @@ async function startPage(environment: Environment): Promise<string> {
 
 /** Writes the project and the settings. @returns the flags of `start` that name them */
 function startFlags(): string[] {
-  const project = join(home, "shop");
+  const project = writeProject("shop", FILES);
   const settings = join(home, "settings.yaml");
-  mkdirSync(project);
-  for (const [name, content] of Object.entries(FILES)) writeFileSync(join(project, name), content);
   writeFileSync(settings, "sandbox: { network: none }\ndelegate: { enabled: true }\n");
   return ["--id", SESSION, "--workspace", project, "--config", settings];
+}
+
+function verifiedFlags(): string[] {
+  const project = writeProject("dates", PARSER_FILES);
+  const settings = join(home, "verified.yaml");
+  writeFileSync(settings, "sandbox: { network: none }\n");
+  const flags = ["--id", VERIFIED_SESSION, "--workspace", project, "--config", settings];
+  return [...flags, "--verify", "npm test", "--verify", "node --check dates.js"];
+}
+
+function writeProject(name: string, files: Readonly<Record<string, string>>): string {
+  const project = join(home, name);
+  mkdirSync(project);
+  for (const [path, content] of Object.entries(files)) writeFileSync(join(project, path), content);
+  return project;
 }
 
 async function takeTerminal(terminal: Page, environment: Environment): Promise<void> {
@@ -196,6 +269,31 @@ async function takeDesk(desk: Page): Promise<void> {
   await desk.locator(`#list [data-id="${SESSION}"]`).click();
   await desk.locator("#log .outcome").waitFor();
   await desk.screenshot({ path: imagePath("page") });
+}
+
+/** The current details of a session that waits, in Temporal's Web UI. */
+async function takeWait(ui: Page): Promise<void> {
+  await ui.getByText("User Metadata").first().click();
+  await ui.setViewportSize({ width: 1100, height: 1020 });
+  // The details are Markdown in frames of their own.
+  await eventually("the wait is shown", async () => {
+    const shown = ui.frames().map((frame) => frame.getByText("Waits until").count());
+    return (await Promise.all(shown)).some((count) => count > 0);
+  });
+  await ui.screenshot({ path: imagePath("web-ui-wait") });
+}
+
+async function takeVerified(desk: Page): Promise<void> {
+  await desk.locator(`#list [data-id="${VERIFIED_SESSION}"]`).click();
+  await desk.locator("#log .outcome").waitFor();
+  await desk.screenshot({ path: imagePath("page-verified") });
+}
+
+async function takeReport(report: Page, environment: Environment): Promise<void> {
+  const file = join(home, "report.html");
+  await outputOf(longhaul(environment, "report", VERIFIED_SESSION, file));
+  await report.goto(`file://${file}`);
+  await report.screenshot({ path: imagePath("report-verified") });
 }
 
 function imagePath(name: string): string {
