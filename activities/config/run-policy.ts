@@ -90,7 +90,7 @@ export function toRunPolicy(
     verify: toVerifyPolicy(config.verify),
     checksAnswer: config.outputSchema === undefined ? undefined : true,
     parkAfterMs: questions.parkAfter,
-    parksAtEnd: (sandbox.park?.keep ?? 0) > 0 ? true : undefined,
+    parksAtEnd: sandbox.park.keep > 0 ? true : undefined,
     ...facts,
   };
 }

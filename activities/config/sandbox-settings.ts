@@ -180,8 +180,11 @@ export const sandboxConfigSchema = z.strictObject({
   keys: z.array(keyNameSchema).max(MAX_KEYS).optional(),
   /** Commands that prepare a project in a new sandbox. */
   setup: setupSettingsSchema.prefault([]),
-  /** How long a stopped sandbox is kept after its run has ended or while it waits, in ms: what was installed is there when it goes on. */
-  park: z.strictObject({ keep: keepMs }).optional(),
+  /**
+   * How long a stopped sandbox is kept after its run has ended or while it waits, in ms: what was installed is there when it goes on.
+   * Chosen: a weekend; the host's disk has its own limit.
+   */
+  park: z.strictObject({ keep: keepMs }).prefault({ keep: "3d" }),
   /** Containers beside the sandbox, in its network namespace, by their host names. */
   services: servicesSchema.optional(),
   docker: z.never({ error: NO_DOCKER }).optional(),

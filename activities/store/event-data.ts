@@ -157,7 +157,8 @@ export const eventData = {
   "sandbox:removed": of({ container: text, why: text.optional() }),
   /**
    * A host removed something to keep within its part of the disk: the session's own stopped sandbox (`name`: its container), or a base
-   * (`name`: its commit) to make room for this session's. In bytes: what went, what was kept before, and what may be kept.
+   * (`name`: its commit) to make room for this session's. In bytes: what went, what was kept before, and what may be kept. `limitCount`: so many
+   * stopped sandboxes may be kept, and there were more.
    */
   "host:evicted": of({
     host: text,
@@ -166,6 +167,7 @@ export const eventData = {
     bytes: number,
     usedBytes: number,
     limitBytes: number,
+    limitCount: number.optional(),
   }),
   /** The container belongs to someone else: our processes and files were removed from it. */
   "sandbox:left": of({ container: text }),

@@ -1,6 +1,6 @@
 /**
- * Keeps what a Docker host keeps for later within its part of the disk: bases and stopped sandboxes. What was not used for longest
- * goes first; what is in use, and the only copy of something, stays.
+ * Keeps what a Docker host keeps for later, bases and stopped sandboxes, within its part of the disk, and within a number. What was not used for
+ * longest goes first; what is in use, and the only copy of something, stays.
  */
 import { fetchForSession } from "../git/lay-out.ts";
 import { reasonOf } from "../contract/errors.ts";
@@ -29,26 +29,55 @@ export interface KeptItem {
   readonly stays: boolean;
 }
 
+/** What a host may keep. */
+interface HostLimits {
+  readonly bytes: number;
+  readonly sandboxes: number;
+}
+
+export interface Eviction<Item> {
+  readonly item: Item;
+  /** The bytes would fit: there are too many stopped sandboxes. */
+  readonly isForCount: boolean;
+}
+
 /**
  * What has to go so that the rest fits: what was not used for longest first, a base only without the sandboxes on it.
  * @returns all that may go if even that is not enough
  */
-export function chooseEvictions<Item extends KeptItem>(items: readonly Item[], limitBytes: number): Item[] {
-  const chosen = new Set<Item>();
-  const isGone = (session: string) =>
-    [...chosen].some(({ kind, id }) => kind === "sandbox" && id === session);
+export function chooseEvictions<Item extends KeptItem>(
+  items: readonly Item[],
+  limits: HostLimits,
+): Eviction<Item>[] {
+  const chosen = new Map<Item, Eviction<Item>>();
+  const gone = new Set<string>();
   const oldest = items.filter(({ stays }) => !stays).toSorted((one, two) => two.idleMs - one.idleMs);
-  let usedBytes = sumBytes(items);
-  while (usedBytes > limitBytes) {
-    const next = oldest.find((item) => !chosen.has(item) && item.sessions.every(isGone));
-    if (next === undefined) break;
-    chosen.add(next);
-    usedBytes -= next.bytes;
+  let bytes = sumBytes(items);
+  let sandboxes = items.filter(isSandbox).length;
+  while (bytes > limits.bytes || sandboxes > limits.sandboxes) {
+    const isForCount = bytes <= limits.bytes;
+    const item = oldest.find(
+      (candidate) =>
+        !chosen.has(candidate) &&
+        (!isForCount || isSandbox(candidate)) &&
+        candidate.sessions.every((session) => gone.has(session)),
+    );
+    if (item === undefined) break;
+    chosen.set(item, { item, isForCount });
+    bytes -= item.bytes;
+    if (!isSandbox(item)) continue;
+    sandboxes -= 1;
+    gone.add(item.id);
   }
-  return [...chosen];
+  return [...chosen.values()];
 }
 
+const isSandbox = ({ kind }: KeptItem): boolean => kind === "sandbox";
+
 const sumBytes = (items: readonly KeptItem[]): number => items.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/** Chosen: more sessions than people come back to on one host; the engine lists them all, and each clean-up looks at each. */
+const MAX_STOPPED = 100;
 
 /** A base that was just made, or that a session just began on, is about to be used. Chosen: longer than a slow opening. */
 const BASE_REST_MS = 10 * 60_000;
@@ -77,14 +106,21 @@ export async function keepWithinDisk(deps: DiskDeps, relief: Relief = {}): Promi
   const items = await keptOn(deps);
   const usedBytes = sumBytes(items);
   const gone = new Set<KeptItem>();
-  for (const item of chooseEvictions(items, limitBytes)) {
+  for (const { item, isForCount } of chooseEvictions(items, { bytes: limitBytes, sandboxes: MAX_STOPPED })) {
     relief.signal?.throwIfAborted();
-    const evicted = { host: host.name, took: item.kind, bytes: item.bytes, usedBytes, limitBytes };
+    const evicted = {
+      host: host.name,
+      took: item.kind,
+      bytes: item.bytes,
+      usedBytes,
+      limitBytes,
+      limitCount: isForCount ? MAX_STOPPED : undefined,
+    };
     const isGone = await evict(deps, relief, item, evicted);
     if (isGone) gone.add(item);
   }
   const left = items.filter((item) => !gone.has(item));
-  const parked = left.filter(({ kind }) => kind === "sandbox");
+  const parked = left.filter(isSandbox);
   const use = {
     host: host.name,
     usedBytes: sumBytes(left),
@@ -152,8 +188,10 @@ async function evict(deps: DiskDeps, relief: Relief, item: KeptItem, evicted: Ev
   }
 }
 
-const evictedWords = ({ took }: Evicted): string =>
-  `removed a ${took === "base" ? "base" : "stopped sandbox"} to make room on the host (LONGHAUL_HOST_DISK)`;
+const evictedWords = ({ took, limitCount }: Evicted): string =>
+  limitCount === undefined
+    ? `removed a ${took === "base" ? "base" : "stopped sandbox"} to make room on the host (LONGHAUL_HOST_DISK)`
+    : `removed a stopped sandbox: the host keeps ${limitCount}`;
 
 /** @returns its container's name; undefined if it was opened or removed meanwhile */
 async function evictSandbox(

@@ -21,7 +21,7 @@ export function parkedMs(
   { config: { sandbox }, parentId }: Session,
 ): number {
   if (sandboxHost.park === undefined || parentId !== undefined || sandbox.container !== undefined) return 0;
-  return sandbox.park?.keep ?? 0;
+  return sandbox.park.keep;
 }
 
 /** Whether this host keeps the session's stopped sandbox, with the files of the last save and what was installed. */

@@ -34,9 +34,9 @@ export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type
   ],
   "sandbox:removed": ({ why }) =>
     why === undefined ? [] : [quiet(`the stopped sandbox was removed: ${harmlessLine(why, 200)}`)],
-  "host:evicted": ({ host, took, name, bytes, limitBytes }) => [
+  "host:evicted": ({ host, took, name, bytes, limitBytes, limitCount }) => [
     quiet(
-      `${took === "base" ? `the base of ${harmlessLine(name.slice(0, 12), 40)}` : "the stopped sandbox"} (${sizeText(bytes)}) was removed from ${harmlessLine(host, 60)}, which keeps at most ${sizeText(limitBytes)}`,
+      `${took === "base" ? `the base of ${harmlessLine(name.slice(0, 12), 40)}` : "the stopped sandbox"} (${sizeText(bytes)}) was removed from ${harmlessLine(host, 60)}, which keeps at most ${limitCount === undefined ? sizeText(limitBytes) : `${limitCount} of them`}`,
     ),
   ],
   "sandbox:left": () => [],

@@ -2,10 +2,12 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { expect, inject, onTestFinished, test } from "vitest";
+import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { birthOf } from "../../client/setup/processes.ts";
 import { readState } from "../../client/setup/state.ts";
 import { cloneProject } from "../support/clone-project.ts";
 import { clientArgs, spawned } from "../support/program.ts";
+import { removeBoxesOf } from "../support/remove-box.ts";
 import { createDatabase, dropDatabase } from "../support/services.ts";
 
 test("a folder with a blank, an umlaut, a # and a % migrates, starts services and does a task", async () => {
@@ -13,6 +15,7 @@ test("a folder with a blank, an umlaut, a # and a % migrates, starts services an
   const database = `odd_${randomUUID().replaceAll("-", "")}`;
   const databaseUrl = await createDatabase(inject("databaseServer"), database);
   onTestFinished(() => dropDatabase(inject("databaseServer"), database));
+  onTestFinished(() => removeBoxesOf(connectDocker(), databaseUrl));
   onTestFinished(async () => {
     for (const { pid, born } of Object.values(readState(join(folder, ".longhaul")).services))
       if ((await birthOf(pid)) === born) process.kill(pid, "SIGKILL");

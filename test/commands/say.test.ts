@@ -7,11 +7,13 @@ import {
   begin,
   emptyFolder,
   finished,
+  inThisProcess,
   longhaul,
   statusOf,
   untilRunning,
   untilStatus,
 } from "../support/commands/longhaul.ts";
+import { resultTexts } from "../support/stored.ts";
 
 test("queues a message with its position, counts an id once, and delivers all in order", async () => {
   const id = await begin("run: sleep 100\nsay: Not heard.");
@@ -43,6 +45,21 @@ test("shows waiting messages, and takes back one that the agent has not read", a
   expect(said).toContain("echo second");
   expect(said).not.toContain("echo first");
   expect((await longhaul(["unsay", id, "second"])).code).toBe(5);
+});
+
+test("goes on, without any setting, in the sandbox of before with what was installed", async () => {
+  const id = await finished("run: echo installed > ~/tool\nsay: One.");
+  const { parked } = await statusOf(id);
+  expect(parked?.bytes).toBeGreaterThan(0);
+  const keptDays = (Date.parse(parked?.until ?? "") - Date.now()) / 86_400_000;
+  expect(Math.round(keptDays * 10)).toBe(30);
+  expect((await longhaul(["status", id])).out).toMatch(
+    /^ *parked +on \S+, [\d.]+ [KM]?B, until [\d-]+ [\d:]+ UTC$/m,
+  );
+  expect((await longhaul(["say", id, "run: cat ~/tool\nsay: Two."])).code).toBe(0);
+  await untilStatus(id, ({ status, result }) => status === "completed" && result === "Two.");
+  const results = await inThisProcess(({ store }) => resultTexts(store, id));
+  expect(results.at(-1)).toBe("installed");
 });
 
 test("resumes an ended session", async () => {
@@ -89,7 +106,10 @@ test("a session keeps to models with tools, or without, and is unchanged if anot
     const { code, out, err } = await longhaul(["start", "say: First.", ...flags], { cwd });
     expect(code, err).toBe(0);
     const id = out.trim();
-    const { status, error } = await untilStatus(id, ({ endedAt }) => endedAt !== null);
+    const { status, error } = await untilStatus(
+      id,
+      ({ endedAt, workflowStatus }) => endedAt !== null && workflowStatus !== "RUNNING",
+    );
     expect(status, JSON.stringify(error)).toBe("completed");
     return id;
   };

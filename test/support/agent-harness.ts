@@ -212,9 +212,14 @@ export function useAgent(heartbeatMs?: number): AgentHarness {
   return perFile(() => startAgent(heartbeatMs === undefined ? {} : { heartbeatMs }));
 }
 
-/** Without a network: a guarded network needs one more container for each sandbox and has its own tests. */
+/**
+ * Without a network: a guarded network needs one more container for each sandbox. Nothing is kept at a session's end. Both have their
+ * own tests.
+ */
 export const runConfig = (): RunConfig =>
-  configOf({ sandbox: { image: inject("sandboxImage"), memory: "512m", network: "none" } });
+  configOf({
+    sandbox: { image: inject("sandboxImage"), memory: "512m", network: "none", park: { keep: 0 } },
+  });
 
 /** The session itself, or the parent of a delegate. */
 const rootOf = (id: string): string => id.replace(/\.s\d+c\d+(e\d+)?$/, "");

@@ -105,5 +105,8 @@ export function bringUpStand(say: (line: string) => void): Promise<Stand> {
 const LANES = 8;
 
 export function runConfig(image: string): RunConfig {
-  return configOf({ sandbox: { image, memory: "512m", network: "none" }, limits: { maxSteps: 5_000 } });
+  return configOf({
+    sandbox: { image, memory: "512m", network: "none", park: { keep: 0 } },
+    limits: { maxSteps: 5_000 },
+  });
 }

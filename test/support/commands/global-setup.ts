@@ -4,6 +4,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
+import { engineAddress } from "../../../activities/sandbox/docker/engine-address.ts";
+import { removeBoxesOf } from "../remove-box.ts";
 import { startScriptedModel } from "../scripted-model.ts";
 import { createDatabase, dropDatabase } from "../services.ts";
 import { startWorkerProcess } from "../worker-process.ts";
@@ -45,6 +48,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   return async () => {
     await worker.terminate();
     await model.close();
+    await removeBoxesOf(connectDocker(engineAddress(environment).client), databaseUrl);
     rmSync(home, { recursive: true, force: true });
     await dropDatabase(provided.databaseServer, name);
   };

@@ -11,8 +11,8 @@ const item = (kind: KeptItem["kind"], id: string, changes: Partial<KeptItem> = {
   stays: false,
   ...changes,
 });
-const chosen = (items: readonly KeptItem[], limit: number) =>
-  chooseEvictions(items, limit).map(({ id }) => id);
+const chosen = (items: readonly KeptItem[], bytes: number, most = 100) =>
+  chooseEvictions(items, { bytes, sandboxes: most }).map(({ item: { id } }) => id);
 
 it("nothing goes while all fits", () => {
   expect(chosen([item("base", "b"), item("sandbox", "s")], 20)).toEqual([]);
@@ -41,4 +41,20 @@ it("a base goes only after all that stands on it, however old it is", () => {
 
 it("what is in use or the only copy stays, also if nothing fits then", () => {
   expect(chosen([item("sandbox", "s", { stays: true }), item("base", "b", { stays: true })], 0)).toEqual([]);
+});
+
+it("of too many stopped sandboxes the oldest go, also if the bytes fit", () => {
+  const items = [
+    item("base", "b", { idleMs: 99 }),
+    item("sandbox", "new", { idleMs: 1 }),
+    item("sandbox", "old", { idleMs: 9 }),
+    item("sandbox", "unsaved", { idleMs: 50, stays: true }),
+  ];
+  expect(chosen(items, 40, 2)).toEqual(["old"]);
+  expect(chosen(items, 30, 2)).toEqual(["b", "old"]);
+  expect(chooseEvictions(items, { bytes: 30, sandboxes: 2 }).map(({ isForCount }) => isForCount)).toEqual([
+    false,
+    true,
+  ]);
+  expect(chosen(items, 40, 0)).toEqual(["old", "new"]);
 });
