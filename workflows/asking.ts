@@ -1,6 +1,7 @@
 /** The questions that a step's calls ask of people, as the run holds them. None is open at a step boundary. */
 import type { CallFacts } from "../activities/contract/activities.ts";
 import type { OpenBudget } from "../activities/contract/limits.ts";
+import type { WaitEnd } from "../activities/contract/waits.ts";
 import type { QuestionFacts, Settlement } from "../activities/contract/questions.ts";
 
 export interface OpenQuestion extends QuestionFacts {
@@ -43,8 +44,23 @@ export interface OpenWait {
   /** Its latest end, in ms since 1970. */
   readonly untilMs: number | undefined;
   readonly waitsFor: "time" | "process" | "person";
-  /** What ends it early, as it comes. */
-  ends: { answer?: true; process?: true; woken?: true };
+  /** What ends it early, as it comes; messages and answers are in the queue. */
+  ends: { process?: true; woken?: true };
+}
+
+/** Of the message with which an answer to a question that does not block reaches the model. */
+const ANSWER = "answer-";
+export const toAnswerId = (question: string): string => `${ANSWER}${question}`;
+
+/**
+ * What ended a wait before its time: of several at once, the first in the order of `WAIT_ENDS`.
+ * @param queued ids of the messages in the queue, answers among them
+ */
+export function earlyEnd(queued: readonly string[], { ends }: Pick<OpenWait, "ends">): WaitEnd | undefined {
+  if (queued.some((id) => !id.startsWith(ANSWER))) return "message";
+  if (queued.length > 0) return "answer";
+  if (ends.process) return "process";
+  return ends.woken ? "woken" : undefined;
 }
 
 /** A call of a step that waited for people when its run moved to another worker version. */

@@ -87,6 +87,10 @@ export function waiting({ arrived, stored }: Inbox): number {
   return arrived.length + stored.length;
 }
 
+/** Of all waiting messages, oldest first. */
+export const waitingIds = ({ arrived, stored }: Inbox): string[] =>
+  [...stored, ...arrived].map(({ id }) => id);
+
 /** The oldest messages that are not stored yet, as many as one activity's input may hold. */
 export function nextToStore({ arrived }: Inbox): readonly Guidance[] {
   let bytes = 0;

@@ -2,7 +2,7 @@
 import type { SettledQuestion, Settlement } from "../activities/contract/questions.ts";
 import type { ToolFacts } from "../activities/contract/calls.ts";
 import type { QuestionFacts } from "../activities/contract/questions.ts";
-import { unanswered, type LaterQuestion, type OpenQuestion } from "./asking.ts";
+import { toAnswerId, unanswered, type LaterQuestion, type OpenQuestion } from "./asking.ts";
 import { accept } from "./inbox.ts";
 import { limitReached } from "./loop-policy.ts";
 import { perform } from "./proxies.ts";
@@ -40,13 +40,12 @@ export function tellAnswer(run: Run, { id, text }: OpenQuestion, settlement: Set
   const about = text === "" ? "" : ` (${text})`;
   const by = "by" in settlement && settlement.by !== undefined ? { by: settlement.by } : {};
   const item = {
-    id: `answer-${id}`,
+    id: toAnswerId(id),
     parts: [{ type: "text" as const, text: `Answer to your question ${id}${about}: ${words}` }],
     queuedAt: new Date().toISOString(),
     ...by,
   };
   if (!accept(run.state.inbox, item)) return;
-  if (run.wait !== undefined) run.wait.ends.answer = true;
   if (run.opened) storeArrived(run).catch(() => undefined);
 }
 

@@ -2,12 +2,12 @@
  * Waits that the model asks for: state of the run, never an activity. What begins and ends one are two short activities around it; a
  * look at a background command, and the parking of the sandbox, are activities between whose attempts the server keeps the time.
  */
-import { CancellationScope, condition } from "@temporalio/workflow";
+import { CancellationScope, condition, patched } from "@temporalio/workflow";
 import type { CallFacts } from "../activities/contract/activities.ts";
 import type { RunToolInput, ToolFacts } from "../activities/contract/calls.ts";
 import type { BegunWait, WaitEnd } from "../activities/contract/waits.ts";
-import { lasted, MovesOn, type OpenWait } from "./asking.ts";
-import { waiting } from "./inbox.ts";
+import { earlyEnd, lasted, MovesOn, type OpenWait } from "./asking.ts";
+import { waitingIds } from "./inbox.ts";
 import { wasStopped } from "./outcome.ts";
 import { titled } from "./presentation.ts";
 import { perform } from "./proxies.ts";
@@ -29,7 +29,7 @@ export async function waitAsAsked(run: Run, call: CallFacts, input: RunToolInput
     waits: state.waits,
   });
   if (begun.kind === "settled") return begun.facts;
-  const wait = openWait(call, begun);
+  const wait = openWait(call, withDefault(run, begun));
   const how = await restUntilOver(run, wait, input);
   state.waits += 1;
   const nowMs = Date.now();
@@ -39,10 +39,16 @@ export async function waitAsAsked(run: Run, call: CallFacts, input: RunToolInput
   );
 }
 
-const openWait = (
-  { about }: CallFacts,
-  { startedAtMs, untilMs, forProcess, question }: Extract<BegunWait, { kind: "waits" }>,
-): OpenWait => {
+type Waits = Extract<BegunWait, { readonly kind: "waits" }>;
+
+/** A wait for a question ends when its default is used, which the next step is told as the answer. */
+function withDefault({ state }: Run, begun: Waits): Waits {
+  const { askedAtMs = 0, expiresInMs } = state.later.find(({ id }) => id === begun.question) ?? {};
+  if (expiresInMs === undefined || !patched("default-ends-wait")) return begun;
+  return { ...begun, untilMs: Math.min(begun.untilMs ?? Infinity, askedAtMs + expiresInMs) };
+}
+
+const openWait = ({ about }: CallFacts, { startedAtMs, untilMs, forProcess, question }: Waits): OpenWait => {
   const other = question === undefined ? "time" : "person";
   return { about, startedAtMs, untilMs, waitsFor: forProcess === true ? "process" : other, ends: {} };
 };
@@ -72,7 +78,8 @@ async function restUntilOver(run: Run, wait: OpenWait, input: RunToolInput): Pro
 async function untilOver(run: Run, wait: OpenWait): Promise<WaitEnd> {
   const { state } = run;
   const moves = () => hasNewVersion(state.leftVersion);
-  const isOver = () => earlyEnd(run, wait) !== undefined || moves();
+  const early = () => earlyEnd(waitingIds(state.inbox), wait);
+  const isOver = () => early() !== undefined || moves();
   try {
     if (wait.untilMs === undefined) await condition(isOver);
     else if (wait.untilMs > Date.now()) await condition(isOver, wait.untilMs - Date.now());
@@ -81,19 +88,10 @@ async function untilOver(run: Run, wait: OpenWait): Promise<WaitEnd> {
     if (!wasStopped(error) || !state.interrupting) throw error;
     return state.deadline === undefined ? "interrupted" : "deadline";
   }
-  const end = earlyEnd(run, wait);
+  const end = early();
   if (end !== undefined) return end;
   if (wait.untilMs !== undefined && wait.untilMs <= Date.now()) return "time";
   throw new MovesOn();
-}
-
-/** What ended it before its time: of several at once, the first in the order of `WAIT_ENDS`. */
-function earlyEnd({ state }: Run, { ends }: OpenWait): WaitEnd | undefined {
-  // An answer is a message too.
-  if (waiting(state.inbox) > (ends.answer ? 1 : 0)) return "message";
-  if (ends.answer) return "answer";
-  if (ends.process) return "process";
-  return ends.woken ? "woken" : undefined;
 }
 
 /** A failure changes nothing of a wait with an end: the session waits nevertheless. */

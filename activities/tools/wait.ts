@@ -74,7 +74,7 @@ export function readWait(
   if (ends.length === 0) return { ok: true, untilMs: undefined, remark: undefined };
   const untilMs = Math.round(Math.min(...ends));
   if (untilMs - nowMs >= MIN_MS) return { ok: true, untilMs, remark: undefined };
-  return { ok: true, untilMs: nowMs + MIN_MS, remark: `at least ${MIN_MS / 1_000} s are waited` };
+  return { ok: true, untilMs: nowMs + MIN_MS, remark: `At least ${MIN_MS / 1_000} s are waited.` };
 }
 
 const refuse = (why: string): ReadWait => ({ ok: false, why: `Not waited. ${why}` });

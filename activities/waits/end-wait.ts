@@ -6,7 +6,7 @@
  */
 import { ApplicationFailure, ApplicationFailureCategory } from "@temporalio/common";
 import type { ToolFacts } from "../contract/calls.ts";
-import type { ToolOutcome } from "../contract/message.ts";
+import type { ToolCallPart, ToolOutcome } from "../contract/message.ts";
 import type { EndWaitInput, WaitEnd } from "../contract/waits.ts";
 import { superseded, type FailureType } from "../contract/failures.ts";
 import { TRIES } from "../contract/tries.ts";
@@ -20,8 +20,9 @@ import { appendEvents } from "../store/events.ts";
 import { openQuestions, setWaiting } from "../store/questions.ts";
 import { lockRunAlone } from "../store/session-locks.ts";
 import { findAskedCall } from "../store/tool-calls.ts";
-import { backgroundStates, closeWait, waitsOfStep, type WaitTarget } from "../store/waits.ts";
+import { backgroundStates, closeWait, waitsOfStep, type WaitRow, type WaitTarget } from "../store/waits.ts";
 import { duration } from "../text/format.ts";
+import { readWait, wait, type WaitInput } from "../tools/wait.ts";
 import { lookAtCommands, takeEndSentences } from "../workspace/background-commands.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
@@ -54,11 +55,19 @@ async function end(deps: AgentDeps, scope: ActivityScope, input: EndWaitInput): 
     const text =
       how === "process"
         ? await endedResult(tx, session.id, `Waited ${waited}`, processes)
-        : `Waited ${waited}: ${ENDS[how]}`;
+        : `Waited ${waited}: ${ENDS[how]}${how === "time" ? raisedText(call, own) : ""}`;
     const events = isNew ? [{ type: "wait:ended" as const, step, data: { how, ms } }] : [];
     if (events.length > 0) await appendEvents(tx, session.id, session.epoch, events);
     return giveResult(tx, { session, row, call, events: [] }, { outcome: outcomeOf(how), text });
   });
+}
+
+/** A wait that was shorter than any may be was raised, which its result says. */
+function raisedText({ input }: ToolCallPart, own: WaitRow | undefined): string {
+  const parsed = wait.input.safeParse(input).data as WaitInput | undefined;
+  if (parsed === undefined || own === undefined) return "";
+  const read = readWait(parsed, { nowMs: own.startedAt.getTime(), maxWaitMs: Infinity });
+  return read.ok && read.remark !== undefined ? ` ${read.remark}` : "";
 }
 
 const outcomeOf = (how: WaitEnd): ToolOutcome =>

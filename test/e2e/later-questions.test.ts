@@ -1,13 +1,17 @@
 /** Questions that do not block: the work goes on, and the answer comes as a message, once. */
 import { expect, it } from "vitest";
+import { sendAnswer } from "../../client/sessions/send-answer.ts";
 import { useAgent, type RunningSession } from "../support/agent-harness.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
+import { clientServices } from "../support/client-services.ts";
+import { resetToStep } from "../support/reset-run.ts";
 import { resultTexts, transcriptOf } from "../support/stored.ts";
 
 const agent = useAgent();
 
 const ask = (question = "Which licence?", more: object = {}) =>
   call("ask_user", { question, block: false, ...more });
+const wait = (question: string) => call("wait", { reason: "the licence", question });
 const lastRequest = (session: RunningSession) => JSON.stringify(session.model.requests.at(-1));
 /** Messages that the model got from people. */
 const answersTold = async (session: RunningSession) =>
@@ -32,6 +36,8 @@ it("a last answer with an open one waits, and the run goes on with the answer", 
   await expect
     .poll(async () => (await session.handle.query<{ status: string }>("status")).status, { timeout: 20_000 })
     .toBe("waiting");
+  // The same one twice, as two doors may send it.
+  await session.handle.signal("answer", "MIT");
   await session.handle.signal("answer", "MIT");
   expect(await session.result()).toMatchObject({ result: "Used MIT.", steps: 4 });
   expect((await resultTexts(agent.database.store, session.id))[0]).toMatch(/^Asked: question s1c0\. Work on/);
@@ -75,10 +81,7 @@ it("ten are open at most, and a message withdraws them all and says so", async (
 });
 
 it("a wait for one ends with its answer", async () => {
-  const script = scriptedModel()
-    .answers(ask())
-    .answers(call("wait", { reason: "the licence", question: "s1c0" }))
-    .says("Used MIT.");
+  const script = scriptedModel().answers(ask()).answers(wait("s1c0")).says("Used MIT.");
   const session = await agent.start(script);
   await session.until("wait:started");
   await session.handle.signal("answer", "MIT");
@@ -108,4 +111,61 @@ it("stays open through an interrupt, and through a fresh history", async () => {
   await agent.client.workflow.getHandle(session.id).signal("answer", "MIT");
   expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({ result: "Used MIT." });
   expect(await statuses(session)).toEqual(["s1c0 answered"]);
+});
+
+it("a wait for one ends when its default is used, which is told as its answer", async () => {
+  const script = scriptedModel()
+    .answers(ask("Which licence?", { default: "MIT", timeout_seconds: 4 }))
+    .answers(wait("s1c0"))
+    .answers(wait("s1c0"))
+    .says("Used MIT.");
+  const session = await agent.start(script);
+  expect(await session.result()).toMatchObject({ result: "Used MIT." });
+  const [, first, second] = await resultTexts(agent.database.store, session.id);
+  expect(first).toMatch(/^Waited .*: the time is over\.$/);
+  expect(await answersTold(session)).toEqual([
+    "Answer to your question s1c0 (Which licence?): MIT (no one answered in time: this is your default)",
+  ]);
+  expect(second).toBe("Not waited: the question s1c0 is settled (defaulted); its answer came as a message.");
+});
+
+/** No question is asked in such sessions: as of every other. */
+const REFUSED = {
+  deny: /^There is no tool "ask_user"/,
+  default: /^No one is asked in this session, so your default is used: MIT/,
+} as const;
+
+it.each(["deny", "default"] as const)("is settled at once where nobody is asked: %s", async (mode) => {
+  const script = scriptedModel()
+    .answers(ask("Which licence?", { default: "MIT" }))
+    .says("Decided myself.");
+  const session = await agent.start(script, {
+    config: { questions: { mode, maxOpen: 5, parkAfter: 600_000 } },
+  });
+  expect(await session.result()).toMatchObject({ result: "Decided myself.", steps: 2 });
+  const [told = ""] = await resultTexts(agent.database.store, session.id);
+  expect(told).toMatch(REFUSED[mode]);
+  expect((await statuses(session)).filter((row) => row.endsWith("open"))).toEqual([]);
+  expect(await answersTold(session)).toEqual([]);
+});
+
+it("an answer to one that a reset took back is refused with the reason", async () => {
+  const script = scriptedModel()
+    .answers(call("bash", { command: "echo 1" }))
+    .answers(ask())
+    .answers(call("bash", { command: "until [ -e go ]; do sleep 0.05; done" }))
+    .answers(call("bash", { command: "until [ -e go ]; do sleep 0.05; done" }))
+    .says("Not asked again.");
+  const session = await agent.start(script);
+  await session.until("llm:tool-call", ({ step }) => step === 3);
+  await resetToStep(agent.client, session.id, 2);
+  await session.until("llm:tool-call", ({ step, epoch }) => step === 2 && epoch === 2);
+  await expect(
+    sendAnswer(clientServices(agent), session.id, { question: "s2c0", text: "MIT" }),
+  ).rejects.toThrow("The question s2c0 of");
+  await agent.client.workflow.getHandle(session.id).signal("interrupt");
+  expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({
+    result: "Not asked again.",
+  });
+  expect(await answersTold(session)).toEqual([]);
 });

@@ -26,7 +26,7 @@ describe("a wait", () => {
     const session = await agent.start(script);
     expect(await session.result()).toMatchObject({ result: "Done." });
     const [first, , second] = await results(session);
-    expect(first).toMatch(/^Waited 5(\.\d)? s: the time is over\.$/);
+    expect(first).toMatch(/^Waited 5(\.\d)? s: the time is over\. At least 5 s are waited\.$/);
     expect(second).toMatch(/^Not waited: a step has one wait/);
     const events = await session.events();
     const types = events.map(({ type }) => type);
@@ -105,6 +105,33 @@ describe("a wait", () => {
     );
     expect(await noticesOf(agent.database.store, session.id)).toEqual([]);
     expect((await session.events()).filter(({ type }) => type === "process:ended")).toHaveLength(1);
+  });
+
+  it("for a command keeps its sandbox, and another's end meanwhile is told once, after it", async () => {
+    const script = scriptedModel()
+      .answers(inBackground("sleep 1; exit 3"), inBackground("sleep 4; exit 7"))
+      .answers(wait({ process: "s1c1", seconds: 600 }))
+      .answers(call("bash", { command: "true" }))
+      .says("Done.");
+    const session = await agent.start(script, {
+      config: { questions: { mode: "ask", maxOpen: 5, parkAfter: 500 } },
+    });
+    await session.result();
+    expect((await results(session))[2]).toMatch(/: s1c1 \(sleep 4; exit 7\) ended with exit code 7/);
+    expect(await noticesOf(agent.database.store, session.id)).toEqual([
+      expect.stringMatching(/s1c0 \(sleep 1; exit 3\) ended with exit code 3/),
+    ]);
+    expect((await session.events()).filter(({ type }) => type === "sandbox:parked")).toEqual([]);
+  });
+
+  it("ends before the deadline, which ends the run in order", async () => {
+    const script = scriptedModel()
+      .answers(wait({ seconds: 3_600 }))
+      .says("Where things stand.");
+    const session = await agent.start(script, { config: { limits: { deadline: 15_000, wrapUp: 5_000 } } });
+    expect(await session.result()).toMatchObject({ status: "max_steps", limit: "deadline" });
+    expect((await results(session))[0]).toMatch(/^Waited .* of 1 h: the run's deadline is near\.$/);
+    expect(await waitRows(session)).toMatchObject([{ how: "deadline", ended_at: expect.any(Date) as Date }]);
   });
 
   it("for a command that has ended already returns at once", async () => {
