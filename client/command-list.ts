@@ -30,7 +30,7 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
   },
   {
     usage: "wake <id>",
-    about: "end the wait that the agent asked for, without a message",
+    about: "end the wait that the agent asked for, without a message; of a followed pull request: look now",
     load: async () => (await import("./commands/wake.ts")).wakeCommand,
   },
   {
@@ -179,6 +179,16 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
     usage: "pr <id>",
     about: "push the work, and open its pull request or update it",
     load: async () => (await import("./commands/deliver.ts")).pullRequestCommand,
+  },
+  {
+    usage: "follow <id>",
+    about: "stay with a session's pull request until it is merged: failed checks, reviews, conflicts",
+    load: async () => (await import("./commands/follow.ts")).followCommand,
+  },
+  {
+    usage: "unfollow <id>",
+    about: "follow a session's pull request no more; the pull request stays",
+    load: async () => (await import("./commands/follow.ts")).unfollowCommand,
   },
   {
     usage: "ports <id>",

@@ -1,5 +1,6 @@
 /** Removes the histories of deleted sessions from Temporal, where what people said is kept too. */
 import type { Client } from "@temporalio/client";
+import { followWorkflowId } from "../activities/contract/follow.ts";
 import { reasonOf } from "../activities/contract/errors.ts";
 import { type Installation, listOwnRuns } from "./own-runs.ts";
 import { isNotFound } from "./runs.ts";
@@ -29,7 +30,7 @@ export async function forgetHistories(
   let deleted = 0;
   const reasons: string[] = [];
   try {
-    for (const id of ids)
+    for (const id of ids.flatMap((session) => [session, followWorkflowId(session)]))
       for await (const { runId } of listOwnRuns(client, own, { workflowId: id }))
         all.set(runId, { id, runId });
   } catch (error) {

@@ -3,6 +3,7 @@
  * counters; what is read and decided is in Postgres. The session itself has ended, and is started again for each round.
  */
 import {
+  ActivityFailure,
   CancellationScope,
   ChildWorkflowCancellationType,
   condition,
@@ -19,11 +20,14 @@ import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import {
   type EndedFollow,
   type FollowLook,
+  type FollowNotice,
   type FollowOrder,
+  type PullRequestEnd,
   FOLLOW_SIGNALS,
 } from "../activities/contract/follow.ts";
 import { ownerMemo } from "../activities/contract/run-memo.ts";
 import { WORKFLOW_TYPE } from "./messages.ts";
+import { messageOf } from "./outcome.ts";
 import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
 import { boundedSummary, followActivities } from "./proxies.ts";
 
@@ -35,34 +39,46 @@ interface FollowSessionInput {
   readonly maxHistoryEvents?: number;
   /** The worker version that the previous run left for another one. */
   readonly leftVersion?: string;
+  readonly isPaused?: boolean;
 }
 
 const woken = defineSignal<[]>(FOLLOW_SIGNALS.woken);
 const goOn = defineSignal<[FollowOrder]>(FOLLOW_SIGNALS.goOn);
 
+/** How long an end waits for its notice. Chosen: five attempts. */
+const NOTICE_MS = 30_000;
+
 interface Follower {
   /** Somebody wants it to look now. */
   isWoken: boolean;
   order: FollowOrder | undefined;
+  hasLooked: boolean;
+  /** People know that only they go on. */
+  isPaused: boolean;
 }
 
 /** One follower. The workflow's id is `follow:` and the session's. */
 export async function followSession(input: FollowSessionInput = {}): Promise<EndedFollow> {
-  const { order, maxHistoryEvents, leftVersion } = input;
+  const { order, maxHistoryEvents, leftVersion, isPaused = false } = input;
   const isFirst = workflowInfo().continuedFromExecutionRunId === undefined;
-  const follower: Follower = { isWoken: false, order: order ?? (isFirst ? {} : undefined) };
+  const follower: Follower = {
+    isWoken: false,
+    order: order ?? (isFirst ? {} : undefined),
+    hasLooked: !isFirst,
+    isPaused,
+  };
   setHandler(woken, () => void (follower.isWoken = true));
   setHandler(goOn, (wanted) => void Object.assign(follower, { order: wanted, isWoken: true }));
   try {
     for (;;) {
       // A turn that has begun runs to its end: a cancel takes effect between turns.
       const look = await CancellationScope.nonCancellable(() => takeTurn(follower));
-      if (look.kind === "over")
-        return await CancellationScope.nonCancellable(() => followActivities.closeFollow({ end: look.end }));
+      if (look.kind === "over") return await CancellationScope.nonCancellable(() => end(look.end));
       const isNew = hasNewVersion(leftVersion);
       if (continueDue(maxHistoryEvents) || isNew) {
         const next = {
           order: follower.order,
+          isPaused: follower.isPaused,
           maxHistoryEvents,
           leftVersion: isNew ? ownVersion() : leftVersion,
         };
@@ -71,9 +87,25 @@ export async function followSession(input: FollowSessionInput = {}): Promise<End
       await condition(() => follower.isWoken, look.lookMs);
     }
   } catch (error) {
-    if (!isCancellation(error)) throw error;
-    return CancellationScope.nonCancellable(() => followActivities.closeFollow({ end: "stopped" }));
+    if (isCancellation(error)) return CancellationScope.nonCancellable(() => end("stopped"));
+    // What no attempt could do is told; the workflow shows it as a failure.
+    if (error instanceof ActivityFailure && follower.hasLooked) await end("lost", messageOf(error));
+    throw error;
   }
+}
+
+async function end(how: PullRequestEnd, why?: string): Promise<EndedFollow> {
+  const ended = await followActivities.closeFollow({ end: how, why });
+  await tell("follow:ended");
+  return ended;
+}
+
+/** A notice that nobody takes keeps nothing from going on. */
+async function tell(event: FollowNotice): Promise<void> {
+  let isDone = false;
+  const done = () => void (isDone = true);
+  void followActivities.notifyFollow({ event }).then(done, done);
+  await condition(() => isDone, NOTICE_MS);
 }
 
 async function takeTurn(follower: Follower): Promise<FollowLook> {
@@ -84,8 +116,12 @@ async function takeTurn(follower: Follower): Promise<FollowLook> {
     if (follower.order === order) follower.order = undefined;
   }
   const look = await followActivities.lookAtPullRequest();
+  follower.hasLooked = true;
   setCurrentDetails(look.line);
   if (look.kind === "round") await begin(follower, look);
+  const isPaused = look.kind === "wait" && look.isPaused === true;
+  if (isPaused && !follower.isPaused) await tell("follow:paused");
+  follower.isPaused = isPaused;
   return look;
 }
 

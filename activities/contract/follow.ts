@@ -20,7 +20,13 @@ export type FollowState = "following" | "paused" | PullRequestEnd;
 
 /** What a look came to. */
 export type FollowLook =
-  | { readonly kind: "wait"; readonly lookMs: number; readonly line: string }
+  | {
+      readonly kind: "wait";
+      readonly lookMs: number;
+      readonly line: string;
+      /** Only a person goes on. */
+      readonly isPaused?: true;
+    }
   /** The session works on this round: it is started if it is not. */
   | {
       readonly kind: "round";
@@ -34,6 +40,8 @@ export type FollowLook =
     }
   | { readonly kind: "over"; readonly end: PullRequestEnd; readonly line: string };
 
+export type FollowNotice = "follow:paused" | "follow:ended";
+
 /** What a follower's run returns, and what the Web UI shows as its result. */
 export interface EndedFollow {
   readonly end: PullRequestEnd;
@@ -46,7 +54,7 @@ export interface FollowOrder {
   readonly rounds?: number;
   /** So long from now. */
   readonly days?: number;
-  /** USD of all rounds together. */
+  /** USD of these rounds together. */
   readonly maxCostUsd?: number;
 }
 
@@ -61,6 +69,8 @@ export interface FollowActivities {
    * in the session's queue before this returns.
    */
   lookAtPullRequest(): Promise<FollowLook>;
-  /** Stores that it is over, and tells what is to be told. Idempotent. */
-  closeFollow(input: { readonly end: PullRequestEnd }): Promise<EndedFollow>;
+  /** Stores that it is over, and tells what is to be told. Idempotent. `why`: what went wrong. */
+  closeFollow(input: { readonly end: PullRequestEnd; readonly why?: string }): Promise<EndedFollow>;
+  /** Tells the operator's address. It may come twice, with the same id. @throws Error (retryable) if the address does not take it */
+  notifyFollow(input: { readonly event: FollowNotice }): Promise<void>;
 }

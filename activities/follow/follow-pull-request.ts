@@ -6,7 +6,7 @@
  * at again later. Cancel: nothing to undo.
  */
 import { createHash } from "node:crypto";
-import { fatal, retryable } from "../contract/failures.ts";
+import { fatal } from "../contract/failures.ts";
 import {
   sessionOfFollower,
   type EndedFollow,
@@ -18,27 +18,29 @@ import {
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { ForgeRefusal } from "../forge/calls.ts";
-import { postOnce } from "../forge/post-once.ts";
 import { appendEvents } from "../store/events.ts";
-import { readInstallation } from "../store/installation.ts";
 import { findSession } from "../store/sessions.ts";
-import { cutChars } from "../text/cut.ts";
-import { inWords, plural } from "../text/format.ts";
+import { plural } from "../text/format.ts";
 import {
-  addPost,
   beginFollow,
   endFollow,
   findFollow,
   listFollowRounds,
-  pauseFollow,
   updateFollow,
   type FollowRound,
 } from "../store/follows.ts";
+import {
+  pauseFollowing,
+  sendFollowNotice,
+  tellOfForeign,
+  tellOfHeldChecks,
+  tellOfMerge,
+} from "./tell-people.ts";
 import { awayFacts, enterFollow, isAway, isNotToBeFound, requirePlace, type Followed } from "./followed.ts";
 import { readFailures, type FailureReader } from "./failures.ts";
 import { readPullRequest, withFailures, type LookedAt } from "./look.ts";
 import { costOfRounds, openRound, toStart, tellRound } from "./rounds.ts";
-import { decide, heldChecks, lookAfterMs, type FollowVerdict, type SeenPullRequest } from "./verdict.ts";
+import { decide, lookAfterMs, type FollowVerdict, type SeenPullRequest } from "./verdict.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -51,8 +53,9 @@ export function createFollowActivities(deps: AgentDeps): FollowActivities {
   return {
     openFollow: (wants) => inScope(deps, (scope) => openFollow(deps, scope, wants)),
     lookAtPullRequest: () => inScope(deps, (scope) => lookAtPullRequest(deps, scope)),
-    closeFollow: ({ end }) =>
+    closeFollow: (end) =>
       inScope(deps, (scope) => closeFollow(deps, sessionOfFollower(scope.sessionId), end)),
+    notifyFollow: ({ event }) => inScope(deps, (scope) => sendFollowNotice(deps, scope, event)),
   };
 }
 
@@ -60,19 +63,23 @@ export function createFollowActivities(deps: AgentDeps): FollowActivities {
 async function openFollow(deps: AgentDeps, scope: ActivityScope, wants: FollowOrder): Promise<void> {
   const { db } = deps.store;
   const { session, forge, call, settings, number, url, branch } = await requirePlace(deps, scope);
+  const before = await findFollow(db, session.id);
   const pull = await forge.readPullRequest(call, number);
-  if (pull.state !== "open")
+  if (pull.state !== "open") {
+    // The next look ends it.
+    if (before?.endedAt === null) return;
     throw fatal("BadConfiguration", `The pull request ${url} is ${pull.state}: there is nothing to follow.`);
-  if (pull.head.branch !== branch || pull.head.isHere === false)
+  }
+  if (before?.endedAt !== null && (pull.head.branch !== branch || pull.head.isHere === false))
     throw fatal(
       "BadConfiguration",
       `The pull request ${url} is not of the branch ${branch}, to which the session ${session.id} pushes.`,
     );
-  const before = await findFollow(db, session.id);
   // The same whichever attempt stores it.
   const nowMs = scope.scheduledAtMs;
   const until = new Date(nowMs + (wants.days ?? settings.days) * DAY_MS);
-  const roundsUpTo = (before?.rounds ?? 0) + (wants.rounds ?? settings.rounds);
+  const roundsFrom = before?.rounds ?? 0;
+  const rounds = wants.rounds ?? settings.rounds;
   const maxCostUsd = wants.maxCostUsd ?? settings.maxCostUsd;
   if (before?.state === "following" && before.until.getTime() === until.getTime()) return;
   await db.transaction(async (tx) => {
@@ -83,7 +90,8 @@ async function openFollow(deps: AgentDeps, scope: ActivityScope, wants: FollowOr
       number,
       url,
       branch,
-      roundsUpTo,
+      roundsFrom,
+      roundsUpTo: roundsFrom + rounds,
       maxCostUsd,
       openedAt: new Date(nowMs),
       until,
@@ -97,7 +105,7 @@ async function openFollow(deps: AgentDeps, scope: ActivityScope, wants: FollowOr
         data: {
           url,
           number,
-          rounds: roundsUpTo - (before?.rounds ?? 0),
+          rounds,
           until: until.toISOString(),
           maxCostUsd,
         },
@@ -134,20 +142,21 @@ async function conclude(
 ): Promise<FollowLook> {
   const { settings, pace } = followed;
   const change = await noteSeen(followed, looked);
-  const spentUsd = await costOfRounds(followed, rounds);
+  const counting = rounds.filter(({ number }) => number > followed.row.roundsFrom);
+  const spentUsd = await costOfRounds(followed, counting);
   const standing = {
     nowMs: followed.nowMs,
     isPaused: followed.row.state === "paused",
     works: works || followed.works,
     isOwnDraft: followed.isOwnDraft,
-    rounds: rounds.map(({ digest, head, reasons, pushed, outcome }) => ({
+    rounds: counting.map(({ digest, head, reasons, pushed, outcome }) => ({
       digest,
       head,
       signatures: reasons.flatMap(({ kind, mark }) => (kind === "check" && mark !== undefined ? [mark] : [])),
       pushed,
       outcome,
     })),
-    roundsUpTo: followed.row.roundsUpTo,
+    roundsUpTo: followed.row.roundsUpTo - followed.row.roundsFrom,
     untilMs: followed.row.until.getTime(),
     spentUsd,
     maxCostUsd: followed.row.maxCostUsd,
@@ -185,26 +194,24 @@ async function apply(
   const { seen } = looked;
   switch (verdict.kind) {
     case "over":
+      if (verdict.end === "merged") await tellOfMerge(followed);
       return { kind: "over", end: verdict.end, line: END_LINES[verdict.end] };
     case "round":
       return tellRound(followed, { looked, verdict, failures });
     case "pause": {
-      await pause(followed, verdict.reason);
-      return waiting(followed, lookMs, `paused: ${verdict.reason}`);
+      await pauseFollowing(followed, verdict.reason);
+      return { ...(await waiting(followed, lookMs, verdict.reason)), isPaused: true };
     }
     case "foreign": {
-      const why = FOREIGN[verdict.head];
-      await waitForPerson(followed, `foreign-${cutChars(seen.head, COMMIT_CHARS)}`, why);
-      return waiting(followed, lookMs, why);
+      return waiting(followed, lookMs, await tellOfForeign(followed, seen.head, verdict.head));
     }
     case "wait": {
-      await tellOfStillChecks(followed, seen);
-      return waiting(followed, lookMs, verdict.line);
+      await tellOfHeldChecks(followed, seen);
+      if (followed.row.state !== "paused") return waiting(followed, lookMs, verdict.line);
+      return { ...(await waiting(followed, lookMs, followed.row.reason ?? verdict.line)), isPaused: true };
     }
   }
 }
-
-const COMMIT_CHARS = 12;
 
 const END_LINES = {
   merged: "it was merged",
@@ -212,18 +219,11 @@ const END_LINES = {
   stopped: "somebody has set the label that stops it",
 } as const;
 
-const FOREIGN = {
-  "on-top":
-    "somebody else has pushed commits on top of the session's: nothing is done until a person continues it",
-  rewritten: "the branch was rewritten: the session's commits are not part of it any more",
-  gone: "the branch was deleted",
-} as const;
-
 async function waiting(
   { deps, session, nowMs }: Followed,
   lookMs: number,
   line: string,
-): Promise<FollowLook> {
+): Promise<Extract<FollowLook, { readonly kind: "wait" }>> {
   await updateFollow(deps.store.db, session.id, {
     reason: line,
     lookedAt: new Date(nowMs),
@@ -285,66 +285,6 @@ function factsLine({ pullRequest, checks, conflicts = [] }: SeenPullRequest, ope
   ].join("; ");
 }
 
-/** Checks that wait for a person, and such as fail on the base, too, are told once on the forge, and are never a round. */
-async function tellOfStillChecks(followed: Followed, seen: SeenPullRequest): Promise<void> {
-  const still = heldChecks(seen.checks).map(({ name }) => name);
-  if (still.length === 0) return;
-  const names = inWords(still);
-  const mark = createHash("sha256").update(names).digest("hex").slice(0, COMMIT_CHARS);
-  await waitForPerson(
-    followed,
-    `held-${cutChars(seen.head, COMMIT_CHARS)}-${mark}`,
-    `these checks wait for a person, who may have to press a button on the forge: ${names}`,
-  );
-}
-
-/** Tells people once, on the forge and in the events, what a person has to do. */
-async function waitForPerson(followed: Followed, id: string, what: string): Promise<void> {
-  const { deps, session } = followed;
-  if (!(await post(followed, id, `Longhaul waits: ${what}.`))) return;
-  await appendEvents(deps.store.db, session.id, session.epoch, [
-    { type: "follow:waiting", step: session.reached, data: { for: what } },
-  ]);
-}
-
-async function pause(followed: Followed, reason: string): Promise<void> {
-  const { deps, session, row } = followed;
-  await post(
-    followed,
-    `paused-${row.rounds}-${row.roundsUpTo}`,
-    `Longhaul has stopped working on this pull request: ${reason}. The session is kept. To go on: \`longhaul follow ${session.id}\``,
-  );
-  await deps.store.db.transaction(async (tx) => {
-    const paused = await pauseFollow(tx, session.id, reason);
-    if (!paused) return;
-    await appendEvents(tx, session.id, session.epoch, [
-      { type: "follow:paused", step: session.reached, data: { reason } },
-    ]);
-  });
-}
-
-/** @returns whether it was told only now */
-async function post(followed: Followed, id: string, text: string): Promise<boolean> {
-  const { deps, session, call, row, nowMs } = followed;
-  const { db } = deps.store;
-  const postId = `${session.id}.${id}`;
-  if (row.posts.includes(postId)) return false;
-  try {
-    await postOnce(call, row.number, {
-      key: await readInstallation(db),
-      id: postId,
-      text: deps.sanitizer.clean(text),
-      since: row.changedAt ?? new Date(nowMs),
-    });
-  } catch (error) {
-    if (!isAway(error)) throw error;
-    if (!isNotToBeFound(error)) throw retryable("RepositoryUnavailable", awayFacts(error).why);
-    // A token that may read and not write: it is said in the session's events.
-  }
-  await addPost(db, session.id, postId);
-  return true;
-}
-
 async function lost(followed: Followed, error: ForgeRefusal): Promise<FollowLook> {
   const { deps, session, row, nowMs, pace } = followed;
   const since = row.lostAt ?? new Date(nowMs);
@@ -364,14 +304,19 @@ async function away(followed: Followed, error: Parameters<typeof awayFacts>[0]):
   );
 }
 
-async function closeFollow(deps: AgentDeps, sessionId: string, end: PullRequestEnd): Promise<EndedFollow> {
+async function closeFollow(
+  deps: AgentDeps,
+  sessionId: string,
+  { end, why }: { readonly end: PullRequestEnd; readonly why?: string },
+): Promise<EndedFollow> {
   const { db } = deps.store;
   const [row, session] = [await findFollow(db, sessionId), await findSession(db, sessionId)];
   if (row === undefined || session === undefined) return { end, rounds: 0 };
   const rounds = await listFollowRounds(db, sessionId);
   const costs = rounds.flatMap(({ costUsd }) => costUsd ?? []);
   await db.transaction(async (tx) => {
-    if (!(await endFollow(tx, sessionId, end))) return;
+    const cleaned = why === undefined ? undefined : deps.sanitizer.clean(why);
+    if (!(await endFollow(tx, sessionId, { end, why: cleaned }))) return;
     const hours = (Date.now() - row.openedAt.getTime()) / HOUR_MS;
     const costUsd = costs.length === 0 ? null : costs.reduce((sum, usd) => sum + usd, 0);
     await appendEvents(tx, sessionId, session.epoch, [

@@ -12,7 +12,7 @@ import { GitFailed } from "../git/run-git.ts";
 import { CredentialUnavailable, toRefusal } from "../git/trouble.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import { accessOf, type AgentDeps } from "../runtime/deps.ts";
-import { findFollow, isRunning, pushedCommits, type FollowRow } from "../store/follows.ts";
+import { findFollow, isRunning, pushedCommits, type FollowRow, type PushedCommit } from "../store/follows.ts";
 import { findRepository, listPublications } from "../store/repositories.ts";
 import { findSession, type Session } from "../store/sessions.ts";
 
@@ -37,7 +37,7 @@ export interface Followed extends FollowPlace {
   readonly row: FollowRow;
   /** The session's run is on. */
   readonly works: boolean;
-  readonly pushed: readonly { readonly commit: string; readonly at: Date }[];
+  readonly readPushed: () => Promise<readonly PushedCommit[]>;
   readonly nowMs: number;
   /** Intervals are divided by it. */
   readonly pace: number;
@@ -100,7 +100,7 @@ export async function enterFollow(deps: AgentDeps, scope: ActivityScope): Promis
     branch: row.branch,
     row,
     works: await isRunning(db, id),
-    pushed: await pushedCommits(db, id, row.branch),
+    readPushed: () => pushedCommits(db, id, row.branch),
     nowMs: Date.now(),
     pace: deps.followPace ?? 1,
   };

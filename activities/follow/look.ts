@@ -5,7 +5,7 @@ import type { CommentFacts, ForgeUser, PullRequestFacts, ThreadFacts } from "../
 import type { Forge } from "../forge/forge.ts";
 import { conflictsBetween, readHeads, whoseHead } from "../git/followed-branch.ts";
 import type { GitAccess } from "../git/git-access.ts";
-import type { FollowRound } from "../store/follows.ts";
+import type { FollowRound, PushedCommit } from "../store/follows.ts";
 import type { FailureReader } from "./failures.ts";
 import type { HeadIs, SeenCheck, SeenPullRequest } from "./verdict.ts";
 
@@ -20,8 +20,8 @@ export interface LookFrom {
   readonly repositoryUrl: string;
   readonly number: number;
   readonly settings: FollowSettings;
-  /** Commits that the session has pushed to the branch, newest first, and when the newest was. */
-  readonly pushed: readonly { readonly commit: string; readonly at: Date }[];
+  /** Read after the branch, as a push is announced before it is made. */
+  readonly readPushed: () => Promise<readonly PushedCommit[]>;
   readonly rounds: readonly FollowRound[];
   readonly nowMs: number;
 }
@@ -35,7 +35,7 @@ export interface LookedAt {
 
 /** @throws ForgeRefusal, GitFailed */
 export async function readPullRequest(from: LookFrom): Promise<LookedAt> {
-  const { access, call, forge, repositoryUrl, number, settings, pushed, nowMs } = from;
+  const { access, call, forge, repositoryUrl, number, settings, nowMs } = from;
   const pull = await forge.readPullRequest(call, number);
   if (pull.state !== "open") return { pull, seen: seenOf(pull, pull.head.commit), openThreads: 0 };
   const heads = await readHeads(access, repositoryUrl, {
@@ -43,8 +43,8 @@ export async function readPullRequest(from: LookFrom): Promise<LookedAt> {
     base: pull.base.branch,
     signal: call.signal,
   });
-  const own = pushed.map(({ commit }) => commit);
-  const [newest] = pushed;
+  const own = await from.readPushed();
+  const newest = own.find(({ isDone }) => isDone);
   const isFresh = newest !== undefined && nowMs - newest.at.getTime() < STALE_MS;
   const isStale = isFresh && heads.head === newest.commit && pull.head.commit !== newest.commit;
   const headIs: HeadIs = isStale ? "stale" : await whoseHead(access, heads, own);

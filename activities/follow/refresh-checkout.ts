@@ -33,7 +33,7 @@ export function createRefreshCheckout(deps: AgentDeps, sandboxes: SessionSandbox
       const access = accessOf(deps);
       try {
         const heads = await readHeads(access, repository.url, { branch, base, signal });
-        const own = (await pushedCommits(db, session.id, branch)).map(({ commit }) => commit);
+        const own = await pushedCommits(db, session.id, branch);
         const whose = await whoseHead(access, heads, own);
         const merges = session.config.repository?.follow?.onForeignPush === "merge";
         const mayAdvance = whose === "ours" || (whose === "on-top" && merges);

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { FollowSettings } from "../config/follow-settings.ts";
 import type { PullRequestEnd } from "../contract/follow.ts";
+import { plural } from "../text/format.ts";
 import type { CheckFacts, PullRequestFacts, ThreadFacts } from "../forge/facts.ts";
 
 /** A check, and what is known of its failure. */
@@ -184,7 +185,8 @@ function whyPaused(reasons: readonly Reason[], digest: string, standing: Standin
     (signature) => repeats(rounds, signature) + 1 >= MOST_REPEATS,
   );
   if (repeated !== undefined) return `the same failure for the third time: ${repeated}`;
-  if (rounds.length + doubled(rounds) >= roundsUpTo) return `its ${roundsUpTo} rounds are used`;
+  if (rounds.length + doubled(rounds) >= roundsUpTo)
+    return `its ${plural(roundsUpTo, "round")} ${roundsUpTo === 1 ? "is" : "are"} used`;
   if (nowMs >= untilMs) return "its days are over";
   if (spentUsd >= maxCostUsd) return `its rounds have cost ${spentUsd.toFixed(2)} USD`;
   return undefined;

@@ -35,20 +35,21 @@ export async function readHeads(
 
 /**
  * Whose the newest commit of the branch is.
- * @param own commits that the session has pushed there, newest first
+ * @param own commits that the session has pushed there, or had begun to push, newest first
  * @returns `ours` for one of them, or for a clean merge of the base onto one of them
  */
 export async function whoseHead(
   access: GitAccess,
   { head, base, mirror }: BranchHeads,
-  own: readonly string[],
+  own: readonly { readonly commit: string; readonly isDone: boolean }[],
 ): Promise<"ours" | "on-top" | "rewritten" | "gone"> {
   if (head === undefined) return "gone";
-  if (own.includes(head)) return "ours";
-  if (base !== undefined && (await isCleanMerge(access, mirror, { head, base, own }))) return "ours";
-  const [newest] = own;
+  const commits = own.map(({ commit }) => commit);
+  if (commits.includes(head)) return "ours";
+  if (base !== undefined && (await isCleanMerge(access, mirror, { head, base, own: commits }))) return "ours";
+  const newest = own.find(({ isDone }) => isDone);
   if (newest === undefined) return "on-top";
-  return (await isAncestor(access, mirror, newest, head)) ? "on-top" : "rewritten";
+  return (await isAncestor(access, mirror, newest.commit, head)) ? "on-top" : "rewritten";
 }
 
 /** As a forge's "Update branch" makes one: its tree is what git itself makes of both. */

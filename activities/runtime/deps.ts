@@ -18,6 +18,7 @@ import type { Store } from "../store/db.ts";
 import type { Telemetry } from "./telemetry/telemetry.ts";
 import type { OwnTools } from "../tools/own/own-tools.ts";
 import type { ToolRegistry } from "../tools/index.ts";
+import type { FollowNotice } from "../contract/follow.ts";
 import type { NotifyInput } from "../contract/questions.ts";
 
 export interface AgentDeps {
@@ -90,11 +91,11 @@ export type WorkspaceDeps = Pick<
 interface Notice {
   /** Each copy of a notice has the same id. */
   readonly id: string;
-  readonly event: NotifyInput["event"];
+  readonly event: NotifyInput["event"] | FollowNotice;
   readonly session: string;
   readonly question: string | null;
   readonly kind: string | null;
-  /** Of a session that has ended. */
+  /** Of a session that has ended, or of a followed pull request. */
   readonly status: string | null;
   /** The command that a person types to answer. */
   readonly command: string;

@@ -1,5 +1,5 @@
 /** Followed pull requests: where each stands, what its session was told, and what came of that. */
-import { and, asc, desc, eq, gt, isNull, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, isNull, ne, sql } from "drizzle-orm";
 import type { FollowState, PullRequestEnd } from "../contract/follow.ts";
 import type { Queryable } from "./db.ts";
 import { follows, followRounds, guidance, publications, sessions } from "./schema/index.ts";
@@ -12,6 +12,15 @@ export async function findFollow(db: Queryable, sessionId: string): Promise<Foll
   return row as FollowRow | undefined;
 }
 
+/** Those of these sessions that have, or had, a follower. */
+export async function listFollows(db: Queryable, sessionIds: readonly string[]): Promise<FollowRow[]> {
+  const rows = await db
+    .select()
+    .from(follows)
+    .where(inArray(follows.sessionId, [...sessionIds]));
+  return rows as FollowRow[];
+}
+
 type NewFollow = Pick<
   typeof follows.$inferInsert,
   | "sessionId"
@@ -20,6 +29,7 @@ type NewFollow = Pick<
   | "number"
   | "url"
   | "branch"
+  | "roundsFrom"
   | "roundsUpTo"
   | "maxCostUsd"
   | "openedAt"
@@ -80,10 +90,14 @@ export async function addPost(db: Queryable, sessionId: string, post: string): P
 }
 
 /** @returns false if it had ended before */
-export async function endFollow(tx: Queryable, sessionId: string, end: PullRequestEnd): Promise<boolean> {
+export async function endFollow(
+  tx: Queryable,
+  sessionId: string,
+  { end, why }: { readonly end: PullRequestEnd; readonly why: string | undefined },
+): Promise<boolean> {
   const rows = await tx
     .update(follows)
-    .set({ state: end, endedAt: sql`now()`, nextLookAt: null })
+    .set({ state: end, reason: why ?? null, endedAt: sql`now()`, nextLookAt: null })
     .where(and(eq(follows.sessionId, sessionId), isNull(follows.endedAt)))
     .returning({ id: follows.sessionId });
   return rows.length > 0;
@@ -186,21 +200,32 @@ export async function standingOfFollowed(
   };
 }
 
-/** Commits that the session has pushed to a branch, newest first. */
+export interface PushedCommit {
+  readonly commit: string;
+  readonly at: Date;
+  /** It is known to be on the remote; if not, a push of it had begun. */
+  readonly isDone: boolean;
+}
+
+/** Commits that the session has pushed to a branch, or had begun to push, newest first. */
 export async function pushedCommits(
   db: Queryable,
   sessionId: string,
   branch: string,
-): Promise<{ readonly commit: string; readonly at: Date }[]> {
+): Promise<PushedCommit[]> {
   return db
-    .select({ commit: publications.commit, at: publications.at })
+    .select({
+      commit: publications.commit,
+      at: publications.at,
+      isDone: sql<boolean>`${publications.status} = 'done'`,
+    })
     .from(publications)
     .where(
       and(
         eq(publications.sessionId, sessionId),
         eq(publications.kind, "push"),
         eq(publications.ref, branch),
-        eq(publications.status, "done"),
+        ne(publications.status, "refused"),
       ),
     )
     .orderBy(desc(publications.at), desc(publications.id));

@@ -18,7 +18,7 @@ import {
 import { alias } from "drizzle-orm/pg-core";
 import { dropBlobs } from "./blobs.ts";
 import type { Database, Queryable } from "./db.ts";
-import { batchItems, blobUses, sessions, toolOutputs } from "./schema/index.ts";
+import { batchItems, blobUses, follows, sessions, toolOutputs } from "./schema/index.ts";
 import { ANY, part } from "./statements.ts";
 
 /** Replaces an expired output: `read_output` shows it. */
@@ -29,14 +29,19 @@ export const OUTPUT_REMOVED =
 const daysAgo = (days: number) => sql`now() - ${days} * interval '1 day'`;
 
 /**
- * Sessions that ended before the given time, the oldest first; delegates are deleted with their parents.
+ * Sessions that ended before the given time, the oldest first; delegates are deleted with their parents, and those whose pull
+ * request is followed stay until that is over.
  * @param skip how many of the oldest are left out
  */
 export async function endedLongAgo(db: Queryable, days: number, limit: number, skip = 0): Promise<string[]> {
+  const followed = part
+    .select(ANY)
+    .from(follows)
+    .where(and(eq(follows.sessionId, sessions.id), isNull(follows.endedAt)));
   const rows = await db
     .select({ id: sessions.id })
     .from(sessions)
-    .where(and(isNull(sessions.parentId), lt(sessions.endedAt, daysAgo(days))))
+    .where(and(isNull(sessions.parentId), lt(sessions.endedAt, daysAgo(days)), notExists(followed)))
     .orderBy(asc(sessions.endedAt), asc(sessions.id))
     .limit(limit)
     .offset(skip);

@@ -3,6 +3,7 @@ import { Option, type Command } from "commander";
 import type { Output, Style } from "../console/output.ts";
 import { ago, harmlessLine, table } from "../console/format.ts";
 import { dollars, duration, percent } from "../../activities/text/format.ts";
+import { followMark } from "../view/followed-words.ts";
 import { listDocuments } from "../sessions/session-status.ts";
 import { positiveInteger } from "../sessions/flag-values.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
@@ -82,9 +83,9 @@ export function listText(
     { head: "ID", cell: ({ id }) => id },
     {
       head: "STATUS",
-      cell: ({ status, waitsUntil, waitsFor, verified }) =>
+      cell: ({ status, waitsUntil, waitsFor, verified, follow }) =>
         waitsUntil === null
-          ? `${status}${waitsFor === null ? "" : ` for ${WAIT_NAMES[waitsFor]}`}${verified === null ? "" : ` ${verifiedMark(verified)}`}`
+          ? `${status}${waitsFor === null ? "" : ` for ${WAIT_NAMES[waitsFor]}`}${verified === null ? "" : ` ${verifiedMark(verified)}`}${followMark(follow?.state ?? null)}`
           : `${status === "waiting" ? "waits" : `${status}, waits`} ${duration(Math.max(0, Date.parse(waitsUntil) - now.getTime()))}`,
     },
     ...(hasOwners && documents.some(({ owner: name }) => name !== null) ? [owner] : []),

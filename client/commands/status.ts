@@ -15,6 +15,7 @@ import {
 import { isOfWorkflow } from "../connect/describe-run.ts";
 import { missingText } from "../view/describe-event.ts";
 import { verifiedText } from "../view/verified-words.ts";
+import { followLines } from "../view/followed-words.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -70,6 +71,9 @@ export function statusText(
     ...document.missing.map((rows, index): Row => [index === 0 ? "missing" : "", missingText(rows)]),
     document.verified !== null && ["verified", verifiedText(document.verified)],
     ...gitRows(document),
+    ...(document.follow === null ? [] : followLines(document.id, document.follow, now)).map(
+      (line, index): Row => [index === 0 ? "followed" : "", line],
+    ),
     parkedRow(document),
     document.notSaved.length > 0 && [
       "not saved",

@@ -1,4 +1,4 @@
-/** `longhaul wake ID`: ends the wait that the model asked for, without a message. */
+/** `longhaul wake ID`: ends the wait that the model asked for, without a message; a followed pull request is looked at. */
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import type { Command } from "commander";
 import { askWithin, NoAnswer } from "../../temporal/patience.ts";
@@ -8,6 +8,8 @@ import { missing, notPossible } from "../console/errors.ts";
 import { shellWord } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
+import { wakeFollower } from "../follow/follow-pull-request.ts";
+import { sessionHasEnded } from "../sessions/start-session.ts";
 import { recordAction, SESSION, withRunning, withWorkingSession } from "../sessions/with-session.ts";
 
 const REPLY_MS = 10_000;
@@ -16,8 +18,10 @@ export function wakeCommand(command: Command, output: Output) {
   command.argument("<id>", SESSION).option("--json", "one JSON document");
   return (reference: string, flags: { readonly json?: boolean }) =>
     withWorkingSession(reference, async (services, row) => {
-      await wakeSession(services, row);
+      const looks = sessionHasEnded(row) && (await wakeFollower(services, row));
+      if (!looks) await wakeSession(services, row);
       if (flags.json === true) output.json({ id: row.id, woken: true });
+      else if (looks) output.note(`The pull request of ${row.id} is looked at now.\n`);
       else output.note(`${row.id} does not wait any more. Watch it: longhaul watch ${shellWord(row.id)}\n`);
     });
 }

@@ -18,6 +18,7 @@ import {
   setupSettingsSchema,
   type AttachedContainer,
 } from "../../activities/config/sandbox-settings.ts";
+import { followSchema } from "../../activities/config/follow-settings.ts";
 import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import type { SandboxFlags } from "../config/devcontainer.ts";
 import type { AttachmentSource } from "./attachments.ts";
@@ -155,6 +156,7 @@ export interface GitFlags {
   readonly push?: GitConfig["push"];
   readonly pr?: GitConfig["pr"];
   readonly also?: readonly string[];
+  readonly follow?: boolean;
 }
 
 function withGitFlags(command: Command): Command {
@@ -170,6 +172,10 @@ function withGitFlags(command: Command): Command {
       new Option("--pr <kind>", "open a pull request at the end").choices(["none", "draft", "ready"]),
     )
     .option(
+      "--follow",
+      "stay with the pull request until it is merged: failed checks, reviews, conflicts (opens one unless --pr says how)",
+    )
+    .option(
       "--also <repository>",
       "repository that this one may name and your credentials open, such as github.com/acme/*; may be repeated",
       collect,
@@ -181,9 +187,11 @@ export function sessionGit(
   flags: GitFlags & { readonly workspace?: string },
   config: GitConfig,
 ): SessionGit | undefined {
-  const { repo, ref, branch, push, pr, also } = flags;
+  const { repo, ref, branch, push, pr, also, follow } = flags;
   if (repo === undefined) {
-    const without = Object.entries({ ref, branch, push, pr, also }).find(([, value]) => value !== undefined);
+    const without = Object.entries({ ref, branch, push, pr, also, follow }).find(
+      ([, value]) => value !== undefined,
+    );
     if (without === undefined) return undefined;
     throw usageError(`--${without[0]} needs a repository, and none is named.`, "Name it: --repo URL");
   }
@@ -203,7 +211,10 @@ export function sessionGit(
     throw usageError(
       `--also: expected a host and a path such as github.com/acme/*, not ${JSON.stringify(unclear)}.`,
     );
-  const prKind = pr ?? config.pr;
+  const follows = follow ?? config.follow?.on ?? false;
+  const prKind = pr ?? (follows && config.pr === "none" ? "ready" : config.pr);
+  if (follow === true && prKind === "none")
+    throw usageError("--follow needs a pull request, and --pr none opens none.", "Leave out one of them.");
   if (prKind !== "none" && !mayBeOnForge(address.url))
     throw usageError(noForge(address.url), "To deliver only the branch: --pr none --push end");
   const when = push ?? config.push;
@@ -215,6 +226,10 @@ export function sessionGit(
     // A pull request needs a pushed branch.
     push: when === "never" && prKind !== "none" ? "end" : when,
     pr: prKind,
+    follow:
+      follows || config.follow !== undefined
+        ? followSchema.parse({ ...config.follow, on: follows })
+        : undefined,
     also: [...config.also, ...(also ?? [])],
   };
 }

@@ -1,5 +1,6 @@
 /** A session's state for `status`, and the list of sessions: from Postgres, and from the workflow if that answers soon. */
 import { shorten } from "../../activities/text/cut.ts";
+import { findFollow, listFollowRounds, listFollows } from "../../activities/store/follows.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions, readFigures, type SessionRow, type Listing } from "../../activities/store/reading.ts";
 import { missingRows } from "../../activities/store/missing-steps.ts";
@@ -13,6 +14,7 @@ import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { isKeyMissing } from "../connect/readiness.ts";
+import { followStatus } from "../view/followed-words.ts";
 import { findByReference } from "../lookup/find-by-reference.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { sessionHasEnded } from "./start-session.ts";
@@ -45,6 +47,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     children,
     sandbox,
     missing,
+    follow,
   ] = await Promise.all([
     readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
     sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
@@ -58,6 +61,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     readChildren(services.store.db, row.id),
     findSandbox(services.store.db, row.id),
     missingRows(services.store.db, row.id),
+    readFollowStatus(services.store.db, row.id),
   ]);
   const known = statusDocument(row, { figures, size, run, isDoubted });
   const document = {
@@ -67,7 +71,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     git: gitStatus(row, repository, publications),
     delivery: toDeliveryState(publications),
     ...keptSandbox(sandbox),
-    notSaved: (sandbox?.leftOut ?? []).map(({ path, reason }) => ({ path, reason })),
+    follow,
     missing,
     questions: questions.map(questionStatus),
     children,
@@ -89,16 +93,20 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
   };
 }
 
-/** Its stopped sandbox, or why there is none any more. */
+/** Its stopped sandbox, or why there is none any more; and what no save has. */
 const keptSandbox = (
   sandbox: SandboxRow | undefined,
-): Pick<SessionStatusDocument, "parked" | "unparked"> => ({
+): Pick<SessionStatusDocument, "parked" | "unparked" | "notSaved"> => ({
   parked:
     sandbox?.parkedUntil == null
       ? null
       : { host: sandbox.host, until: sandbox.parkedUntil.toISOString(), bytes: sandbox.parkedBytes },
   unparked: sandbox?.unparked ?? null,
+  notSaved: (sandbox?.leftOut ?? []).map(({ path, reason }) => ({ path, reason })),
 });
+
+const readFollowStatus = async (db: Services["store"]["db"], id: string) =>
+  followStatus(await findFollow(db, id), await listFollowRounds(db, id));
 
 /** Messages that a run has received and that have no row yet. */
 async function notStored(
@@ -161,14 +169,21 @@ export async function listDocuments(services: Services, listing: Listing): Promi
   const rows = (await unlessTableMissing(() => listed(db, listing))) ?? [];
   const ids = rows.map(({ id }) => id);
   const { sessionSizes } = await import("../../activities/context/context-size.ts");
-  const [figures, sizes, closed] = await Promise.all([
+  const [figures, sizes, closed, follows] = await Promise.all([
     readFigures(db, ids),
     sessionSizes(db, ids),
     closedRuns(services, rows),
+    listFollows(db, ids),
   ]);
+  const followed = new Map(follows.map((follow) => [follow.sessionId, follow]));
   return rows.map((row) => {
     const { id } = row;
-    return statusDocument(row, { figures: figures.get(id), size: sizes.get(id), run: closed.get(id) });
+    const document = statusDocument(row, {
+      figures: figures.get(id),
+      size: sizes.get(id),
+      run: closed.get(id),
+    });
+    return { ...document, follow: followStatus(followed.get(id), []) };
   });
 }
 

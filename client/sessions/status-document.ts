@@ -12,6 +12,7 @@ import type { SessionFigures, SessionRow } from "../../activities/store/reading.
 import type { PublicationRow, Repository } from "../../activities/store/repositories.ts";
 import type { NextInputEstimate } from "../../activities/contract/request-size.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
+import type { FollowStatus } from "../view/followed-words.ts";
 import { sessionHasEnded } from "./start-session.ts";
 
 /** One JSON document; fields are only ever added. Source: requirement 1.2. */
@@ -80,6 +81,8 @@ export interface SessionStatusDocument {
   /** Null if the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
   readonly git: SessionGitStatus | null;
   readonly delivery: DeliveryState;
+  /** Its pull request, if that is or was followed until it is merged; null otherwise. */
+  readonly follow: FollowStatus | null;
   /** What `verify` came to in the newest run: `passed`, `failed`, `unavailable` or `changed-checks`; null if nothing was verified. */
   readonly verified: string | null;
   /** A stopped sandbox that is kept for when the session goes on: on which host, until when (ISO time). Null in lists. */
@@ -199,6 +202,7 @@ export function statusDocument(
     image: settings.image,
     git: null,
     delivery: "none",
+    follow: null,
     verified: row.verified,
     parked: null,
     unparked: null,

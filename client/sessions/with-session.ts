@@ -173,6 +173,8 @@ type PersonsAction =
   | "compact"
   | "undo-compaction"
   | "retry"
+  | "follow"
+  | "unfollow"
   | "purge"
   | "wake";
 

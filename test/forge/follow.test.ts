@@ -5,6 +5,9 @@ import { followWorkflowId, FOLLOW_SIGNALS } from "../../activities/contract/foll
 import { createGitAccess } from "../../activities/git/git-access.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { findFollow, listFollowRounds } from "../../activities/store/follows.ts";
+import { startFollowing, stopFollowing, wakeFollower } from "../../client/follow/follow-pull-request.ts";
+import { followStatus } from "../../client/view/followed-words.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
 import { startAgent, type RunningSession } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { emptyFolder } from "../support/empty-folder.ts";
@@ -104,7 +107,9 @@ describeOnGitea("a pull request on a real Gitea is followed", (gitea) => {
     expect(await follower.result()).toEqual({ end: "merged", rounds: 2 });
     expect(await followed(stand)).toMatchObject({ state: "merged", rounds: 2 });
     expect(await session.dataOf("follow:ended")).toMatchObject([{ end: "merged", rounds: 2 }]);
-    expect(await comments()).toEqual([]);
+    expect(await comments()).toMatchObject([
+      { body: expect.stringMatching(/^Merged\. Longhaul has worked on it in 2 rounds/) as string },
+    ]);
     await checkSession(stand.agent, session);
   });
 
@@ -132,5 +137,60 @@ describeOnGitea("a pull request on a real Gitea is followed", (gitea) => {
     await look();
     expect(await follower.result()).toEqual({ end: "closed", rounds: 0 });
     expect(session.model.requests).toHaveLength(2);
+  });
+
+  it("is paused at its bound, goes on when a person says so, and ends when nobody wants it", async () => {
+    const stand = await startFollowed(
+      "bounds",
+      scriptedModel()
+        .calls("bash", { command: "echo 1 > one; git add -A; git commit -qm One" })
+        .says("Done.")
+        .calls("bash", { command: "echo 2 > one; git commit -qam Two" })
+        .says("Mended.")
+        .calls("bash", { command: "echo 3 > one; git commit -qam Three" })
+        .says("Mended again."),
+      { rounds: 1 },
+    );
+    const { agent, status, headOf, comments, session, follower, look } = stand;
+    const services = clientServices(agent);
+    const row = await sessionRow(agent, session.id);
+    const stateOf = async () => (await followed(stand))?.state;
+    const first = await headOf();
+    await status(first, "failure");
+    await eventually("something is pushed", async () => (await headOf()) !== first);
+    const second = await headOf();
+    await eventually("the first round is over", async () => (await roundsOf(stand))[0]?.endedAt !== null);
+    await status(second, "failure");
+    await look();
+    await eventually("it is paused", async () => (await stateOf()) === "paused");
+    expect(await comments()).toMatchObject([
+      {
+        body: expect.stringContaining(
+          `its 1 round is used. The session is kept. To go on: \`longhaul follow ${session.id}\``,
+        ) as string,
+      },
+    ]);
+    expect(followStatus(await followed(stand), [])?.reason).toBe("its 1 round is used");
+
+    const begun = await startFollowing(services, row, { rounds: 2, days: 1, maxCostUsd: 3 });
+    expect(begun).toMatchObject({
+      state: "following",
+      rounds: 1,
+      roundsFrom: 1,
+      roundsUpTo: 3,
+      maxCostUsd: 3,
+    });
+    await eventually("the session mends it", async () => (await headOf()) !== second);
+    await eventually("the second round is over", async () => (await roundsOf(stand))[1]?.endedAt !== null);
+
+    expect(await stopFollowing(services, row)).toMatchObject({ state: "stopped" });
+    expect(await follower.result()).toEqual({ end: "stopped", rounds: 2 });
+    await expect(stopFollowing(services, row)).rejects.toThrow(
+      `The pull request of ${session.id} is not followed.`,
+    );
+    expect(await wakeFollower(services, row)).toBe(false);
+    await stand.server.made("dev", "PATCH", stand.pull, { state: "closed" });
+    await expect(startFollowing(services, row, {})).rejects.toThrow("is closed: there is nothing to follow.");
+    expect(await stateOf()).toBe("stopped");
   });
 });

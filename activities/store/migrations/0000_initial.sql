@@ -640,6 +640,7 @@ CREATE TABLE "follows" (
 	"ended_at" timestamp with time zone,
 	"merge_commit" text,
 	"posts" text[] DEFAULT '{}' NOT NULL,
+	"rounds_from" integer DEFAULT 0 NOT NULL,
 	CONSTRAINT "follows_state_check" CHECK ("follows"."follow_state" in ('following','paused','merged','closed','lost','stopped'))
 );
 --> statement-breakpoint

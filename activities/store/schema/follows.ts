@@ -28,8 +28,9 @@ export const follows = pgTable(
     state: text("follow_state").notNull().default("following"),
     /** Why it is paused, or what it waits for, in words. */
     reason: text(),
-    /** Rounds so far, and up to which number it may tell more. */
+    /** Rounds so far; how many when it began or a person went on with it, from when on all bounds count; and up to which number. */
     rounds: integer().notNull().default(0),
+    roundsFrom: integer("rounds_from").notNull().default(0),
     roundsUpTo: integer("rounds_up_to").notNull(),
     maxCostUsd: doublePrecision("max_cost_usd").notNull(),
     openedAt: at("opened_at").notNull().defaultNow(),

@@ -44,6 +44,7 @@ const DOCUMENT: SessionStatusDocument = {
   lastSeq: 9,
   image: { name: "longhaul-sandbox:5", digest: null },
   git: null,
+  follow: null,
   delivery: "none",
   verified: null,
   parked: null,

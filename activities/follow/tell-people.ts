@@ -1,0 +1,137 @@
+/** What people are told of a followed pull request: once each, on the forge, in the session's events, and by a notice. */
+import { createHash } from "node:crypto";
+import { retryable } from "../contract/failures.ts";
+import type { FollowNotice } from "../contract/follow.ts";
+import { postOnce } from "../forge/post-once.ts";
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { appendEvents } from "../store/events.ts";
+import { addPost, findFollow, listFollowRounds, pauseFollow } from "../store/follows.ts";
+import { readInstallation } from "../store/installation.ts";
+import { findSession } from "../store/sessions.ts";
+import { cutChars } from "../text/cut.ts";
+import { dollars, inWords, plural } from "../text/format.ts";
+import { sessionOfFollower } from "../contract/follow.ts";
+import { awayFacts, isAway, isNotToBeFound, type Followed } from "./followed.ts";
+import { costOfRounds } from "./rounds.ts";
+import { heldChecks, type HeadIs, type SeenPullRequest } from "./verdict.ts";
+
+/** Tells two commits apart in an id. Chosen. */
+const COMMIT_CHARS = 12;
+
+/** In words for people. */
+const FOREIGN = {
+  "on-top":
+    "somebody else has pushed commits on top of the session's: nothing is done until a person continues it",
+  rewritten: "the branch was rewritten: the session's commits are not part of it any more",
+  gone: "the branch was deleted",
+} as const;
+
+/** Checks that wait for a person, and such as fail on the base, too, are told once on the forge, and are never a round. */
+export async function tellOfHeldChecks(followed: Followed, seen: SeenPullRequest): Promise<void> {
+  const still = heldChecks(seen.checks).map(({ name }) => name);
+  if (still.length === 0) return;
+  const names = inWords(still);
+  const mark = createHash("sha256").update(names).digest("hex").slice(0, COMMIT_CHARS);
+  await waitForPerson(
+    followed,
+    `held-${cutChars(seen.head, COMMIT_CHARS)}-${mark}`,
+    `these checks wait for a person, who may have to press a button on the forge: ${names}`,
+  );
+}
+
+/** Tells people once, on the forge and in the events, what a person has to do. */
+async function waitForPerson(followed: Followed, id: string, what: string): Promise<void> {
+  const { deps, session } = followed;
+  if (!(await post(followed, id, `Longhaul waits: ${what}.`))) return;
+  await appendEvents(deps.store.db, session.id, session.epoch, [
+    { type: "follow:waiting", step: session.reached, data: { for: what } },
+  ]);
+}
+
+export async function pauseFollowing(followed: Followed, reason: string): Promise<void> {
+  const { deps, session, row } = followed;
+  await post(
+    followed,
+    `paused-${row.rounds}-${row.roundsUpTo}`,
+    `Longhaul has stopped working on this pull request: ${reason}. The session is kept. To go on: \`longhaul follow ${session.id}\``,
+  );
+  await deps.store.db.transaction(async (tx) => {
+    const paused = await pauseFollow(tx, session.id, reason);
+    if (!paused) return;
+    await appendEvents(tx, session.id, session.epoch, [
+      { type: "follow:paused", step: session.reached, data: { reason } },
+    ]);
+  });
+}
+
+/** @returns whether it was told only now */
+async function post(followed: Followed, id: string, text: string): Promise<boolean> {
+  const { deps, session, call, row, nowMs } = followed;
+  const { db } = deps.store;
+  const postId = `${session.id}.${id}`;
+  if (row.posts.includes(postId)) return false;
+  try {
+    await postOnce(call, row.number, {
+      key: await readInstallation(db),
+      id: postId,
+      text: deps.sanitizer.clean(text),
+      since: row.changedAt ?? new Date(nowMs),
+    });
+  } catch (error) {
+    if (!isAway(error)) throw error;
+    if (!isNotToBeFound(error)) throw retryable("RepositoryUnavailable", awayFacts(error).why);
+    // A token that may read and not write: it is said in the session's events.
+  }
+  await addPost(db, session.id, postId);
+  return true;
+}
+
+/** Tells that the newest commit is not the session's. @returns it in words */
+export async function tellOfForeign(
+  followed: Followed,
+  head: string,
+  whose: Exclude<HeadIs, "ours" | "stale">,
+): Promise<string> {
+  const why = FOREIGN[whose];
+  await waitForPerson(followed, `foreign-${cutChars(head, COMMIT_CHARS)}`, why);
+  return why;
+}
+
+/** Tells what following has cost, where the session had something to do. */
+export async function tellOfMerge(followed: Followed): Promise<void> {
+  const rounds = await listFollowRounds(followed.deps.store.db, followed.session.id);
+  if (rounds.length === 0) return;
+  const costUsd = await costOfRounds(followed, rounds);
+  const cost = costUsd > 0 ? `, ${dollars(costUsd)}` : "";
+  await post(
+    followed,
+    "merged",
+    `Merged. Longhaul has worked on it in ${plural(rounds.length, "round")}${cost}.`,
+  );
+}
+
+/** Sends a notice to the operator's address, if there is one. @throws Error if the address does not take it */
+export async function sendFollowNotice(
+  { notices, store, sanitizer }: AgentDeps,
+  { sessionId, runId, signal }: ActivityScope,
+  event: FollowNotice,
+): Promise<void> {
+  const id = sessionOfFollower(sessionId);
+  const [row, session] = [await findFollow(store.db, id), await findSession(store.db, id)];
+  if (notices === undefined || row === undefined || session === undefined) return;
+  const text = row.reason === null ? row.url : `${row.url}: ${row.reason}`;
+  await notices.send(
+    {
+      id: [id, event, row.rounds, row.roundsUpTo, runId].join(":"),
+      event,
+      session: id,
+      question: null,
+      kind: null,
+      status: row.state,
+      command: event === "follow:paused" ? `longhaul follow ${id}` : `longhaul status ${id}`,
+      ...(notices.withContent ? { text: sanitizer.clean(text), options: null } : {}),
+    },
+    signal,
+  );
+}
