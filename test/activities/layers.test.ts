@@ -1,7 +1,9 @@
 /** Workspaces that stand on a base, in real sandboxes: what a save has, what a restore brings back, and that nobody writes a base. */
 import { randomBytes } from "node:crypto";
+import Dockerode from "dockerode";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace, type WorkspaceBase } from "../../activities/workspace/workspace.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
@@ -103,6 +105,38 @@ describe("a session on a base", () => {
     const [saved, again] = [await save(sandbox), await open()];
     await restoreWorkspace(again, chainOf(saved));
     expect(await run(again, ALL)).toBe(await run(sandbox, ALL));
+  });
+
+  it("does not begin on one that is removed while it begins, nor is one removed below it", async () => {
+    const docker = new Dockerode();
+    const host = createDockerHost({ docker, name: "test" });
+    const { sessionId: _, ...limits } = sandboxes.spec();
+    const key = randomBytes(6).toString("hex");
+    const make = () =>
+      host.bases?.make(
+        key,
+        limits,
+        async (sandbox) => ({ bytes: Number(await run(sandbox, "printf one > a; printf 5")) }),
+        new AbortController().signal,
+      );
+    await make();
+    const createVolume = docker.createVolume.bind(docker) as Dockerode["createVolume"];
+    let wasForgotten: boolean | undefined;
+    docker.createVolume = (async (options: Dockerode.VolumeCreateOptions) => {
+      if (options.Name?.includes("layers") === true) wasForgotten = await host.bases?.forget(key);
+      return createVolume(options);
+    }) as Dockerode["createVolume"];
+    const spec = sandboxes.spec({ base: key });
+    await expect(host.open(spec)).rejects.toThrow("base of the session's files was removed");
+    expect(wasForgotten).toBe(true);
+    docker.createVolume = createVolume;
+    await make();
+    expect(await run(await host.open(spec), "cat a")).toBe("one");
+    expect(await host.bases?.forget(key)).toBe(false);
+    expect(await host.bases?.list()).toContainEqual({ key, bytes: 5, sessions: [spec.sessionId] });
+    await host.remove(spec.sessionId);
+    expect(await host.bases?.forget(key)).toBe(true);
+    await host.close();
   });
 
   it("is restored to the byte after any changes", { timeout: 300_000 }, async () => {

@@ -48,7 +48,7 @@ export function createBases({ docker, installation, open, drop }: BasesOptions):
       trial.catch(() => trials.delete(image));
       return trial;
     },
-    isMade: async (key) => isMade(docker, key, await installation()),
+    isMade: async (key) => isBaseMade(docker, key, await installation()),
     setUp: async (key) => (await findHome(docker, key, await installation()))?.setUp,
     imageId: async (image) => (await unless([404], () => docker.getImage(image).inspect()))?.Id,
     async make(key, spec, fill, signal) {
@@ -94,7 +94,7 @@ const readyLabels = (key: string, installation: string): Record<string, string> 
   [INSTALLATION_LABEL]: installation,
 });
 
-async function isMade(docker: Dockerode, key: string, installation: string): Promise<boolean> {
+export async function isBaseMade(docker: Dockerode, key: string, installation: string): Promise<boolean> {
   const [ready, volume] = await Promise.all(
     [readyName(key, installation), baseVolume(key, installation)].map((name) => volumeLabels(docker, name)),
   );
@@ -122,7 +122,7 @@ async function removeLeftMakers(docker: Dockerode): Promise<string[]> {
   const removed: string[] = [];
   for (const volume of volumes) {
     const { [MAKES_LABEL]: key = "", [INSTALLATION_LABEL]: installation = "" } = volume.Labels;
-    if (!isOlder(volume, MAX_MAKING_MS) || (await isMade(docker, key, installation))) continue;
+    if (!isOlder(volume, MAX_MAKING_MS) || (await isBaseMade(docker, key, installation))) continue;
     await removeSandbox(docker, trialSession(key));
     await removeSandbox(docker, baseMaker(key, installation));
     await removeHome(docker, key, installation);
@@ -162,8 +162,15 @@ async function listBases(docker: Dockerode, installation: string): Promise<KeptB
 
 async function forgetBase(docker: Dockerode, key: string, installation: string): Promise<boolean> {
   if (await isUsed(docker, key, installation)) return false;
+  const mark = docker.getVolume(readyName(key, installation));
+  const info = await unless([404], () => mark.inspect());
   // Without its mark it is no base any more, whatever happens next.
-  await unless([404, 409], () => docker.getVolume(readyName(key, installation)).remove());
+  await unless([404, 409], () => mark.remove());
+  // A session that begins on it now either is seen here, or sees that the mark is gone.
+  if (info !== undefined && (await isUsed(docker, key, installation))) {
+    await ownVolume(docker, info.Name, readyLabels(key, installation), { labels: info.Labels });
+    return false;
+  }
   await removeSandbox(docker, baseMaker(key, installation));
   await removeHome(docker, key, installation);
   return true;

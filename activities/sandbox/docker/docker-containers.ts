@@ -76,7 +76,7 @@ async function removeFirewallContainers(docker: Dockerode, owner: OwnSession): P
   }
 }
 
-async function removeVolume(docker: Dockerode, owner: OwnSession, name: string): Promise<void> {
+export async function removeVolume(docker: Dockerode, owner: OwnSession, name: string): Promise<void> {
   for (let tries = 0; tries < VOLUME_TRIES; tries++) {
     const labels = await volumeLabels(docker, name);
     if (!isOwnedBy(owner, labels)) return;

@@ -8,7 +8,8 @@ import { hasEgress, type SandboxSpec } from "../sandbox-host.ts";
 import { type Sandbox, SandboxLost } from "../sandbox.ts";
 import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
 import { setUpIn } from "./base-homes.ts";
-import { volumeIdentity, ownVolume } from "./docker-containers.ts";
+import { isBaseMade } from "./bases.ts";
+import { ownVolume, removeVolume, volumeIdentity, volumeLabels } from "./docker-containers.ts";
 import {
   cannotStart,
   unguarded,
@@ -33,6 +34,8 @@ import {
   createOptions,
   isMountedOtherwise,
   isOwnedBy,
+  type LayerPlaces,
+  layersName,
   ownerLabels,
   PROFILE_LABEL,
   sandboxLabels,
@@ -253,10 +256,8 @@ async function create(
   // The proxy may be started after it.
   if (hasEgress(spec)) await ownVolume(docker, egressVolume, EGRESS_LABELS);
   const egress = { volume: egressVolume, token: randomBytes(16).toString("hex") };
-  const options = createOptions(spec, now, {
-    egress: hasEgress(spec) ? egress : undefined,
-    layers: await prepareLayers(docker, spec, now),
-  });
+  const layers = await layersOnBase(docker, spec, now);
+  const options = createOptions(spec, now, { egress: hasEgress(spec) ? egress : undefined, layers });
   const container = await unless([409], () => createContainer(docker, spec, options));
   // 409: another worker was faster; the next round adopts its sandbox.
   if (container === undefined) return;
@@ -265,6 +266,20 @@ async function create(
   if (differing.length === 0) return;
   await unless([404, 409], () => container.remove({ force: true, v: true }));
   throw unlikeProfile(name, differing);
+}
+
+/** Layers on a base that stays: from when they are there, it is not removed. @throws SandboxUnavailable (retryable) if it just was */
+async function layersOnBase(
+  docker: Dockerode,
+  spec: SandboxSpec,
+  now: Date,
+): Promise<LayerPlaces | undefined> {
+  const { base, installation = "", sessionId } = spec;
+  const stoodBefore = (await volumeLabels(docker, layersName(sessionId))) !== undefined;
+  const layers = await prepareLayers(docker, spec, now);
+  if (base === undefined || stoodBefore || (await isBaseMade(docker, base, installation))) return layers;
+  await removeVolume(docker, spec, layersName(sessionId));
+  throw retryable("SandboxUnavailable", "the base of the session's files was removed; it is made again");
 }
 
 async function createContainer(
