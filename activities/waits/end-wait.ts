@@ -94,10 +94,20 @@ export async function endedResult(
   return `${before}: ${sentences.length === 0 ? `${processes.join(", ")} had ended before.` : sentences.join("\n")}`;
 }
 
-/** Between two looks: a share of the time so far, within bounds. Chosen: an end is seen after 10 s at most, a short wait's within 1 s. */
+/** Chosen: the end of a short wait is seen within 1 s, and of one of up to an hour within 10 s. */
 const LEAST_MS = 1_000;
-const MOST_MS = 10_000;
+const HOUR_MOST_MS = 10_000;
 const SHARE = 1 / 20;
+/** Chosen: nobody misses a minute of a wait of hours, and each look is an action that a Temporal server bills. */
+const MOST_MS = 60_000;
+/** With it, looks are ten seconds apart for the first hour. */
+const LONG_SHARE = 1 / 360;
+
+/** How long after a look at a command the next one is, in ms: a share of the time that it is waited for so far, within bounds. */
+export function untilNextLookMs(waitedMs: number): number {
+  const within = (mostMs: number, share: number) => Math.min(mostMs, waitedMs * share);
+  return Math.round(Math.max(LEAST_MS, within(HOUR_MOST_MS, SHARE), within(MOST_MS, LONG_SHARE)));
+}
 
 /**
  * Looks once whether a command in the background that a wait is for has ended, and is request again later if not: Temporal's server keeps
@@ -125,7 +135,7 @@ export function createWatchSandbox(deps: AgentDeps, sandboxes: SessionSandboxes)
         if (wait?.endedAt || processes.some((id) => states.get(id) !== "running")) return;
         if (scope.signal.aborted) return scope.stopped();
         scope.waited();
-        throw notYet(Math.round(Math.min(MOST_MS, Math.max(LEAST_MS, scope.sinceAskedMs * SHARE))));
+        throw notYet(untilNextLookMs(scope.sinceAskedMs));
       },
       TRIES.away,
     );

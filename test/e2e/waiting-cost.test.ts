@@ -3,6 +3,7 @@
  * server keeps, history, commits, rows, requests, slots and containers.
  */
 import { afterAll, expect, it } from "vitest";
+import { untilNextLookMs } from "../../activities/waits/end-wait.ts";
 import type { ConfigChanges } from "../support/run-config.ts";
 import { useAgent, type RunningSession } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
@@ -25,8 +26,14 @@ const config: ConfigChanges = {
 const MOST_ACTIONS = 12;
 /** A command of `bash` takes at most ten minutes. */
 const LOOKS_OF_A_WEEK = WEEK_SECONDS / 600;
-/** Looks after a command in the background are ten seconds apart. */
-const WATCHED_LOOKS_OF_A_WEEK = WEEK_SECONDS / 10;
+const WATCHED_LOOKS_OF_A_WEEK = looksWithin(WEEK_SECONDS * 1_000);
+
+/** At a command in the background that is waited for. */
+function looksWithin(waitMs: number): number {
+  let looks = 0;
+  for (let at = 0; at < waitMs; at += untilNextLookMs(at)) looks += 1;
+  return looks;
+}
 
 interface Plan {
   /** The answer to the second request, and what comes instead of more of them. */
