@@ -185,6 +185,11 @@ export const sandboxConfigSchema = z.strictObject({
    * Chosen: a weekend; the host's disk has its own limit.
    */
   park: z.strictObject({ keep: keepMs }).prefault({ keep: "3d" }),
+  /**
+   * With a repository: `auto` begins on its base, which is made if the host has none; `made` only on one that is there already; `copy`
+   * checks it out for the session alone.
+   */
+  layers: z.enum(["auto", "made", "copy"]).default("auto"),
   /** Containers beside the sandbox, in its network namespace, by their host names. */
   services: servicesSchema.optional(),
   docker: z.never({ error: NO_DOCKER }).optional(),

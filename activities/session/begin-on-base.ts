@@ -19,11 +19,11 @@ export type SessionBases = ReturnType<typeof createSessionBases>;
 export function createSessionBases(deps: AgentDeps, sandboxes: SessionSandboxes) {
   const makers = createBaseMakers(deps);
 
-  async function findOrMake(beginning: Beginning, own: WantedBase): Promise<UsedBase> {
+  async function findOrMake(beginning: Beginning, own: WantedBase): Promise<UsedBase | undefined> {
     const { session } = beginning;
     const { commit } = own;
     const nearest = await makers.find(beginning, own);
-    if (nearest !== undefined) return nearest;
+    if (nearest !== undefined || !(await mayMake(deps, session))) return nearest;
     const startMs = performance.now();
     const say = (event: NewEvent) => appendEvents(deps.store.db, session.id, session.epoch, [event]);
     const why = "none is on this host that this commit differs little from";
@@ -49,7 +49,9 @@ export function createSessionBases(deps: AgentDeps, sandboxes: SessionSandboxes)
   }
 
   /** With the project's set-up, if it has one that can be part of it. */
-  async function findFor(beginning: Beginning): Promise<UsedBase & { readonly notSetUp?: string }> {
+  async function findFor(
+    beginning: Beginning,
+  ): Promise<(UsedBase & { readonly notSetUp?: string }) | undefined> {
     const teams = await findTeams(beginning);
     if (teams !== undefined) return teams;
     const { session, repository, fetched } = beginning;
@@ -58,19 +60,23 @@ export function createSessionBases(deps: AgentDeps, sandboxes: SessionSandboxes)
     } catch (error) {
       if (!(error instanceof BaseSetUpFailed)) throw error;
       const plain = toBase(session, repository, fetched, { scope: "person", settings: undefined });
-      return { ...(await findOrMake(beginning, plain)), notSetUp: error.message };
+      const base = await findOrMake(beginning, plain);
+      return base && { ...base, notSetUp: error.message };
     }
   }
 
   return {
     /**
      * Finds or makes the base, and makes the session's first save, with which its sandbox is opened on it. Idempotent.
+     * @returns undefined if none is here, and the session waits for none
      * @throws what `layOut` throws; SandboxUnavailable (retryable), SandboxRefused (fatal)
      */
-    async begin(beginning: Beginning): Promise<UsedBase> {
+    async begin(beginning: Beginning): Promise<UsedBase | undefined> {
       const { session } = beginning;
       const startMs = performance.now();
-      const { notSetUp, ...base } = await findFor(beginning);
+      const chosen = await findFor(beginning);
+      if (chosen === undefined) return undefined;
+      const { notSetUp, ...base } = chosen;
       await beginSave(deps, sandboxes, session, base.key);
       const { key, commit, behind } = base;
       const ms = Math.round(performance.now() - startMs);
@@ -81,6 +87,12 @@ export function createSessionBases(deps: AgentDeps, sandboxes: SessionSandboxes)
       return base;
     },
   };
+}
+
+/** Not for a session that waits for none, unless an earlier attempt has begun on one. */
+async function mayMake({ store }: AgentDeps, { id, config }: Session): Promise<boolean> {
+  if (config.sandbox.layers !== "made") return true;
+  return (await latestCheckpoint(store.db, id))?.baseKey != null;
 }
 
 async function beginSave(

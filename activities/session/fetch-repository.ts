@@ -19,13 +19,14 @@ import { accessOf, type AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { latestCheckpoint } from "../store/checkpoints.ts";
 import { appendEvents } from "../store/events.ts";
+import type { Session } from "../store/sessions.ts";
 import { findRepository, saveRepository } from "../store/repositories.ts";
 import { markClosed, PARKED } from "../store/sandboxes.ts";
 import { setPrompt } from "../store/stored-settings.ts";
 import { takeSandboxTools } from "../step/catalogues.ts";
 import { lockRun } from "../store/session-locks.ts";
 import { MAX_PACK_BYTES, unpackMissing } from "../store/workspace-manifest.ts";
-import { whyNoBase } from "../workspace/base.ts";
+import { whyCopy } from "../workspace/base.ts";
 import { saveFiles } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { type SessionBases, createSessionBases } from "./begin-on-base.ts";
@@ -58,10 +59,10 @@ async function fetchRepository(
   const fetched = await fetchForSession(access, repository, session.id, scope.signal);
   const { mirror, start } = fetched;
   const branch = toBranchName(repository, session.id);
-  const whyNone = await whyNoBase(deps, session.config);
+  const copies = await whyCopy(deps, session.config);
   const { signal } = scope;
   const base =
-    whyNone === undefined ? await bases.begin({ session, repository, access, fetched, signal }) : undefined;
+    copies === undefined ? await bases.begin({ session, repository, access, fetched, signal }) : undefined;
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, step, scope.signal);
     await takeSandboxTools(deps, scope, session, { step, sandbox });
@@ -75,7 +76,7 @@ async function fetchRepository(
     else await beginBranch(sandbox, { branch, author, commit: start.commit });
     const copyMs = Math.round(performance.now() - beganMs);
     await saveFiles(deps, sandbox, session, 0);
-    if (isCopy) await refuseUnsaved(deps, session.id, url);
+    if (isCopy) await refuseUnsaved(deps, session, url);
     const files = await projectFilesIn(access, mirror, start.commit, session.config);
     const project = cleanDeep(projectFiles(files, session.config), deps.sanitizer.clean) as ProjectFiles;
     await db.transaction(async (tx) => {
@@ -93,7 +94,7 @@ async function fetchRepository(
       const ref = start.name;
       await appendEvents(tx, session.id, session.epoch, [
         ...(isCopy && deps.sandboxHost.bases !== undefined && session.config.sandbox.container === undefined
-          ? [{ type: "base:none" as const, step: 0, data: { why: whyNone ?? "", ms: copyMs } }]
+          ? [{ type: "base:none" as const, step: 0, data: { ...(copies ?? NONE_MADE), ms: copyMs } }]
           : []),
         { type: "git:fetched", step: 0, data: { url, ref, commit: start.commit, branch, bytes } },
       ]);
@@ -102,12 +103,26 @@ async function fetchRepository(
   });
 }
 
+/** The event of a session that waits for no base. */
+const NONE_MADE = {
+  why: "no base is on this host, and none was to be made for it (--no-warm, sandbox.layers: made)",
+  chosen: true,
+} as const;
+
+const ON_BASE = "Let the session begin on a base (sandbox.layers: auto, without --no-warm), or fetch";
+/** What helps, by the setting. */
+const FEWER = { auto: "Fetch", made: ON_BASE, copy: ON_BASE } as const;
+
 /** Without its history in the first save, commits could not be brought back. @throws RepositoryUnavailable (fatal) */
-async function refuseUnsaved({ store }: AgentDeps, sessionId: string, url: string): Promise<void> {
-  const saved = await latestCheckpoint(store.db, sessionId);
+async function refuseUnsaved(
+  { store }: AgentDeps,
+  { id, config: { sandbox } }: Session,
+  url: string,
+): Promise<void> {
+  const saved = await latestCheckpoint(store.db, id);
   if (saved === undefined || unpackMissing(saved.manifest).reasons.get(".git") === undefined) return;
   throw fatal(
     "RepositoryUnavailable",
-    `The history of ${url} is larger than a save of the workspace (${MAX_PACK_BYTES / 2 ** 20} MiB), so its commits could not be brought back if the sandbox is lost. Fetch less of it: git.depth: 1 in longhaul.yaml.`,
+    `The history of ${url} is larger than a save of the workspace (${MAX_PACK_BYTES / 2 ** 20} MiB), so its commits could not be brought back if the sandbox is lost. ${FEWER[sandbox.layers]} less of it: git.depth: 1 in longhaul.yaml.`,
   );
 }

@@ -21,7 +21,7 @@ import type { OpenBudget } from "../contract/limits.ts";
 import { SandboxLost } from "../sandbox/sandbox.ts";
 import { findRepository } from "../store/repositories.ts";
 import type { Session } from "../store/sessions.ts";
-import { whyNoBase } from "../workspace/base.ts";
+import { whyCopy } from "../workspace/base.ts";
 import { closeSandbox, parkSandbox } from "../workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
@@ -32,7 +32,7 @@ import { TRIES } from "../contract/tries.ts";
 async function beginsOnBase(deps: AgentDeps, { id, config }: Session): Promise<boolean> {
   if (config.repository === undefined || (await findRepository(deps.store.db, id)) !== undefined)
     return false;
-  return (await whyNoBase(deps, config)) === undefined;
+  return (await whyCopy(deps, config)) === undefined;
 }
 
 /** @param ready the same sandboxes, each set up before it is returned */

@@ -262,7 +262,7 @@ export const eventData = {
    */
   "base:used": of({ base: text, commit: text, behind: number, notSetUp: text.optional(), ms: number }),
   /** The repository was checked out for this session alone: why, and how long that took. */
-  "base:none": of({ why: text, ms: number }),
+  "base:none": of({ why: text, chosen: z.literal(true).optional(), ms: number }),
   /** The session's first files, from a repository; `ref` is the branch, tag or commit that it started from. */
   "git:fetched": of({ url: text, ref: text, commit: text, branch: text, bytes: number }),
   /** `commits`: how many the branch has beyond the session's starting commit. */

@@ -42,6 +42,16 @@ export async function whyNoBase(
   return bases.unable(sandbox.image);
 }
 
+/** Why a new session's files are a copy, whatever bases there are: by its settings, or as `whyNoBase`. */
+export async function whyCopy(
+  deps: Pick<WorkspaceDeps, "sandboxHost">,
+  config: Session["config"],
+): Promise<{ readonly why: string; readonly chosen?: true } | undefined> {
+  if (config.sandbox.layers === "copy") return { why: "sandbox.layers is copy", chosen: true };
+  const why = await whyNoBase(deps, config);
+  return why === undefined ? undefined : { why };
+}
+
 /** A base, whose it is, and the set-up that is part of it. */
 export interface WantedBase extends StoredBase {
   readonly scope: BaseScope;

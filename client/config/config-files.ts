@@ -154,6 +154,7 @@ const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], 
   guard: (value, current) => value !== current && value === "best-effort",
   // Set-up commands run in the sandbox with the agent's rights, like its own commands.
   setup: free,
+  layers: free,
 };
 
 /**

@@ -263,6 +263,8 @@ export interface SandboxFlags {
   readonly allowDomain?: readonly string[] | undefined;
   /** Keys of the worker's, in addition to those in the files. */
   readonly key?: readonly string[] | undefined;
+  /** False: the session waits for no base. */
+  readonly warm?: boolean | undefined;
   /** The workspace's devcontainer.json, on request. */
   readonly fromDevcontainer?: Devcontainer | undefined;
   /** The services of a compose file, on request. */
@@ -292,7 +294,7 @@ const servicesWith = (file: ConfigFile["sandbox"], { services }: Pick<ComposedSe
 /** @throws ClientError (usage) for a domain that cannot be allowed, or would have no effect */
 export function withSandboxFlags(
   file: ConfigFile["sandbox"],
-  { network, allowDomain = [], key = [], fromDevcontainer, fromCompose }: SandboxFlags,
+  { network, allowDomain = [], key = [], warm, fromDevcontainer, fromCompose }: SandboxFlags,
 ): ConfigFile["sandbox"] {
   for (const domain of allowDomain) {
     const problem = domainProblem(domain) ?? closedAddress(domain, file?.allow ?? []);
@@ -303,6 +305,7 @@ export function withSandboxFlags(
     ...withContainer(file, fromDevcontainer),
     ...(composed === undefined ? {} : { services: servicesWith(file, { services: composed }) }),
     ...(network === undefined ? {} : { network }),
+    ...(warm === false && file?.layers !== "copy" ? { layers: "made" as const } : {}),
     ...(key.length === 0 ? {} : { keys: [...new Set([...(file?.keys ?? []), ...key])] }),
   };
   if (allowDomain.length === 0) return sandbox;

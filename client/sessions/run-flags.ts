@@ -179,17 +179,22 @@ function withGitFlags(command: Command): Command {
       "--also <repository>",
       "repository that this one may name and your credentials open, such as github.com/acme/*; may be repeated",
       collect,
+    )
+    .option(
+      "--no-warm",
+      "wait for no base of it: begin on one that is there, else with a checkout of its own",
     );
 }
 
 /** @returns undefined if no repository is named. @throws ClientError (usage) */
 export function sessionGit(
-  flags: GitFlags & { readonly workspace?: string },
+  flags: GitFlags & { readonly workspace?: string; readonly warm?: boolean },
   config: GitConfig,
 ): SessionGit | undefined {
   const { repo, ref, branch, push, pr, also, follow } = flags;
   if (repo === undefined) {
-    const without = Object.entries({ ref, branch, push, pr, also, follow }).find(
+    const waitsForNone = flags.warm === false ? true : undefined;
+    const without = Object.entries({ ref, branch, push, pr, also, follow, "no-warm": waitsForNone }).find(
       ([, value]) => value !== undefined,
     );
     if (without === undefined) return undefined;

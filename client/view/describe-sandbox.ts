@@ -116,11 +116,15 @@ export const SANDBOX_SENTENCES: { readonly [Type in SandboxEvent]: Describe<Type
     ),
   ],
   "base:used": ({ notSetUp }) => (notSetUp === undefined ? [] : [warn(harmlessLine(notSetUp, 300))]),
-  "base:none": ({ why, ms }) => [
-    warn(
-      `The workspace is a copy, not a layer: this engine cannot mount an overlay (${harmlessLine(why, 200)}). Opening took ${Math.ceil(ms / 1_000)} s and saves look at every file.`,
-    ),
-  ],
+  "base:none": ({ why, chosen, ms }) => {
+    const reason = harmlessLine(why, 200);
+    const because = chosen ? reason : `this engine cannot mount an overlay (${reason})`;
+    return [
+      (chosen ? quiet : warn)(
+        `The workspace is a copy, not a layer: ${because}. Opening took ${Math.ceil(ms / 1_000)} s and saves look at every file.`,
+      ),
+    ];
+  },
 };
 
 function created({ workspace, layers, network, allow, gaps }: EventData["sandbox:created"]): Sentence[] {

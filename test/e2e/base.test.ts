@@ -230,6 +230,32 @@ test("an engine without layers gets a copy, and says so", async () => {
   await checkSession(agent, session);
 });
 
+test("a session waits for no base that it does not need, and takes one that is there", async () => {
+  const { url } = remote();
+  const run = async (layers: "auto" | "made" | "copy") => {
+    const session = await agent.run(
+      commands("echo kept > new; git status -s; git log --oneline").says("Done."),
+      {
+        config: { ...config(url), sandbox: { layers } },
+      },
+    );
+    expect((await resultTexts(agent.database.store, session.id))[0]).toMatch(/^\?\? new\n[0-9a-f]{7}/);
+    const created = (await session.dataOf("sandbox:created")).at(-1);
+    return { session, layers: created?.layers, none: await session.dataOf("base:none") };
+  };
+  const first = await run("made");
+  expect(await first.session.dataOf("base:making")).toEqual([]);
+  expect(first).toMatchObject({
+    layers: "copy",
+    none: [{ chosen: true, why: expect.stringContaining("none was to be made") }],
+  });
+  expect(await run("auto")).toMatchObject({ layers: "overlay", none: [] });
+  expect(await run("made")).toMatchObject({ layers: "overlay", none: [] });
+  const copy = await run("copy");
+  expect(copy).toMatchObject({ layers: "copy", none: [{ chosen: true, why: "sandbox.layers is copy" }] });
+  await Promise.all([first, copy].map(({ session }) => checkSession(agent, session)));
+});
+
 test("a worker killed while it makes a base leaves no half of one: the next makes it whole", async () => {
   const remoteFolder = emptyFolder(end);
   await makeLargeRepository(remoteFolder, { files: 4_000, meanBytes: 2_000 });

@@ -7,6 +7,7 @@ import type { ConfigFile } from "../../../client/config/config-file.ts";
 import { wideningSettings } from "../../../client/config/config-files.ts";
 import { describeSettings, resolveConfig } from "../../../client/config/config.ts";
 import { ClientError } from "../../../client/console/errors.ts";
+import { sessionGit } from "../../../client/sessions/run-flags.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 
 const key = { OPENAI_API_KEY: "sk-test" };
@@ -198,6 +199,28 @@ describe("flags of the network", () => {
 
   it("refuse names that would have no effect", () => {
     expect(() => resolveConfig({ allowDomain: ["good.test"] }, key, folder)).toThrow(/no effect/);
+  });
+});
+
+describe("--no-warm", () => {
+  const layersOf = (warm: boolean) => resolveConfig({ warm }, key, folder).run.sandbox.layers;
+
+  it("waits for no base, and leaves a session that uses none as it is", () => {
+    file("model: openai/gpt-4o\n");
+    expect([layersOf(true), layersOf(false)]).toEqual(["auto", "made"]);
+    file("sandbox: {layers: copy}\n");
+    expect([layersOf(true), layersOf(false)]).toEqual(["copy", "copy"]);
+  });
+
+  it("is refused without a repository, and so is a setting that is none of the three", () => {
+    const git = agentConfigSchema.parse({}).git;
+    expect(thrownBy(() => sessionGit({ warm: false }, git))).toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining("--no-warm needs a repository"),
+    });
+    expect(sessionGit({ warm: true }, git)).toBeUndefined();
+    file("sandbox: {layers: none}\n");
+    expect(() => resolveConfig({}, key, folder)).toThrow(/sandbox\.layers/);
   });
 });
 
