@@ -20,7 +20,8 @@ import { hasNewVersion } from "./versions.ts";
 /** Takes an answer, or returns why it is refused, as a text for its sender. */
 export async function takeAnswer(run: Run, message: unknown): Promise<ReadAnswer> {
   const { asking } = run;
-  await condition(() => asking.storing === 0);
+  // At once if that is so: a message that arrived together with the answer came after it, and would withdraw the question.
+  if (asking.storing > 0) await condition(() => asking.storing === 0);
   const open = allOpen(run);
   const answer = readAnswer(open, message);
   const question = answer.ok ? open.find(({ id }) => id === answer.id) : undefined;

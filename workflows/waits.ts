@@ -2,7 +2,7 @@
  * Waits that the model asks for: state of the run, never an activity. What begins and ends one are two short activities around it; a
  * look at a background command, and the parking of the sandbox, are activities between whose attempts the server keeps the time.
  */
-import { CancellationScope, condition, patched } from "@temporalio/workflow";
+import { CancellationScope, condition } from "@temporalio/workflow";
 import type { CallFacts } from "../activities/contract/activities.ts";
 import type { RunToolInput, ToolFacts } from "../activities/contract/calls.ts";
 import type { BegunWait, WaitEnd } from "../activities/contract/waits.ts";
@@ -44,7 +44,7 @@ type Waits = Extract<BegunWait, { readonly kind: "waits" }>;
 /** A wait for a question ends when its default is used, which the next step is told as the answer. */
 function withDefault({ state }: Run, begun: Waits): Waits {
   const { askedAtMs = 0, expiresInMs } = state.later.find(({ id }) => id === begun.question) ?? {};
-  if (expiresInMs === undefined || !patched("default-ends-wait")) return begun;
+  if (expiresInMs === undefined) return begun;
   return { ...begun, untilMs: Math.min(begun.untilMs ?? Infinity, askedAtMs + expiresInMs) };
 }
 

@@ -1,8 +1,8 @@
 /** Waits whose worker dies, and waits that a person goes back before. */
 import { expect, it } from "vitest";
-import { findResetPoint } from "../../client/sessions/retry-session.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startKillableSession } from "../support/killable-session.ts";
+import { resetToStep } from "../support/reset-run.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
@@ -67,7 +67,7 @@ it("for a command is told its end once after its worker was killed", async () =>
   expect((await session.events()).filter(({ type }) => type === "process:ended")).toHaveLength(1);
 }, 120_000);
 
-it("a reset to before it waits anew, and one to after it does not", async () => {
+it("a reset to after it does not wait again", async () => {
   const script = scriptedModel()
     .answers(wait({ seconds: 5 }))
     .answers(call("bash", { command: "echo after" }))
@@ -76,20 +76,87 @@ it("a reset to before it waits anew, and one to after it does not", async () => 
     .says("Done again.");
   const session = await startKillableSession(database, script, offline);
   await session.startWorker();
-  const { runId } = await session.handle.describe();
   expect(await session.handle.result()).toMatchObject({ result: "Done." });
-  const reset = await findResetPoint(session.services.client, session.id, [runId], 2);
-  if (reset.kind !== "found") throw new Error("No point to reset to.");
-  const { workflowService } = session.services.client;
-  await workflowService.resetWorkflowExecution({
-    namespace: "default",
-    workflowExecution: { workflowId: session.id, runId: reset.point.runId },
-    workflowTaskFinishEventId: reset.point.taskFinishedEventId,
-    requestId: `reset-${session.id}`,
-    reason: "test",
-  });
+  await resetToStep(session.services.client, session.id, 2);
   expect(await session.services.client.workflow.getHandle(session.id).result()).toMatchObject({
     result: "Done again.",
   });
   expect((await session.events()).filter(({ type }) => type === "wait:started")).toHaveLength(1);
+}, 120_000);
+
+it("ends once, by the first of all that came while no worker ran, and loses none of them", async () => {
+  const later = (question: string) => call("ask_user", { question, block: false });
+  const script = scriptedModel()
+    .answers(
+      later("Which licence?"),
+      later("Which port?"),
+      call("bash", { command: "sleep 8; exit 5", background: true }),
+    )
+    .answers(wait({ process: "s1c2", seconds: 10 }))
+    .answers(call("bash", { command: "sleep 1" }))
+    .says("Done.");
+  const session = await startKillableSession(database, script, offline);
+  const first = await session.startWorker();
+  const started = await session.until("wait:started");
+  await first.kill();
+  await session.handle.signal("answer", { question: "s1c0", text: "MIT" });
+  await session.handle.signal("answer", { question: "s1c0", text: "GPL" });
+  await session.handle.signal("answer", { question: "s1c1", text: "8080" });
+  await expect
+    .poll(() => Date.now() - Date.parse(String(started.at)), { timeout: 30_000, interval: 200 })
+    .toBeGreaterThan(11_000);
+  await session.handle.signal("guidance", { id: "m1", text: "Hurry." });
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
+  const texts = await resultTexts(database.store, session.id);
+  expect(texts[3]).toMatch(/^Waited .* of 10 s: a person wrote a message, which follows\.$/);
+  const events = await session.events();
+  const ends = events.filter(({ type }) => type === "wait:ended");
+  expect(ends.map(({ data }) => data)).toMatchObject([{ how: "message" }]);
+  const last = JSON.stringify(session.model.requests.at(-1)?.items);
+  for (const told of ["Hurry.", "MIT", "8080", "ended with exit code 5"])
+    expect(last.split(told).length - 1, told).toBe(1);
+  expect(last).not.toContain("GPL");
+  await checkSession(session.services, session);
+}, 120_000);
+
+it("a reset to before it waits anew", async () => {
+  const script = scriptedModel()
+    .answers(wait({ seconds: 5 }))
+    .says("Done.")
+    .answers(wait({ seconds: 6 }))
+    .says("Done again.");
+  const session = await startKillableSession(database, script, offline);
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ result: "Done." });
+  await resetToStep(session.services.client, session.id, 1);
+  expect(await session.services.client.workflow.getHandle(session.id).result()).toMatchObject({
+    result: "Done again.",
+  });
+  const events = await session.events();
+  expect(events.filter(({ type }) => type === "wait:started")).toHaveLength(2);
+  const lasted = events.flatMap(({ type, data }) => (type === "wait:ended" ? [data as { ms: number }] : []));
+  expect(lasted).toHaveLength(2);
+  expect(lasted[0]?.ms).toBeGreaterThanOrEqual(5_000);
+  expect(lasted[1]?.ms).toBeGreaterThanOrEqual(6_000);
+}, 120_000);
+
+it("lasts as long as it was asked for, though its worker's clock is ten minutes ahead", async () => {
+  const ahead = `const { now } = Date; Date.now = () => now() + 600000;`;
+  const environment = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(ahead)}` };
+  const script = scriptedModel()
+    .answers(wait({ seconds: 6 }))
+    .says("Done.");
+  const session = await startKillableSession(database, script, { ...offline, environment });
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ status: "completed" });
+  expect((await resultTexts(database.store, session.id))[0]).toMatch(
+    /^Waited \d+(\.\d)? s: the time is over\.$/,
+  );
+  const [started, ended] = [await session.until("wait:started"), await session.until("wait:ended")];
+  const lastedMs = Date.parse(String(ended.at)) - Date.parse(String(started.at));
+  expect(lastedMs).toBeGreaterThan(5_000);
+  expect(lastedMs).toBeLessThan(60_000);
+  const aheadMs = Date.parse(String(started.data.until)) - Date.parse(String(started.at));
+  expect(Math.abs(aheadMs)).toBeLessThan(60_000);
 }, 120_000);
