@@ -6,7 +6,7 @@ export interface CrashPoint {
   readonly name: string;
   readonly script: ScriptName;
   readonly hold: Hold;
-  /** Requests to the model beyond those of the undisturbed run, at most. */
+  /** Requests to the model beyond those of the undisturbed run, at most; one for each attempt if more than one was lost. */
   readonly extraCalls: 0 | 1;
   /** Labels of docs/requirements.md. */
   readonly tags: string[];

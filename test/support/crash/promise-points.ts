@@ -37,6 +37,7 @@ const WAITS: readonly CrashPoint[] = [
   ...after("a question's answer", "question", table("questions", { status: "answered" }), { tags }),
   ...before("the end of a wait for an answer", "laterQuestion", table("waits", { how: "answer" }), { tags }),
   atRest("in the middle of a wait for an answer", "laterQuestion"),
+  ...around("a person's end of a wait", "woken", table("waits", { how: "woken" }), { tags }),
   ...before("the parking of a sandbox", "limit", event("sandbox:parked"), { tags }),
   atRest("in the middle of a model's limit, when the sandbox is parked", "limit"),
   atRest("while a question is open and the sandbox is stopped", "question"),
@@ -51,6 +52,14 @@ const VERIFICATIONS: readonly CrashPoint[] = [
   ...around("what the commands of verify came to", "verified", table("verifications", { command: 1 }), {
     tags,
   }),
+  ...around("what a failed look tells the agent", "mended", table("verifications", { round: 0 }), { tags }),
+  ...after("what the look after that came to", "mended", table("verifications", { round: 1, command: 1 }), {
+    tags,
+  }),
+  atRest("in the middle of a command of verify in a fresh sandbox", "fresh"),
+  ...around("what a fresh sandbox's commands came to", "fresh", table("verifications", { command: 1 }), {
+    tags,
+  }),
   ...around(
     "the announcement of a verified delivery",
     "verified",
@@ -63,6 +72,8 @@ const VERIFICATIONS: readonly CrashPoint[] = [
 
 const MONEY: readonly CrashPoint[] = [
   ...after("the setting aside of money", "budget", table("budget_reservations", {}), { tags }),
+  atRest("while a person is asked about a budget", "allowed"),
+  ...around("what a person allows beyond a budget", "allowed", table("budget_allowances", {}), { tags }),
   ...around("a bill under a budget", "budget", table("model_calls", { step: 2, status: "kept" }), {
     tags,
     lost: 1,

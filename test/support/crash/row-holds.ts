@@ -17,6 +17,7 @@ const TABLES = [
   "questions",
   "verifications",
   "publications",
+  "budget_allowances",
   "budget_reservations",
   "model_calls",
 ] as const;

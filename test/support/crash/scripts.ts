@@ -26,10 +26,10 @@ export interface CrashScript {
 }
 
 export interface CrashRest {
-  /** A command waits for the file; a call of `wait` is open; the sandbox was parked. */
-  readonly until: "command" | "wait" | "parked";
-  /** The file is made, or the question answered; absent: time ends the rest. */
-  readonly by?: "go" | "answer";
+  /** A command waits for the file; a call of `wait` or a question is open; the sandbox was parked. */
+  readonly until: "command" | "fresh command" | "wait" | "question" | "parked";
+  /** The file is made, the question answered, or the wait ended by a person; absent: time ends the rest. */
+  readonly by?: "go" | "answer" | "money" | "wake";
 }
 
 export type ScriptName = keyof typeof SCRIPTS;
@@ -112,6 +112,10 @@ const SCRIPTS = {
     },
   },
   shortWait: { steps: around(["wait", { reason: "the deploy", seconds: 5 }]) },
+  woken: {
+    steps: around(["wait", { reason: "the deploy", seconds: 3_600 }]),
+    rest: { until: "wait", by: "wake" },
+  },
   timedWait: {
     steps: around(["wait", { reason: "the deploy", seconds: REST_SECONDS }]),
     late: 2,
@@ -171,10 +175,45 @@ const SCRIPTS = {
     rest: { until: "command", by: "go" },
     hasRemote: true,
   },
+  // Each look runs its commands once.
+  mended: {
+    steps: [
+      step(1, ["bash", { command: `${mark("m1")}; echo one` }]),
+      step(2),
+      step(3, ["bash", { command: `${mark("m3")}; touch mended` }]),
+      step(4),
+    ],
+    config: {
+      verify: verifySchema.parse({
+        commands: ["echo ran >> /tmp/verified; test -e mended", 'test "$(wc -l < /tmp/verified)" = 2'],
+      }),
+    },
+  },
+  fresh: {
+    steps: [step(1, ["bash", { command: `${mark("m1")}; echo one` }]), step(2)],
+    config: {
+      verify: verifySchema.parse({
+        where: "fresh",
+        commands: [`echo ran >> /tmp/verified; ${GO_LOOP}`, 'test "$(wc -l < /tmp/verified)" = 1'],
+      }),
+    },
+    rest: { until: "fresh command", by: "go" },
+    hasRemote: true,
+  },
   budget: {
     steps: around(["bash", { command: `${mark("m2")}; echo two` }]),
     config: { price: { input: 2.5, cached: 1.25, output: 10 } },
     hasTenant: true,
+  },
+  // Two steps of $300 fit in its budget; the third asks.
+  allowed: {
+    steps: around(["bash", { command: `${mark("m2")}; echo two` }]).map((reply) => ({
+      ...reply,
+      usage: { input: 20_000, output: 1_000, cached: 0, reasoning: 0 },
+    })),
+    config: { price: { input: 10_000, cached: 10_000, output: 100_000 } },
+    hasTenant: true,
+    rest: { until: "question", by: "money" },
   },
 } satisfies Readonly<Record<string, CrashScript>>;
 

@@ -33,7 +33,7 @@ export async function wordsOfTranscript(
 /** How long something took, as texts for the model say it. */
 const DURATION = /\b\d+(?:\.\d+)? (?:ms|s|min|h)\b(?: \d+(?:\.\d+)? (?:s|min)\b)?/g;
 /** Texts that say it. */
-const TIMED = /^(?:Waited |\[Commands in the background:)/;
+const TIMED = /^(?:Waited |\[Commands in the background:|\[Your work was verified)/;
 
 function withoutChance(part: {
   readonly text?: string;
