@@ -5,6 +5,8 @@ import { forkSession } from "../../client/sessions/fork-session.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
+import { FOLLOW_SIGNALS } from "../../activities/contract/follow.ts";
+import { merged, playFollower, round, waits } from "../support/play-follower.ts";
 import { eventually } from "../support/eventually.ts";
 import { underPolicy } from "../support/operator-policy.ts";
 import { untilWaiting } from "../support/questions.ts";
@@ -223,4 +225,23 @@ it("fork-of", async () => {
   const order = { fromStep: 3, message: "Take the other way.", id: forked.id };
   await forkSession(clientServices(agent), await sessionRow(agent, session.id), order);
   await keep("fork-of", forked);
+});
+
+it("follower", async () => {
+  const { handle } = await playFollower(
+    (number, sessionId) =>
+      [waits("checks run"), round(sessionId), waits("its rounds are used", { isPaused: true })][number - 1] ??
+      merged,
+    async (follower, done) => {
+      const looks = (times: number) =>
+        eventually("it has looked", () =>
+          Promise.resolve(done.filter((one) => one === "look").length >= times),
+        );
+      await looks(1);
+      await follower.signal(FOLLOW_SIGNALS.woken);
+      await looks(3);
+      await follower.signal(FOLLOW_SIGNALS.goOn, { rounds: 2 });
+    },
+  );
+  await recordHistory("follower", handle);
 });

@@ -27,6 +27,8 @@ const SHAPES: Readonly<Record<string, RegExp>> = {
   "continue-as-new-first": /EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW/,
   "continue-as-new-last": /carried.*EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED/,
   failure: /ModelCredentials.*EVENT_TYPE_WORKFLOW_EXECUTION_FAILED/,
+  follower:
+    /lookAtPullRequest.*START_CHILD.*CHILD_WORKFLOW_EXECUTION_COMPLETED.*follow:paused.*goOn.*closeFollow/,
   "fork-of": /guidance.*Take the other way.*step\W+2.*step\W+3.*EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED/,
   guidance: /EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED.*EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED/,
   interrupt:
@@ -115,16 +117,21 @@ describe("recorded histories", () => {
 });
 
 describe("a workflow in which two activities are swapped", () => {
-  let codePath: string;
+  let [sessions, followers] = ["", ""];
   beforeAll(async () => {
-    codePath = await changedBundle("lifecycle.ts", swap('perform("closeSandbox"', 'perform("closeSession"'));
+    sessions = await changedBundle("lifecycle.ts", swap('perform("closeSandbox"', 'perform("closeSession"'));
+    followers = await changedBundle(
+      "follow-session.ts",
+      swap("Activities.openFollow", "Activities.closeFollow"),
+    );
   });
 
   const closed = histories.filter(({ history }) => !readable(history).includes("EXECUTION_CONTINUED_AS_NEW"));
   it.each(closed.map((recorded) => [recorded.shape, recorded] as const))(
     "does not replay the shape %s",
     { tags: ["A11"] },
-    async (_shape, recorded) => {
+    async (shape, recorded) => {
+      const codePath = shape === "follower" ? followers : sessions;
       await expect(replay(codePath, recorded)).rejects.toThrow(DeterminismViolationError);
     },
   );

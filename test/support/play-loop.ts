@@ -5,6 +5,7 @@ import type { Worker } from "@temporalio/worker";
 import { inject } from "vitest";
 import type { AgentActivities, ClosedSession } from "../../activities/contract/activities.ts";
 import type { BatchActivities } from "../../activities/contract/batch.ts";
+import type { FollowActivities } from "../../activities/contract/follow.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import type { CodingAgentInput } from "../../workflows/run-input.ts";
 import { connectTo, type Connections } from "./connections.ts";
@@ -101,7 +102,7 @@ export async function playTwice(
 
 export async function workerOn(
   taskQueue: string,
-  activities: AgentActivities & Partial<BatchActivities>,
+  activities: AgentActivities & Partial<BatchActivities & FollowActivities>,
 ): Promise<Worker> {
   const { native } = await (connecting ??= connect());
   return createTestWorker({ taskQueue, connection: native, activities });
