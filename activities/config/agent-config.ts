@@ -126,6 +126,8 @@ export const toolsConfigSchema = z.strictObject({
   /** `false`: the tool is not offered. */
   wait: z.union([z.literal(false), charsOnly]),
   delegate: charsOnly,
+  reply_review: charsOnly,
+  rerun_checks: charsOnly,
   exit_plan: charsOnly,
 });
 

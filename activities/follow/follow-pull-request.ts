@@ -19,6 +19,7 @@ import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { ForgeRefusal } from "../forge/calls.ts";
 import { appendEvents } from "../store/events.ts";
+import { setFollows } from "../store/session-settings.ts";
 import { findSession } from "../store/sessions.ts";
 import { plural } from "../text/format.ts";
 import {
@@ -37,10 +38,11 @@ import {
   tellOfMerge,
 } from "./tell-people.ts";
 import { awayFacts, enterFollow, isAway, isNotToBeFound, requirePlace, type Followed } from "./followed.ts";
+import { answerRounds, countReruns } from "./answers.ts";
 import { readFailures, type FailureReader } from "./failures.ts";
 import { readPullRequest, withFailures, type LookedAt } from "./look.ts";
 import { costOfRounds, openRound, toStart, tellRound } from "./rounds.ts";
-import { decide, lookAfterMs, type FollowVerdict, type SeenPullRequest } from "./verdict.ts";
+import { commentMark, decide, lookAfterMs, type FollowVerdict, type SeenPullRequest } from "./verdict.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -98,6 +100,7 @@ async function openFollow(deps: AgentDeps, scope: ActivityScope, wants: FollowOr
     });
     if (other !== undefined)
       throw fatal("BadConfiguration", `${url} is followed by the session ${other} already.`);
+    await setFollows(tx, session.id);
     await appendEvents(tx, session.id, session.epoch, [
       {
         type: "follow:started",
@@ -122,7 +125,12 @@ async function lookAtPullRequest(deps: AgentDeps, scope: ActivityScope): Promise
   const rounds = await listFollowRounds(deps.store.db, followed.session.id);
   let looked: LookedAt;
   try {
-    looked = await readPullRequest({ ...followed, rounds });
+    looked = await readPullRequest({
+      ...followed,
+      rounds,
+      rerunsOf: (head, check) => countReruns(followed.row.posts, head, check),
+    });
+    if (looked.pull.state === "open") await answerRounds(followed, looked);
     if (followed.row.lostAt !== null)
       await updateFollow(deps.store.db, followed.session.id, { lostAt: null });
   } catch (error) {
@@ -246,7 +254,7 @@ async function noteSeen(
     base: pull.base.branch,
     checks: checks.map(({ name, state, isRequired }) => ({ name, state, isRequired })),
     openThreads,
-    unreadThreads: threads.map(({ id, comments }) => [id, comments.at(-1)?.id, comments.at(-1)?.changedAt]),
+    unreadThreads: threads.map(({ comments }) => comments.map(commentMark).at(-1)),
     changesWantedBy,
     conflicts: conflicts ?? null,
   };

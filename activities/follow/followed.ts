@@ -13,6 +13,7 @@ import { CredentialUnavailable, toRefusal } from "../git/trouble.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import { accessOf, type AgentDeps } from "../runtime/deps.ts";
 import { findFollow, isRunning, pushedCommits, type FollowRow, type PushedCommit } from "../store/follows.ts";
+import { readInstallation } from "../store/installation.ts";
 import { findRepository, listPublications } from "../store/repositories.ts";
 import { findSession, type Session } from "../store/sessions.ts";
 
@@ -38,6 +39,8 @@ export interface Followed extends FollowPlace {
   /** The session's run is on. */
   readonly works: boolean;
   readonly readPushed: () => Promise<readonly PushedCommit[]>;
+  /** With it, what was written is known as ours. */
+  readonly postKey: string;
   readonly nowMs: number;
   /** Intervals are divided by it. */
   readonly pace: number;
@@ -101,6 +104,7 @@ export async function enterFollow(deps: AgentDeps, scope: ActivityScope): Promis
     row,
     works: await isRunning(db, id),
     readPushed: () => pushedCommits(db, id, row.branch),
+    postKey: await readInstallation(db),
     nowMs: Date.now(),
     pace: deps.followPace ?? 1,
   };

@@ -1,13 +1,14 @@
 /** What one look reads of a followed pull request: from its forge, and from git. It decides nothing. */
 import type { FollowSettings } from "../config/follow-settings.ts";
 import type { ForgeCall } from "../forge/calls.ts";
-import type { CommentFacts, ForgeUser, PullRequestFacts, ThreadFacts } from "../forge/facts.ts";
+import type { CheckFacts, ForgeUser, PullRequestFacts, ThreadFacts } from "../forge/facts.ts";
 import type { Forge } from "../forge/forge.ts";
+import { postIn } from "../forge/post-once.ts";
 import { conflictsBetween, readHeads, whoseHead } from "../git/followed-branch.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import type { FollowRound, PushedCommit } from "../store/follows.ts";
 import type { FailureReader } from "./failures.ts";
-import type { HeadIs, SeenCheck, SeenPullRequest } from "./verdict.ts";
+import { commentMark, type HeadIs, type SeenCheck, type SeenPullRequest } from "./verdict.ts";
 
 /** After our own push the forge may show the commit before it for so long. Chosen. */
 const STALE_MS = 5 * 60_000;
@@ -23,6 +24,8 @@ export interface LookFrom {
   /** Read after the branch, as a push is announced before it is made. */
   readonly readPushed: () => Promise<readonly PushedCommit[]>;
   readonly rounds: readonly FollowRound[];
+  readonly postKey: string;
+  readonly rerunsOf: (head: string, check: CheckFacts) => number;
   readonly nowMs: number;
 }
 
@@ -56,12 +59,13 @@ export async function readPullRequest(from: LookFrom): Promise<LookedAt> {
   };
   if (headIs === "stale" || headIs === "gone") return { pull, seen, openThreads: 0 };
   const checks = settings.checks === "none" ? [] : await forge.readChecks(call, pull);
+  const withReruns = checks.map((check) => ({ ...check, reruns: from.rerunsOf(seen.head, check) }));
   const reviews =
     settings.reviews === "none"
       ? { threads: [], changesWantedBy: [], openThreads: 0 }
       : await readReviews(from, seen.head);
   const { openThreads, ...wanted } = reviews;
-  return { pull, seen: { ...seen, checks, ...wanted }, openThreads };
+  return { pull, seen: { ...seen, checks: withReruns, ...wanted }, openThreads };
 }
 
 const seenOf = (pullRequest: PullRequestFacts, head: string): SeenPullRequest => ({
@@ -78,21 +82,23 @@ const seenOf = (pullRequest: PullRequestFacts, head: string): SeenPullRequest =>
 /** Threads and reviews of people who may, as far as the session was not told of them. */
 async function readReviews(from: LookFrom, head: string) {
   const { call, forge, number, rounds } = from;
-  const [threads, reviews, me] = [
-    await forge.readThreads(call, number),
-    await forge.readReviews(call, number),
-    await forge.whoAmI(call),
-  ];
+  const [threads, reviews] = [await forge.readThreads(call, number), await forge.readReviews(call, number)];
   const told = new Set(
-    rounds.flatMap(({ reasons }) => reasons.map(({ kind, name, mark }) => `${kind} ${name} ${mark}`)),
+    rounds.flatMap(({ reasons }) =>
+      // A thread's own id may change with the code below it; its comments' do not.
+      reasons.map(({ kind, name, mark }) =>
+        kind === "thread" ? `thread ${mark}` : `${kind} ${name} ${mark}`,
+      ),
+    ),
   );
   const isTrusted = trustOf(from);
   const open = threads.filter(({ isResolved }) => isResolved !== true);
   const unread: ThreadFacts[] = [];
   for (const thread of open) {
     const last = thread.comments.at(-1);
-    if (last === undefined || last.author?.id === me?.id) continue;
-    if (told.has(`thread ${thread.id} ${commentMark(last)}`)) continue;
+    // By its mark, not by its author: the token may be a reviewer's own.
+    if (last === undefined || postIn(from.postKey, last.text) !== undefined) continue;
+    if (told.has(`thread ${commentMark(last)}`)) continue;
     if (await isTrusted(last.author)) unread.push(thread);
   }
   const changesWantedBy: string[] = [];
@@ -104,10 +110,6 @@ async function readReviews(from: LookFrom, head: string) {
   }
   return { threads: unread, changesWantedBy, openThreads: open.length };
 }
-
-/** Tells a comment's present state. */
-export const commentMark = ({ id, changedAt }: Pick<CommentFacts, "id" | "changedAt">): string =>
-  `${id} ${changedAt}`;
 
 /** Who may write to the repository, and the bots of the settings; each person is asked for once. */
 function trustOf({ forge, call, settings }: LookFrom) {

@@ -75,11 +75,16 @@ function tasks({ reasons, evidence, base, canReply }: RoundFacts): string[] {
   const threads = reasons.flatMap((reason) => (reason.kind === "thread" ? [reason.thread] : []));
   const conflict = reasons.find((reason) => reason.kind === "conflict");
   const unseen = checks.filter(({ name }) => evidence.get(name)?.part === undefined);
-  const answer = canReply ? " Answer each with reply_review." : "";
+  const answer = canReply ? " Answer each with reply_review (fixed, answered or declined)." : "";
+  const again = canReply
+    ? " If one has failed by chance, ask for it again with rerun_checks and a reason."
+    : "";
   return [
     ...(checks.length === 0
       ? []
-      : [`${plural(checks.length, "check")} failed: see "check" below; read_output has the whole log.`]),
+      : [
+          `${plural(checks.length, "check")} failed: see "check" below; read_output has the whole log.${again}`,
+        ]),
     ...(unseen.length === 0
       ? []
       : [
@@ -111,12 +116,13 @@ function dataOf({ reasons, evidence }: RoundFacts): object[] {
         return [{ check: cutChars(name, MAX_NAME_CHARS), url, log: handle, says: excerpt }];
       }
       case "thread": {
-        const { id, path, line, comments } = reason.thread;
+        const { id, path, line, isOutdated, comments } = reason.thread;
         const texts = comments.map(({ author, text }) => ({
           by: author?.login,
           text: cutChars(text, MAX_COMMENT_CHARS),
         }));
-        return [{ thread: id, path, line, comments: texts }];
+        // That the code has moved is no evidence that anything was repaired.
+        return [{ thread: id, path, line, codeHasMoved: isOutdated === true || undefined, comments: texts }];
       }
       case "changes":
         return [{ changesWantedBy: reason.by }];

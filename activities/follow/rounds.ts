@@ -17,9 +17,9 @@ import type { ToldReason } from "../store/schema/index.ts";
 import { shorten } from "../text/cut.ts";
 import type { Followed } from "./followed.ts";
 import type { FailureReader } from "./failures.ts";
-import { commentMark, type LookedAt } from "./look.ts";
+import type { LookedAt } from "./look.ts";
 import { reasonLines, roundMessage } from "./round-message.ts";
-import type { FollowVerdict, Reason } from "./verdict.ts";
+import { commentMark, type FollowVerdict, type Reason } from "./verdict.ts";
 
 /** The sender's name of a follower's messages, and the beginning of their ids. */
 const SENDER = "follow";
@@ -29,7 +29,7 @@ const HALF_HOUR_MS = 30 * 60_000;
 const messageId = (round: number): string => `${SENDER}-${round}`;
 
 /** How a run may have ended and still go on with the message. */
-const GOES_ON: ReadonlySet<string> = new Set(["completed", "max_steps"]);
+export const GOES_ON: ReadonlySet<string> = new Set(["completed", "max_steps"]);
 
 /**
  * The round that is told and not over; one whose run has ended is closed.
@@ -99,7 +99,7 @@ export async function tellRound(
     baseCommit,
     reasons,
     evidence,
-    canReply: false,
+    canReply: session.config.noTools !== true,
   }).map(deps.sanitizer.clean);
   const parts = texts.map((text) => ({ type: "text" as const, text }));
   const items = toGuidanceItems(messageId(number), parts, new Date().toISOString(), { by: SENDER });

@@ -2,12 +2,12 @@
 import { createHash } from "node:crypto";
 import { retryable } from "../contract/failures.ts";
 import type { FollowNotice } from "../contract/follow.ts";
+import { harmlessPost } from "../forge/harmless-post.ts";
 import { postOnce } from "../forge/post-once.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { appendEvents } from "../store/events.ts";
 import { addPost, findFollow, listFollowRounds, pauseFollow } from "../store/follows.ts";
-import { readInstallation } from "../store/installation.ts";
 import { findSession } from "../store/sessions.ts";
 import { cutChars } from "../text/cut.ts";
 import { dollars, inWords, plural } from "../text/format.ts";
@@ -73,9 +73,9 @@ async function post(followed: Followed, id: string, text: string): Promise<boole
   if (row.posts.includes(postId)) return false;
   try {
     await postOnce(call, row.number, {
-      key: await readInstallation(db),
+      key: followed.postKey,
       id: postId,
-      text: deps.sanitizer.clean(text),
+      text: harmlessPost(deps.sanitizer.clean(text)),
       since: row.changedAt ?? new Date(nowMs),
     });
   } catch (error) {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { FollowSettings } from "../config/follow-settings.ts";
 import type { PullRequestEnd } from "../contract/follow.ts";
 import { plural } from "../text/format.ts";
-import type { CheckFacts, PullRequestFacts, ThreadFacts } from "../forge/facts.ts";
+import type { CheckFacts, CommentFacts, PullRequestFacts, ThreadFacts } from "../forge/facts.ts";
 
 /** A check, and what is known of its failure. */
 export interface SeenCheck extends CheckFacts {
@@ -11,6 +11,8 @@ export interface SeenCheck extends CheckFacts {
   readonly signature?: string | undefined;
   /** It fails on the base, too, and in the same way: it is not the session's. */
   readonly isOfBase?: boolean;
+  /** How often it was run again on this commit, because the session wanted that. */
+  readonly reruns?: number;
 }
 
 /**
@@ -151,15 +153,19 @@ function reasonsIn(seen: SeenPullRequest, checks: readonly SeenCheck[]): Reason[
   ];
 }
 
+/** A comment as it is now. By its text: forges change the time of one that nobody has edited, as when the code below it moves. */
+export const commentMark = ({ id, text }: Pick<CommentFacts, "id" | "text">): string =>
+  `${id} ${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
+
 /** Of what is told: a fact on the same commits is the same. */
 function digestOf({ head, base }: SeenPullRequest, reasons: readonly Reason[]): string {
   const facts = reasons.map((reason) => {
     switch (reason.kind) {
       case "check":
-        return ["check", reason.check.name, head];
+        return ["check", reason.check.name, head, reason.check.reruns ?? 0];
       case "thread": {
         const last = reason.thread.comments.at(-1);
-        return ["thread", reason.thread.id, last?.id, last?.changedAt];
+        return ["thread", last && commentMark(last)];
       }
       case "changes":
         return ["changes", reason.by, head];

@@ -7,6 +7,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { createSessionMemory } from "../store/transcript-search.ts";
 import { abortable } from "../sandbox/shared-work.ts";
 import { listedNames, watchEgress } from "../workspace/egress.ts";
+import { followCalls } from "../follow/answers.ts";
 import type { SessionServices } from "../workspace/services.ts";
 import type { SessionSandboxes } from "../workspace/session-sandbox.ts";
 import type { Session } from "../store/sessions.ts";
@@ -79,6 +80,7 @@ export async function performCall(
     maskWindow: (text: string, from: number, to: number) => deps.sanitizer.maskWindow(text, from, to),
     mcp: mcpCalls(deps, session, { row, fence, runId: scope.runId }),
     own: ownCalls(deps, row),
+    follow: session.config.repository?.follow?.on === true ? followCalls(deps, session, row) : undefined,
     web: webCalls(deps, session, row.step, egress),
     onProgress: (bytes: number, line: string | undefined) =>
       scope.note(progressNote(callKey(row), bytes, line)),

@@ -350,7 +350,9 @@ export const eventData = {
   "follow:looked": of({ head: text, line: text }),
   /** The session was told what is wrong. */
   "follow:round": of({ number: number, head: text, reasons: list(text) }),
-  /** It waits for a person to do something, in words. */
+  /** In so many review threads, what the session wanted was written. */
+  "follow:answered": of({ threads: number }),
+  /** A person has to do something, in words. */
   "follow:waiting": of({ for: text }),
   /** The session is told nothing more until a person continues it. */
   "follow:paused": of({ reason: text }),

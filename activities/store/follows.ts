@@ -1,8 +1,17 @@
 /** Followed pull requests: where each stands, what its session was told, and what came of that. */
-import { and, asc, desc, eq, gt, inArray, isNull, ne, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, gt, inArray, isNull, ne, sql } from "drizzle-orm";
 import type { FollowState, PullRequestEnd } from "../contract/follow.ts";
 import type { Queryable } from "./db.ts";
-import { follows, followRounds, guidance, publications, sessions } from "./schema/index.ts";
+import { isLive } from "./live-line.ts";
+import {
+  follows,
+  followReplies,
+  followRounds,
+  guidance,
+  publications,
+  sessions,
+  toolCalls,
+} from "./schema/index.ts";
 
 export type FollowRow = typeof follows.$inferSelect & { readonly state: FollowState };
 export type FollowRound = typeof followRounds.$inferSelect;
@@ -157,6 +166,67 @@ export async function endRound(
     )
     .returning({ number: followRounds.number });
   return rows.length > 0;
+}
+
+export type FollowReplyRow = typeof followReplies.$inferSelect;
+
+/** The last one for a target counts. Idempotent. */
+export async function saveReply(db: Queryable, row: FollowReplyRow): Promise<void> {
+  const { text, outcome, epoch, step, callIndex } = row;
+  await db
+    .insert(followReplies)
+    .values(row)
+    .onConflictDoUpdate({
+      target: [followReplies.sessionId, followReplies.round, followReplies.kind, followReplies.target],
+      set: { text, outcome, epoch, step, callIndex },
+    });
+}
+
+/** What a round's calls want, without those that a reset has left. */
+export function listReplies(
+  db: Queryable,
+  { sessionId, number }: Pick<FollowRound, "sessionId" | "number">,
+): Promise<FollowReplyRow[]> {
+  return db
+    .select(getTableColumns(followReplies))
+    .from(followReplies)
+    .innerJoin(
+      toolCalls,
+      and(
+        isLive(toolCalls, sessionId),
+        eq(toolCalls.epoch, followReplies.epoch),
+        eq(toolCalls.step, followReplies.step),
+        eq(toolCalls.index, followReplies.callIndex),
+      ),
+    )
+    .where(and(eq(followReplies.sessionId, sessionId), eq(followReplies.round, number)))
+    .orderBy(asc(followReplies.kind), asc(followReplies.target));
+}
+
+/** What the round wanted is done. */
+export async function setAnswered(
+  tx: Queryable,
+  { sessionId, number }: Pick<FollowRound, "sessionId" | "number">,
+): Promise<void> {
+  await tx
+    .update(followRounds)
+    .set({ answeredAt: sql`now()` })
+    .where(and(eq(followRounds.sessionId, sessionId), eq(followRounds.number, number)));
+}
+
+/** Whether a push of the session to its branch was refused since a moment. */
+export async function wasRefused(
+  db: Queryable,
+  { sessionId, branch, since }: { readonly sessionId: string; readonly branch: string; readonly since: Date },
+): Promise<boolean> {
+  const refused = and(
+    eq(publications.sessionId, sessionId),
+    eq(publications.kind, "push"),
+    eq(publications.ref, branch),
+    eq(publications.status, "refused"),
+    gt(publications.at, since),
+  );
+  return (await db.$count(publications, refused)) > 0;
 }
 
 /** How a session stands towards a message of its follower. */

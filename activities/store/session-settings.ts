@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { and, eq, sql, type SQL } from "drizzle-orm";
 import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
+import { followSchema } from "../config/follow-settings.ts";
 import { besidesModel, modelOf } from "../config/asked-model.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import type { Queryable, Store } from "./db.ts";
@@ -47,6 +48,22 @@ export function switchModel(
     ]);
     return true;
   });
+}
+
+/** The session stays with its pull request from now on, and has the tools for that from its next run on. Idempotent. */
+export async function setFollows(tx: Queryable, sessionId: string): Promise<void> {
+  const [row] = await tx
+    .select({ config: sessions.config })
+    .from(sessions)
+    .where(eq(sessions.id, sessionId))
+    .for("update");
+  const { repository, ...config } = runConfigSchema.parse(row?.config);
+  if (repository === undefined || repository.follow?.on === true) return;
+  const follow = followSchema.parse({ ...repository.follow, on: true });
+  await tx
+    .update(sessions)
+    .set({ config: runConfigSchema.parse({ ...config, repository: { ...repository, follow } }) })
+    .where(eq(sessions.id, sessionId));
 }
 
 /** Notifies watchers that another model is used from this step on. Idempotent: once per step and model over all attempts. */

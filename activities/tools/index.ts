@@ -14,6 +14,8 @@ import { killProcess } from "./kill-process.ts";
 import { listDirectory } from "./list-directory.ts";
 import { readFile } from "./read-file.ts";
 import { readOutput } from "./read-output.ts";
+import { replyReview } from "./reply-review.ts";
+import { rerunChecks } from "./rerun-checks.ts";
 import { restartService } from "./restart-service.ts";
 import { searchHistory } from "./search-history.ts";
 import { todo } from "./todo.ts";
@@ -52,6 +54,8 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
   askUser,
   wait,
   delegate,
+  replyReview,
+  rerunChecks,
   exitPlan,
 ]);
 

@@ -5,6 +5,8 @@ import { askUser } from "./ask-user.ts";
 import { DELEGATE } from "./delegate.ts";
 import { exitPlan } from "./exit-plan.ts";
 import { createToolRegistry, type ToolRegistry, toolSpec } from "./index.ts";
+import { replyReview } from "./reply-review.ts";
+import { rerunChecks } from "./rerun-checks.ts";
 import { restartService } from "./restart-service.ts";
 import { sandboxServices } from "../config/service-settings.ts";
 import { wait } from "./wait.ts";
@@ -37,7 +39,7 @@ export function sessionTools(
   return tools;
 }
 
-function factsOf({ questions, plan, delegate, sandbox, waits }: RunConfig) {
+function factsOf({ questions, plan, delegate, sandbox, waits, repository }: RunConfig) {
   const { mode } = questions;
   const folder = sandbox.container?.folder;
   const hasServices = Object.keys(sandboxServices(sandbox)).length > 0;
@@ -48,6 +50,7 @@ function factsOf({ questions, plan, delegate, sandbox, waits }: RunConfig) {
     waits: waits !== false,
     folder,
     hasServices,
+    follows: repository?.follow?.on === true,
   };
 }
 
@@ -59,7 +62,7 @@ function offered(registry: ToolRegistry, facts: ReturnType<typeof factsOf>): Too
 
 function isOffered(
   tool: Tool,
-  { mode, isPlanning, delegates, waits, hasServices }: ReturnType<typeof factsOf>,
+  { mode, isPlanning, delegates, waits, hasServices, follows }: ReturnType<typeof factsOf>,
 ): boolean {
   if (tool.name === askUser.name) return mode !== "deny";
   // In an unattended session, which cannot approve a plan, the plan is the result.
@@ -67,6 +70,7 @@ function isOffered(
   if (tool.name === DELEGATE && !delegates) return false;
   if (tool.name === wait.name && !waits) return false;
   if (tool.name === restartService.name && !hasServices) return false;
+  if ((tool.name === replyReview.name || tool.name === rerunChecks.name) && !follows) return false;
   return !isPlanning || (tool.onlyReads ?? tool.readOnly) || PLANNING.has(tool.name);
 }
 

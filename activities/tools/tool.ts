@@ -55,10 +55,26 @@ export interface ToolContext {
   readonly mcp?: McpCalls | undefined;
   /** Calls one of the worker's own tools by name; undefined if it has no tool of that name. */
   readonly own?: OwnCalls | undefined;
+  /** What the session may want of its followed pull request. */
+  readonly follow?: FollowCalls | undefined;
   /** Requests to the web by the session's network rules; absent if this worker makes none. */
   readonly web?: WebCalls | undefined;
   /** Live note for watchers and the Web UI: at most 200 characters. */
   readonly onProgress: (bytes: number, lastLine: string | undefined) => void;
+}
+
+/** What a session wants to be written or done on its pull request once its round is over. */
+interface FollowReply {
+  readonly kind: "thread" | "check";
+  /** A thread's id, or a check's name. */
+  readonly target: string;
+  readonly text: string;
+  readonly outcome: "fixed" | "answered" | "declined" | "rerun";
+}
+
+export interface FollowCalls {
+  /** Keeps it for the end of the round; the last one for a target counts. @returns why not, for the model */
+  keep(reply: FollowReply): Promise<string | undefined>;
 }
 
 export interface WebCalls {

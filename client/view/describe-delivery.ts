@@ -61,6 +61,7 @@ export const DELIVERY_SENTENCES: {
   "follow:round": ({ number, reasons }) => [
     notice(`round ${number}: ${harmlessLine(reasons.join("; "), REASON_CHARS)}`, "↻"),
   ],
+  "follow:answered": ({ threads }) => [quiet(`answered in ${plural(threads, "review thread")}`)],
   "follow:waiting": ({ for: what }) => [quiet(`pull request: waits for ${harmlessLine(what, REASON_CHARS)}`)],
   "follow:paused": ({ reason }) => [warn(`following is paused: ${harmlessLine(reason, REASON_CHARS)}`)],
   "follow:ended": ({ end, rounds, costUsd, hours }) => {

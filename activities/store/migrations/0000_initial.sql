@@ -584,19 +584,6 @@ CREATE TABLE "budget_allowances" (
 	CONSTRAINT "budget_allowances_session_id_question_pk" PRIMARY KEY("session_id","question")
 );
 --> statement-breakpoint
-CREATE TABLE "follow_replies" (
-	"session_id" text NOT NULL,
-	"round_number" integer NOT NULL,
-	"kind" text NOT NULL,
-	"target" text NOT NULL,
-	"reply_text" text NOT NULL,
-	"outcome" text NOT NULL,
-	"seen_comment" text,
-	"reply_state" text DEFAULT 'waiting' NOT NULL,
-	"remote_id" text,
-	CONSTRAINT "follow_replies_session_id_round_number_kind_target_pk" PRIMARY KEY("session_id","round_number","kind","target")
-);
---> statement-breakpoint
 CREATE TABLE "follow_rounds" (
 	"session_id" text NOT NULL,
 	"round_number" integer NOT NULL,
@@ -642,6 +629,19 @@ CREATE TABLE "follows" (
 	"posts" text[] DEFAULT '{}' NOT NULL,
 	"rounds_from" integer DEFAULT 0 NOT NULL,
 	CONSTRAINT "follows_state_check" CHECK ("follows"."follow_state" in ('following','paused','merged','closed','lost','stopped'))
+);
+--> statement-breakpoint
+CREATE TABLE "follow_replies" (
+	"session_id" text NOT NULL,
+	"round_number" integer NOT NULL,
+	"reply_kind" text NOT NULL,
+	"target" text NOT NULL,
+	"reply_text" text NOT NULL,
+	"outcome" text NOT NULL,
+	"epoch" integer NOT NULL,
+	"step" integer NOT NULL,
+	"call_index" integer NOT NULL,
+	CONSTRAINT "follow_replies_session_id_round_number_reply_kind_target_pk" PRIMARY KEY("session_id","round_number","reply_kind","target")
 );
 --> statement-breakpoint
 ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOREIGN KEY ("base_key") REFERENCES "public"."bases"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint

@@ -97,21 +97,22 @@ export const followRounds = pgTable(
   (t) => [primaryKey({ columns: [t.sessionId, t.number] })],
 );
 
-/** What the session wants to be said in a review's thread, or done with a check, once its work is pushed. */
+/** What the session wants to be said in a review's thread, or done with a check, once its round is over. The last word counts. */
 export const followReplies = pgTable(
   "follow_replies",
   {
     sessionId: text("session_id").notNull(),
     round: integer("round_number").notNull(),
-    /** `thread` or `check`, and its id or name. */
-    kind: text().notNull(),
+    kind: text("reply_kind").$type<"thread" | "check">().notNull(),
+    /** A thread's id, or a check's name. */
     target: text().notNull(),
+    /** What is said, or why the check is to run again. */
     text: text("reply_text").notNull(),
-    outcome: text().notNull(),
-    /** The newest comment that the session had read. */
-    seenComment: text("seen_comment"),
-    state: text("reply_state").notNull().default("waiting"),
-    remoteId: text("remote_id"),
+    outcome: text().$type<"fixed" | "answered" | "declined" | "rerun">().notNull(),
+    /** The call that wants it: on a line that was left by a reset, it counts no more. */
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    callIndex: integer("call_index").notNull(),
   },
   (t) => [primaryKey({ columns: [t.sessionId, t.round, t.kind, t.target] })],
 );

@@ -10,10 +10,10 @@ const TASK =
   "Make the tests of the parser pass. The failing ones are about nested quotes; do not change their text.";
 
 const system = systemPrompt({ instructions: undefined, config: { sandbox: { image: DEFAULT_IMAGE } } });
-/** All that a session may have at once: exit_plan is for planning sessions, which cannot write; restart_service for those with services. */
-const tools = createToolRegistry(
-  [...toolRegistry.values()].filter(({ name }) => !["exit_plan", "restart_service"].includes(name)),
-);
+/** For planning sessions, which cannot write; for those with services; for those that stay with a pull request. */
+const SOMETIMES = ["exit_plan", "restart_service", "reply_review", "rerun_checks"];
+/** All that any other session has at once. */
+const tools = createToolRegistry([...toolRegistry.values()].filter(({ name }) => !SOMETIMES.includes(name)));
 
 it("sends a task's first request, with every tool of a session, in at most 2,800 tokens", () => {
   const body = {

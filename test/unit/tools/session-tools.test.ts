@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
+import { followSchema } from "../../../activities/config/follow-settings.ts";
 import { mcpServersSchema } from "../../../activities/config/mcp-settings.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
 import { sessionTools } from "../../../activities/tools/session-tools.ts";
@@ -39,4 +40,17 @@ it("others have all of a server's tools, and no exit_plan", () => {
   const names = namesOf({});
   expect(names).toEqual(expect.arrayContaining(["a__look", "a__set_status", "a__drop", "write_file"]));
   expect(names).not.toContain("exit_plan");
+});
+
+it("one that stays with its pull request can answer reviewers, and no other", () => {
+  const names = ["reply_review", "rerun_checks"];
+  const on = (follow: object) => ({
+    repository: { follow: followSchema.parse(follow) } as NonNullable<RunConfig["repository"]>,
+  });
+  expect(namesOf(on({ on: true }))).toEqual(expect.arrayContaining(names));
+  for (const name of names) {
+    expect(namesOf({})).not.toContain(name);
+    expect(namesOf(on({ rounds: 2 }))).not.toContain(name);
+    expect(namesOf({ ...on({ on: true }), plan: true })).not.toContain(name);
+  }
 });
