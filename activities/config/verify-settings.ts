@@ -7,6 +7,24 @@ import { timerMs } from "./setting-values.ts";
 const MAX_COMMANDS = 20;
 const MAX_ROUNDS = 20;
 
+/**
+ * Git compares a pattern with a path as it is, and matches nothing by one that no path looks like: then a file that is meant to be
+ * protected would not be.
+ */
+const protectedPattern = z
+  .string()
+  .max(500)
+  .overwrite((pattern) => pattern.replace(/^(?:\.?\/)+/, ""))
+  .refine(
+    isFromTop,
+    "a pattern from the top of the repository, such as test/** or **/conftest.py, without !, .. or empty parts",
+  );
+
+function isFromTop(pattern: string): boolean {
+  const parts = pattern.replace(/\/$/, "").split("/");
+  return !/^!|\0/.test(pattern) && parts.every((part) => !["", ".", ".."].includes(part));
+}
+
 const fields = z.strictObject({
   /** Run in this order by the worker in the sandbox; the first that fails ends the look. */
   commands: z
@@ -22,8 +40,8 @@ const fields = z.strictObject({
    * removed afterwards. Implied by `onProtected: restore`.
    */
   where: z.enum(["sandbox", "fresh"]).default("sandbox"),
-  /** Paths of files that decide about the outcome, as in `.gitignore`: `test/`, `package.json`. */
-  protect: z.array(z.string().min(1).max(500)).max(100).default([]),
+  /** Files that decide about the outcome, as Git's patterns from the top of the repository: `test/`, `package.json`, or `**\/conftest.py` in any folder. */
+  protect: z.array(protectedPattern).max(100).default([]),
   /**
    * What a change of one means: it is named; or the work counts as not verified, too; or the commands run, in a fresh sandbox, with
    * these files as the session found them, while the work keeps its own.
