@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import type { RunPolicy } from "../../activities/contract/run-policy.ts";
 import type { VerifiedWork } from "../../activities/contract/verify.ts";
-import { answered, bashCall } from "../support/fake-activities.ts";
+import { answered, bashCall, interrupted, untilStopped } from "../support/fake-activities.ts";
 import { play } from "../support/play-loop.ts";
 
 const policy = (more: Partial<NonNullable<RunPolicy["verify"]>> = {}, pr: "none" | "ready" = "ready") =>
@@ -96,6 +96,22 @@ it("has no round left at a limit of steps", async () => {
   });
   expect(value?.status).toBe("max_steps");
   expect(fake.inputsOf("verifyWork")).toEqual([{ step: 2, round: 0, isLast: true }]);
+});
+
+it.each([
+  ["in its last answer", answered(), [failed("a", true), failed("b")], 2],
+  ["before any answer", untilStopped(interrupted), [failed("a", true)], 1],
+])("keeps what it saw if the deadline ends a round, %s", async (_when, last, verified, looks) => {
+  const working = untilStopped(interrupted);
+  const { fake } = await play({
+    steps: [answered(), working, last],
+    policy: { ...policy(), deadline: { afterMs: 4_000, wrapUpMs: 1_000 } },
+    verified,
+  });
+  expect(fake.inputsOf("verifyWork")).toHaveLength(looks);
+  expect(fake.inputsOf("closeSession")).toMatchObject([
+    { status: "max_steps", limit: "deadline", verified: "failed" },
+  ]);
 });
 
 it("counts its rounds on when it continues as new", async () => {
