@@ -181,7 +181,7 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
 /** One line for each command of `verify`, and the commit that it was run on; nothing if the step was not verified. */
 async function verifiedPart(
   { store }: Pick<AgentDeps, "store">,
-  { id: sessionId, epoch }: Session,
+  { id: sessionId, epoch, config }: Session,
   { step }: PublishInput,
 ): Promise<string[]> {
   const rows = await newestVerifications(store.db, { sessionId, epoch, step });
@@ -194,9 +194,11 @@ async function verifiedPart(
   });
   const changed = rows.flatMap(({ protectedPaths }) => protectedPaths ?? []);
   const unique = [...new Set(changed)].slice(0, MAX_CHANGED_NAMED).map(code);
+  const isRestored = config.verify?.onProtected === "restore";
+  const how = isRestored ? ", and put back for that as the session found them" : "";
   return [
     [`Verified at ${first.commit ?? "the saved files"}:`, ...lines].join("\n"),
-    ...(unique.length === 0 ? [] : [`Files that decide about it were changed: ${unique.join(", ")}`]),
+    ...(unique.length === 0 ? [] : [`Files that decide about it were changed${how}: ${unique.join(", ")}`]),
   ];
 }
 

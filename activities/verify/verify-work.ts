@@ -26,6 +26,7 @@ import {
   notRun,
   redBeforeNotice,
   unlessRedBefore,
+  withRestored,
   withResult,
   type SeenCommand,
 } from "./seen-command.ts";
@@ -124,7 +125,9 @@ async function lookInFresh(verification: Verification, own: Sandbox): Promise<Ve
     {
       body: async (fresh) => {
         const seen = await runAll(verification, fresh.sandbox, files);
-        return conclude(verification, files, await unlessChanged(seen, fresh, commit));
+        const isRestored = verification.settings.onProtected === "restore";
+        const told = isRestored ? withRestored(seen, files.changed) : seen;
+        return conclude(verification, files, await unlessChanged(told, fresh, commit));
       },
       otherwise: (why) => {
         const [command = ""] = verification.settings.commands;
@@ -215,7 +218,7 @@ async function conclude(
     if (isNew && redBefore !== undefined) await addNotice(tx, session.id, redBefore);
     if (isNew && result.goesOn === true) {
       const round = input.round + 1;
-      const notice = failureNotice(last, { round, rounds: settings.rounds });
+      const notice = failureNotice(last, { round, rounds: settings.rounds, changed: files.changed });
       await addNotice(tx, session.id, deps.sanitizer.clean(notice));
     }
   });

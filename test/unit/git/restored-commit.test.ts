@@ -53,6 +53,11 @@ describe("restoredCommit", () => {
     ["a file in the way of a folder", "rm -r test; echo x > test", ["test/**"]],
     ["a link in the way of a folder", "mv test elsewhere; ln -s elsewhere test", ["test/**"]],
     [
+      "a repository in the way of a folder",
+      "rm -r test; git init -q test; git -C test commit -q --allow-empty -m x",
+      ["test/**"],
+    ],
+    [
       "a folder in the way of a file",
       "rm conftest.py; mkdir conftest.py; echo x > conftest.py/x",
       ["conftest.py", "test/**"],
