@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
+import { verifySchema } from "../../activities/config/verify-settings.ts";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { CANARY, useAgent, type RunningSession } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -65,6 +66,21 @@ it("files in Git LFS are in the sandbox whole, and new ones reach the store befo
   expect(shown).not.toContain(CANARY);
   await checkSession(agent, session);
 });
+
+it("files in Git LFS are whole in a fresh sandbox too, where the work is verified", async () => {
+  const { url } = await place();
+  const commands = [
+    `test $(wc -c < here.bin) = ${CONTENT.length}`,
+    "test $(cat new.bin) = new",
+    'test -z "$(git status --porcelain)"',
+  ];
+  const verify = verifySchema.parse({ commands, rounds: 0, where: "fresh" });
+  const script = scriptedModel().calls("bash", { command: "echo new > new.bin" }).says("Done.");
+  const session = await agent.start(script, { config: { ...onRepository(url, { lfs: true }), verify } });
+  const closed = await session.result();
+  expect((await session.dataOf("verify:ended")).map(({ how }) => how)).toEqual(Array(3).fill("exit code 0"));
+  expect(closed).toMatchObject({ verified: "passed", delivery: "done" });
+}, 120_000);
 
 it("a pointer whose content is nowhere is not pushed", async () => {
   const { remote, url } = await place();

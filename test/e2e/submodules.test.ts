@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished } from "vitest";
+import { verifySchema } from "../../activities/config/verify-settings.ts";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { createGitAccess } from "../../activities/git/git-access.ts";
 import { CANARY, startAgent, useAgent } from "../support/agent-harness.ts";
@@ -60,6 +61,22 @@ it("submodules are checked out on all levels, and changes in them are reported, 
   ]);
   await checkSession(agent, session);
 });
+
+it("submodules are in a fresh sandbox, where the work is verified, as they would be delivered", async () => {
+  const { app } = nested();
+  const commands = [
+    'test "$(cat libs/one/lib.txt libs/one/inner/inner.txt one | tr "\\n" " ")" = "lib inner 1 "',
+  ];
+  const verify = verifySchema.parse({ commands, rounds: 0, where: "fresh" });
+  const script = scriptedModel()
+    .calls("bash", { command: "echo 1 > one; echo changed > libs/one/lib.txt" })
+    .says("Done.");
+  const config = { ...onRepository(app.url, { submodules: true }), verify };
+  const session = await agent.start(script, { config });
+  const closed = await session.result();
+  expect((await session.dataOf("verify:ended")).map(({ how }) => how)).toEqual(["exit code 0"]);
+  expect(closed).toMatchObject({ verified: "passed", delivery: "done" });
+}, 120_000);
 
 it("a push is refused that refers to a submodule's unpublished commit", async () => {
   const { app } = nested();
