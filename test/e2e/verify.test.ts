@@ -6,6 +6,7 @@ import { findSessionRow } from "../../activities/store/reading.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
+import { delegating } from "../support/delegating.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { gitIn, makeRemote, onRepository } from "../support/remotes.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
@@ -174,6 +175,32 @@ it("a message ends the look, is read, and the work is verified after the next an
   expect(await session.result()).toMatchObject({ result: "Done again.", verified: "passed" });
   expect(await session.dataOf("verify:ended")).toHaveLength(1);
   expect(JSON.stringify(session.model.requests[1]?.items.at(-1))).toContain("Make the second file");
+});
+
+it("an interrupt ends the look, and the work is verified after the next answer", async () => {
+  const config = verify({ commands: ["test -f /tmp/second || { touch /tmp/second; sleep 300; }"] });
+  const script = scriptedModel().says("Done.").says("Done again.");
+  const session = await agent.start(script, { config });
+  await session.until("verify:started");
+  await session.handle.signal("interrupt");
+  expect(await session.result()).toMatchObject({ result: "Done again.", verified: "passed" });
+  expect(await session.dataOf("verify:ended")).toHaveLength(1);
+});
+
+it("is of a session's own work: a delegate's is not verified, a plan's is", async () => {
+  const config = { ...verify({ commands: ["true"] }), ...delegating() };
+  const script = scriptedModel().calls("delegate", { task: "Look around." }).says("Looked.").says("Done.");
+  const session = await agent.start(script, { config });
+  expect(await session.result()).toMatchObject({ result: "Done.", verified: "passed" });
+  const { rows } = await agent.database.store.pool.query<{ session_id: string }>(
+    "select session_id from verifications where session_id like $1",
+    [`${session.id}%`],
+  );
+  expect(rows).toEqual([{ session_id: session.id }]);
+  const planned = await agent.start(scriptedModel().says("First this, then that."), {
+    config: { ...verify({ commands: ["true"], rounds: 0 }), plan: true },
+  });
+  expect(await planned.result()).toMatchObject({ status: "completed", verified: "passed" });
 });
 
 it("a cancel ends the look, and nothing is delivered", async () => {
