@@ -7,7 +7,7 @@ import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.
 import { versionsFinding } from "../../client/setup/temporal-server.ts";
 import { startClient } from "../support/program.ts";
 import { eventually } from "../support/eventually.ts";
-import { startKillableSession } from "../support/killable-session.ts";
+import { type KillableSession, startKillableSession } from "../support/killable-session.ts";
 import { answerQuestionUpdate, statusQuery } from "../../workflows/messages.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
@@ -103,14 +103,35 @@ it("is off by default, and leaves no deployment on the server", { tags: ["V4"] }
 
 const newer = await newerTemporal();
 
+async function newerAddress(): Promise<string> {
+  const temporal = await startOwnTemporal([], newer);
+  onTestFinished(() => temporal.close());
+  return temporal.address;
+}
+
+/** Starts the second version's worker, and waits until the run is on it. */
+async function moveToV2(session: KillableSession, deployment: string) {
+  const { client } = session.services;
+  await session.startWorker(pinnedTo(deployment, "v2"));
+  await makeCurrent(client, deployment, "v2");
+  const newest = client.workflow.getHandle(session.id);
+  await eventually(
+    "it has gone over",
+    async () => {
+      await newest.signal("nudge");
+      const { raw } = await newest.describe();
+      return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId === "v2";
+    },
+    60_000,
+  );
+}
+
 describe.skipIf(newer === undefined)("with Temporal's server 1.32", () => {
   it(
     "a session that waits for a person moves with its question open, and is answered there",
     { tags: ["V2"] },
     async () => {
-      const temporal = await startOwnTemporal([], newer);
-      onTestFinished(() => temporal.close());
-      const temporalAddress = temporal.address;
+      const temporalAddress = await newerAddress();
       const ask = { question: "Which port?", default: "80", timeout_seconds: 3_600 };
       const script = scriptedModel()
         .answers(call("bash", { command: "echo once >> n.txt; cat n.txt" }), call("ask_user", ask))
@@ -133,17 +154,7 @@ describe.skipIf(newer === undefined)("with Temporal's server 1.32", () => {
           [session.id],
         );
       const before = (await questions()).rows;
-      await session.startWorker(pinnedTo(deployment, "v2"));
-      await makeCurrent(client, deployment, "v2");
-      await eventually(
-        "it has gone over",
-        async () => {
-          await handle.signal("nudge");
-          const { raw } = await handle.describe();
-          return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId === "v2";
-        },
-        60_000,
-      );
+      await moveToV2(session, deployment);
       const asks = async () => (await handle.query(statusQuery)).questions.length === 1;
       await eventually("it waits there", asks, 60_000);
       const { events: history } = await handle.fetchHistory();
@@ -164,4 +175,38 @@ describe.skipIf(newer === undefined)("with Temporal's server 1.32", () => {
       await checkSession(session.services, session);
     },
   );
+
+  it("a wait moves with the end that was fixed when it began, and is announced once", async () => {
+    const script = scriptedModel()
+      .answers(call("wait", { reason: "the deploy", seconds: 40 }))
+      .says("Done.");
+    const session = await startKillableSession(database, script, { temporalAddress: await newerAddress() });
+    const { client } = session.services;
+    const deployment = `fleet-${randomBytes(3).toString("hex")}`;
+    await session.startWorker(pinnedTo(deployment, "v1"));
+    await makeCurrent(client, deployment, "v1");
+    const started = await session.until("wait:started");
+    await moveToV2(session, deployment);
+    const handle = client.workflow.getHandle(session.id);
+    const { events: history } = await handle.fetchHistory();
+    expect(
+      history?.find((event) => event.workflowExecutionStartedEventAttributes?.continuedExecutionRunId),
+    ).toBeDefined();
+    expect(await handle.result()).toMatchObject({ status: "completed", result: "Done." });
+    const ended = await session.until("wait:ended");
+    expect(ended.data).toMatchObject({ how: "time" });
+    const lastedMs = Date.parse(String(ended.at)) - Date.parse(String(started.at));
+    expect(lastedMs).toBeGreaterThan(38_000);
+    expect(ended.data.ms).toBeGreaterThanOrEqual(40_000);
+    const types = (await session.events()).map(({ type }) => type);
+    for (const type of ["wait:started", "wait:ended"])
+      expect(
+        types.filter((other) => other === type),
+        type,
+      ).toHaveLength(1);
+    expect(await resultTexts(database.store, session.id)).toEqual([
+      expect.stringMatching(/^Waited \d+ s: the time is over\.$/),
+    ]);
+    await checkSession(session.services, session);
+  });
 });
