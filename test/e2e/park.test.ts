@@ -7,6 +7,7 @@ import { eventually, useAgent } from "../support/agent-harness.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { checkSession } from "../support/checker/check-session.ts";
+import { ALL_THERE, INSTALL, installsAndLooks, LOOK } from "../support/installing.ts";
 import { removeBox } from "../support/remove-box.ts";
 import { untilWaiting } from "../support/questions.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
@@ -35,21 +36,8 @@ const reaping = () => ({
   logger: pino({ level: "silent" }),
 });
 
-/** Installs something in the workspace and at home, and leaves a process behind. */
-const INSTALL =
-  "mkdir -p node_modules/left-pad && echo pad > node_modules/left-pad/index.js && echo tool > ~/tool; true npm install left-pad; (sleep 1000 &) ; echo kept > a.txt";
-/** Through one pipe: what comes through two has no certain order. */
-const LOOK = "exec 2>&1; cat a.txt node_modules/left-pad/index.js ~/tool; pgrep -c sleep";
-
-const twoRuns = () =>
-  scriptedModel()
-    .calls("bash", { command: INSTALL })
-    .says("One.")
-    .calls("bash", { command: LOOK })
-    .says("Two.");
-
 async function firstRun(config = keeping()) {
-  const session = await agent.start(twoRuns(), { config });
+  const session = await agent.start(installsAndLooks(), { config });
   expect(await session.result()).toMatchObject({ result: "One." });
   return session;
 }
@@ -64,7 +52,7 @@ it("has what was installed after a run's end, and no process", async () => {
   const session = await firstRun();
   expect(await stateOf(session.id)).toBe("exited");
   expect((await session.dataOf("sandbox:parked"))[0]?.until).toMatch(/^\d{4}-/);
-  expect(await secondRun(session)).toMatch(/^kept\npad\ntool\n0/);
+  expect(await secondRun(session)).toMatch(ALL_THERE);
   expect(await session.dataOf("sandbox:adopted")).toContainEqual(expect.objectContaining({ parked: true }));
   await checkSession(agent, session);
   await removeBox(agent.docker, session.id);
@@ -111,7 +99,7 @@ it("is stopped while a session waits, and started for the answer", async () => {
   const [question] = await session.dataOf("question:asked");
   await session.handle.signal("answer", { id: question?.id, text: "This." });
   expect(await session.result()).toMatchObject({ result: "Done." });
-  expect((await resultTexts(agent.database.store, session.id)).at(-1)).toMatch(/^kept\npad\ntool\n0/);
+  expect((await resultTexts(agent.database.store, session.id)).at(-1)).toMatch(ALL_THERE);
   expect((await noticesOf(agent.database.store, session.id)).join()).toContain(
     "what was installed are there",
   );

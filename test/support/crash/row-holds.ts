@@ -20,6 +20,7 @@ const TABLES = [
   "budget_allowances",
   "budget_reservations",
   "model_calls",
+  "sandboxes",
 ] as const;
 
 export interface RowHoldSpec {
