@@ -6,6 +6,8 @@ import { checkSession } from "../support/checker/check-session.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { gitIn, makeRemote, onRepository } from "../support/remotes.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts } from "../support/stored.ts";
+import { cache, withTestServices } from "../support/test-services.ts";
 
 const agent = useAgent();
 
@@ -55,6 +57,7 @@ it("passes what is delivered, and leaves no second sandbox", { timeout: 120_000 
     Array(4).fill("passed"),
   );
   expect(gitIn(place.folder, "show", `longhaul/${session.id}:sum.js`)).toContain("a + b");
+  expect(await session.dataOf("base:used")).toHaveLength(1);
   expect(await containersOf(session.id)).toBe(0);
   await checkSession(agent, session);
 });
@@ -113,6 +116,21 @@ it("is as any sandbox of the session while it is there, and is set up", { timeou
   expect(await containersOf(session.id)).toBe(0);
   const { Volumes: volumes } = await agent.docker.listVolumes({ filters });
   expect(volumes ?? []).toEqual([]);
+});
+
+it("has the session's services, without what the session put into them", { timeout: 240_000 }, async () => {
+  const place = makeRemote(PROJECT);
+  const empty = 'test "$(redis-cli -h cache ping) $(redis-cli -h cache get work)" = "PONG "';
+  const sandbox = await withTestServices({ cache: await cache() });
+  const config = { ...onRepository(place.url), verify: fresh({ commands: [empty] }), sandbox };
+  const script = scriptedModel()
+    .calls("bash", { command: "redis-cli -h cache set work done && echo // >> sum.js" })
+    .calls("bash", { command: "redis-cli -h cache get work" })
+    .says("Done.");
+  const session = await agent.start(script, { config });
+  expect(await session.result()).toMatchObject({ verified: "passed", delivery: "done" });
+  expect((await resultTexts(agent.database.store, session.id))[1]).toBe("done");
+  expect(await containersOf(session.id)).toBe(0);
 });
 
 it("says that it is unavailable if the set-up fails there", { timeout: 120_000 }, async () => {
