@@ -55,6 +55,18 @@ it("is read by the model and by people, whole and masked", { timeout: 120_000 },
   expect(copied).toHaveLength((await wholeOutputText(services, row, failed?.handle ?? "")).length);
 });
 
+it("is text, whatever bytes a check prints", { timeout: 120_000 }, async () => {
+  const command = "printf '\\344hnlich\\0 \\033[31mError: rot\\033[0m\\033]0;title\\007\\n'; exit 1";
+  const session = await agent.start(scriptedModel().says("Done."), { config: verify(command, 0) });
+  expect(await session.result()).toMatchObject({ verified: "failed" });
+  const [seen] = await session.dataOf("verify:ended");
+  const whole = await wholeOutputText(clientServices(agent), { id: session.id }, seen?.handle ?? "");
+  for (const text of [seen?.tail ?? "", whole]) {
+    expect(text).toMatch(/^\ufffdhnlich.* Error: rot\n?$/);
+    expect(["\0", "\u001b", "\u0007"].filter((sign) => text.includes(sign))).toEqual([]);
+  }
+});
+
 it("is apart for each time that a command ran, though all in one look", { timeout: 120_000 }, async () => {
   const command = "test -f once || { touch once; echo first; exit 0; }; echo second";
   const place = makeRemote({ "a.js": "" });
