@@ -40,7 +40,12 @@ export function runCommand(command: Command, output: Output) {
         exitOnQuestion: flags.exitOnQuestion === true,
         output,
         closing: (end, goOn) =>
-          closingLines(id, end, services, { rehearsal: config.rehearsal, isSetUpHere, goOn }),
+          closingLines(id, end, services, {
+            rehearsal: config.rehearsal,
+            isSetUpHere,
+            goOn,
+            follows: start.config.repository?.follow?.on === true,
+          }),
       });
     });
   };
@@ -90,13 +95,19 @@ async function closingLines(
   id: string,
   end: FollowEnd,
   services: Services,
-  hints: { readonly rehearsal: boolean; readonly isSetUpHere: boolean; readonly goOn: string | undefined },
+  hints: {
+    readonly rehearsal: boolean;
+    readonly isSetUpHere: boolean;
+    readonly goOn: string | undefined;
+    readonly follows: boolean;
+  },
 ): Promise<string[]> {
-  const { rehearsal, isSetUpHere, goOn } = hints;
+  const { rehearsal, isSetUpHere, goOn, follows } = hints;
   const ui = services.uiUrl(id);
   const lines = present(
     rehearsal && "This was a rehearsal: set OPENAI_API_KEY to have a model do your own task.",
     goOn !== undefined && `Go on with it:           ${goOn}`,
+    follows && end.status === "completed" && `Its pull request:        longhaul status ${shellWord(id)}`,
     isSetUpHere && `End services and worker: longhaul down`,
     ui !== undefined && `Web UI:                  ${ui}`,
   );

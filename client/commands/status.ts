@@ -72,7 +72,7 @@ export function statusText(
     document.verified !== null && ["verified", verifiedText(document.verified)],
     ...gitRows(document),
     ...(document.follow === null ? [] : followLines(document.id, document.follow, now)).map(
-      (line, index): Row => [index === 0 ? "followed" : "", line],
+      (line, index): Row => [index === 0 ? "PR" : "", line],
     ),
     parkedRow(document),
     document.notSaved.length > 0 && [

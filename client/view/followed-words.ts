@@ -60,12 +60,12 @@ export function followStatus(
 }
 
 const STATES: Readonly<Record<FollowState, string>> = {
-  following: "is followed",
-  paused: "following is paused",
-  merged: "is merged",
-  closed: "was closed",
-  lost: "could not be found any more",
-  stopped: "is not followed any more",
+  following: "followed",
+  paused: "paused",
+  merged: "merged",
+  closed: "closed",
+  lost: "not to be found any more",
+  stopped: "not followed any more",
 };
 
 const MAX_REASON_CHARS = 160;
@@ -82,7 +82,7 @@ export function followLines(id: string, follow: FollowStatus, now: Date): string
   const cost = costUsd === null ? "" : `, ${dollars(costUsd)}`;
   return present(
     `${STATES[state]}${reason === null ? "" : `: ${harmlessLine(reason, MAX_REASON_CHARS)}`}`,
-    endedAt === null && `round ${rounds} of ${roundsUpTo}${cost}${nextLook}`,
+    endedAt === null && `${rounds === 0 ? "no round" : `round ${rounds}`} of ${roundsUpTo}${cost}${nextLook}`,
     endedAt !== null && rounds > 0 && `${plural(rounds, "round")}${cost}`,
     endedAt === null &&
       head !== null &&

@@ -36,7 +36,7 @@ const followed: FollowStatus = {
 
 it("says how a followed pull request stands", () => {
   expect(followLines("brave-delta-rz5k", followed, now)).toEqual([
-    "is followed: checks run: build",
+    "followed: checks run: build",
     "round 1 of 5, $0.2500, next look in 4 min",
     "head 9f31c02aa0b1; 1 of 2 checks good (build running); 1 open thread",
   ]);
@@ -45,7 +45,7 @@ it("says how a followed pull request stands", () => {
 it("says why it is paused, and how to go on", () => {
   const paused = { ...followed, state: "paused" as const, reason: "its 5 rounds are used" };
   expect(followLines("brave-delta-rz5k", paused, now)).toEqual([
-    "following is paused: its 5 rounds are used",
+    "paused: its 5 rounds are used",
     "round 1 of 5, $0.2500, next look in 4 min",
     "head 9f31c02aa0b1; 1 of 2 checks good (build running); 1 open thread",
     "go on: longhaul follow brave-delta-rz5k",
@@ -54,7 +54,7 @@ it("says why it is paused, and how to go on", () => {
 
 it("says how it has ended", () => {
   const merged = { ...followed, state: "merged" as const, reason: null, endedAt: now.toISOString() };
-  expect(followLines("brave-delta-rz5k", merged, now)).toEqual(["is merged", "1 round, $0.2500"]);
+  expect(followLines("brave-delta-rz5k", merged, now)).toEqual(["merged", "1 round, $0.2500"]);
 });
 
 it.each<[FollowState, number, string]>([
