@@ -28,6 +28,9 @@ const HALF_HOUR_MS = 30 * 60_000;
 
 const messageId = (round: number): string => `${SENDER}-${round}`;
 
+/** Whether a message of a session's queue is a follower's. */
+export const isRoundMessage = (id: string): boolean => new RegExp(`^${SENDER}-\\d+$`).test(id);
+
 /** How a run may have ended and still go on with the message. */
 export const GOES_ON: ReadonlySet<string> = new Set(["completed", "max_steps"]);
 

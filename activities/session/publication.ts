@@ -17,9 +17,11 @@ import {
 import { addNotice, findSandbox } from "../store/sandboxes.ts";
 import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/session-locks.ts";
+import { roundSpans } from "../store/follows.ts";
 import { lastAnswer } from "../store/transcript.ts";
 import { newestVerifications } from "../store/verifications.ts";
 import { ForgeRefusal } from "../forge/calls.ts";
+import { isRoundMessage } from "../follow/rounds.ts";
 import { openPullRequest } from "../forge/open-pull-request.ts";
 import { findForge } from "../forge/recognise.ts";
 import { lsRemote } from "../git/remote.ts";
@@ -151,7 +153,10 @@ async function open({ deps, scope, session, git, repository, branch, input }: De
   const isBranch = ref !== undefined && ref !== branch && remote.refs.has(`refs/heads/${ref}`);
   const into = isBranch ? ref : remote.defaultBranch;
   if (into === undefined) return refusal("the remote has no default branch");
-  const answer = await lastAnswer(deps.store.db, session.id);
+  // What it says in a round of following is about that round: the pull request is about all of the work.
+  const besides = await roundSpans(deps.store.db, session.id, isRoundMessage);
+  const { db } = deps.store;
+  const answer = (await lastAnswer(db, session.id, besides)) ?? (await lastAnswer(db, session.id));
   const text = (answer?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
   try {
     // The interface of github.com has another host than its repositories.

@@ -1,8 +1,9 @@
 /** Followed pull requests: where each stands, what its session was told, and what came of that. */
-import { and, asc, desc, eq, getTableColumns, gt, inArray, isNull, ne, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, gt, inArray, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { FollowState, PullRequestEnd } from "../contract/follow.ts";
 import type { Queryable } from "./db.ts";
 import { isLive } from "./live-line.ts";
+import type { MessageSpan } from "./transcript.ts";
 import {
   follows,
   followReplies,
@@ -236,6 +237,24 @@ export interface FollowedSession {
   readonly endedAt: Date | null;
   /** `waits`: no run has read it. `gone`: a person has taken it back. */
   readonly message: "waits" | "read" | "gone";
+}
+
+/** The parts of the conversation that begin with a round's message, up to what a person says next. */
+export async function roundSpans(
+  db: Queryable,
+  sessionId: string,
+  isOfRound: (messageId: string) => boolean,
+): Promise<MessageSpan[]> {
+  const rows = await db
+    .select({ id: guidance.id, sequence: guidance.deliveredSequence })
+    .from(guidance)
+    .where(and(eq(guidance.sessionId, sessionId), isNotNull(guidance.deliveredSequence)))
+    .orderBy(asc(guidance.deliveredSequence));
+  return rows.flatMap(({ id, sequence }, index) => {
+    if (sequence === null || !isOfRound(id)) return [];
+    const next = rows.slice(index + 1).find((row) => !isOfRound(row.id) && row.sequence !== sequence);
+    return [{ from: sequence, to: next?.sequence ?? undefined }];
+  });
 }
 
 /** Whether a run of the session is on. */

@@ -1,6 +1,6 @@
 /** The transcript: rows of the live line, and the one transaction in which a step's answer is stored. */
 import { rowsGone } from "../contract/failures.ts";
-import { and, desc, eq, inArray, isNotNull, sql } from "drizzle-orm";
+import { and, desc, eq, gte, inArray, isNotNull, lt, or, sql } from "drizzle-orm";
 import type {
   AssistantPart,
   Message,
@@ -102,12 +102,33 @@ export async function endsWithAnswer(
   return (await findAnswer(db, sessionId, last.step))?.finish === "stop";
 }
 
+/** Messages from one sequence up to, without, another; all that follow if there is none. */
+export interface MessageSpan {
+  readonly from: number;
+  readonly to: number | undefined;
+}
+
 /** The newest answer of the live line. */
-export async function lastAnswer(db: Queryable, sessionId: string): Promise<StoredMessage | undefined> {
+export async function lastAnswer(
+  db: Queryable,
+  sessionId: string,
+  besides: readonly MessageSpan[] = [],
+): Promise<StoredMessage | undefined> {
   const [row] = await db
     .select()
     .from(storedMessages)
-    .where(and(isLive(storedMessages, sessionId), eq(storedMessages.slot, "assistant")))
+    .where(
+      and(
+        isLive(storedMessages, sessionId),
+        eq(storedMessages.slot, "assistant"),
+        ...besides.map(({ from, to }) =>
+          or(
+            lt(storedMessages.sequence, from),
+            to === undefined ? undefined : gte(storedMessages.sequence, to),
+          ),
+        ),
+      ),
+    )
     .orderBy(desc(storedMessages.sequence))
     .limit(1);
   return row && toStoredMessage(row);

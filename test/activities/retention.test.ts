@@ -21,6 +21,7 @@ import { appendEvents } from "../../activities/store/events.ts";
 import { copySessionLine } from "../../activities/store/fork.ts";
 import { receiveGuidance } from "../../activities/store/guidance.ts";
 import { sessions, toolOutputs } from "../../activities/store/schema/index.ts";
+import { beginFollow, endFollow } from "../../activities/store/follows.ts";
 import { createSessionMemory } from "../../activities/store/transcript-search.ts";
 import {
   aloneOverWorkers,
@@ -63,6 +64,19 @@ it("outputs that are old enough become a line, and sessions that are go; others 
   const read = (id: string) => createSessionMemory(db, id).readOutput("s1c0", 0, 1_000);
   expect(await read("old")).toMatchObject({ text: OUTPUT_REMOVED });
   expect(await read("new")).toMatchObject({ text: "firstsecond" });
+  expect(await endedLongAgo(db, 5, 10)).toEqual(["old"]);
+  // One whose pull request is followed stays until that is over.
+  const followed = { sessionId: "old", forge: "f", project: "p", number: 1, url: "u", branch: "b" };
+  await beginFollow(db, {
+    ...followed,
+    roundsFrom: 0,
+    roundsUpTo: 1,
+    maxCostUsd: 1,
+    openedAt: new Date(),
+    until: new Date(),
+  });
+  expect(await endedLongAgo(db, 5, 10)).toEqual([]);
+  await endFollow(db, "old", { end: "closed", why: undefined });
   expect(await endedLongAgo(db, 5, 10)).toEqual(["old"]);
   let inner = false;
   await aloneOverWorkers(db, () => aloneOverWorkers(db, async () => void (inner = true)));

@@ -266,6 +266,10 @@ describeOnGitea("a pull request on a real Gitea is followed", (gitea) => {
       ]),
     );
 
+    // The pull request is about all of the work, and not about this round.
+    const { body } = await server.made<{ readonly body: string }>("dev", "GET", pull);
+    expect(body).toMatch(/^<!-- longhaul .*\nDone\.\n/);
+
     // Nothing is answered or told again, however often it looks.
     for (const looks of [1, 2]) {
       await look();
