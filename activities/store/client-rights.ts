@@ -67,6 +67,7 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
         sessions.endedAt,
         sessions.result,
         sessions.error,
+        sessions.verified,
         sessions.updatedAt,
         sessions.epoch,
         sessions.runId,
