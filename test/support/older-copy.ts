@@ -7,6 +7,8 @@ export interface OlderCopy {
 }
 
 let copies = 0;
+/** Of rows that outlive their session: its id, hashed. */
+const HASHED = "of_session";
 
 /** Copies all rows of a session and its delegates in one snapshot. */
 export async function copyRows({ pool }: Pick<Store, "pool">, id: string): Promise<OlderCopy> {
@@ -16,7 +18,10 @@ export async function copyRows({ pool }: Pick<Store, "pool">, id: string): Promi
     where table_schema = 'public' and table_type = 'BASE TABLE'
     and column_name = case table_name when 'sessions' then 'id' else 'session_id' end`);
   const schema = `copy_${(copies += 1)}`;
-  const ours = (key: string) => `(${key} = '${id}' or ${key} like '${id}.%')`;
+  const ours = (key: string) =>
+    key === HASHED ? `${key} in (select md5(id) from public.sessions where ${isOurs("id")})` : isOurs(key);
+  const isOurs = (key: string) => `(${key} = '${id}' or ${key} like '${id}.%')`;
+  rows.push({ name: "spending", key: HASHED });
   await inTransaction(pool, "begin isolation level repeatable read", [
     `create schema ${schema}`,
     ...rows.map(
@@ -29,10 +34,8 @@ export async function copyRows({ pool }: Pick<Store, "pool">, id: string): Promi
         // Without foreign keys and triggers, as pg_restore does it.
         `lock table ${rows.map(({ name }) => `public.${name}`).join(", ")} in access exclusive mode`,
         "set local session_replication_role = replica",
-        ...rows.flatMap(({ name, key }) => [
-          `delete from public.${name} where ${ours(key)}`,
-          `insert into public.${name} select * from ${schema}.${name}`,
-        ]),
+        ...rows.toReversed().map(({ name, key }) => `delete from public.${name} where ${ours(key)}`),
+        ...rows.map(({ name }) => `insert into public.${name} select * from ${schema}.${name}`),
       ]),
   };
 }
