@@ -1,5 +1,6 @@
 /** Shows a session and its delegates live until it ends, for people or as JSON lines. Shared by `run` and `watch`. */
 import type { SessionEvent } from "../../activities/store/event.ts";
+import { readEvents } from "../../activities/store/events.ts";
 import { findSessionRow } from "../../activities/store/reading.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
 import { toDeliveryState, listPublications } from "../../activities/store/repositories.ts";
@@ -28,6 +29,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   process.on("SIGTERM", onSignal);
   const show = watch.json ? jsonLines(output, sessionId) : forPeople(output);
   const children = watch.children === true ? new WatchedChildren(watch, show) : undefined;
+  let shownSeq = watch.afterSeq;
   try {
     await watch.begin?.();
     for await (const item of follow({
@@ -42,20 +44,26 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           // The outcome must be the last line.
           if (item.event.type === "session:ended") await children?.ended();
           show.event(item.event, item.live);
+          shownSeq = item.event.seq;
           children?.follow(item.event);
           break;
         case "tick":
           show.tick();
           if (watch.exitOnQuestion === true) {
             const asked = await questionsWaitedFor(services, sessionId);
-            if (asked.length > 0) return leave(watch, asked, show);
+            // What it asks is shown before.
+            if (asked.length > 0 && !(await hasMore(services, sessionId, shownSeq)))
+              return leave(watch, asked, show);
           }
           break;
         case "ended":
           return await showEnd(watch, item, show);
+        case "restored":
+          shownSeq = item.toSeq;
+          showProgress(item, show);
+          break;
         case "lost":
         case "back":
-        case "restored":
         case "trouble":
         case "output":
         case "caught-up":
@@ -138,6 +146,10 @@ function detachedText(sessionId: string): string {
     `  end it:          longhaul cancel ${shellWord(sessionId)}`,
   ].join("\n");
 }
+
+/** Whether there are events that were not shown yet. */
+const hasMore = async ({ store: { db } }: Services, id: string, shownSeq: number): Promise<boolean> =>
+  (await readEvents(db, id, shownSeq, 1).catch(() => [])).length > 0;
 
 /**
  * The questions without whose answers the session, or a delegate of it, does not go on. One that does not block it counts once there is
