@@ -64,13 +64,14 @@ const VERDICTS: ReadonlyMap<string, ReviewFacts["verdict"]> = new Map([
   ["COMMENT", "commented"],
 ]);
 
+/** By their first comments: the server lists those of one review in any order. */
 function threadsOf(comments: readonly CommentAnswer[]): readonly ThreadFacts[] {
+  const byId = (one: CommentAnswer, other: CommentAnswer) => one.id - other.id;
   const commentsByPlace = Map.groupBy(
-    comments,
+    comments.toSorted(byId),
     ({ path, position, original_position: before }) => `${path}:${position || `-${before}`}`,
   );
-  return [...commentsByPlace].map(([id, rows]) => {
-    const inOrder = rows.toSorted((one, other) => one.id - other.id);
+  return [...commentsByPlace].map(([id, inOrder]) => {
     const [first] = inOrder;
     return {
       id,
