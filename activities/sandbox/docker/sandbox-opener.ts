@@ -201,6 +201,8 @@ async function bringUp(
   let wasStarted = false;
   for (let round = 0; round < MAX_ROUNDS; round++) {
     signal.throwIfAborted();
+    // Looked for, made, started: what is not there then is in another worker's hands, which may hold the name and not show it yet.
+    if (round > 2) await sleep(ROUND_MS);
     const info = await unless([404], () => container.inspect());
     if (info === undefined) {
       await create(host, spec);
@@ -225,7 +227,6 @@ async function bringUp(
       await unless([404, 409], () => container.remove({ force: true, v: true }));
     // 304: it runs already; 404 and 409: it is being removed. The next round shows which.
     else wasStarted = (await unless([304, 404, 409], () => container.start().then(() => true))) === true;
-    if (round > 1) await sleep(ROUND_MS);
   }
   throw retryable("SandboxUnavailable", `the sandbox ${name} does not start; its files are kept`);
 }
