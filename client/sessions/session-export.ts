@@ -1,4 +1,5 @@
 /** A whole session as one document, and one call of it. */
+import { shellWord } from "../console/format.ts";
 import type { ToolOutcome } from "../../activities/contract/message.ts";
 import { textsApart, type TextsApart } from "../../activities/text/streams.ts";
 import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
@@ -89,7 +90,7 @@ export async function wholeOutputText(
     if (page === undefined)
       throw notPossible(
         `Session ${id} has no output with the handle ${JSON.stringify(handle)}.`,
-        `Handles are in its events and rows: longhaul export ${id}`,
+        `Handles are in its events and rows: longhaul export ${shellWord(id)}`,
       );
     pages.push(page.text);
     if (page.end >= page.total || page.end <= from) return pages.join("");
