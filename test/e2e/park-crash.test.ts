@@ -35,12 +35,13 @@ it.each([
   const hold = await holds.hold(session.id, { table, match } as RowHoldSpec);
   const worker = await session.startWorker();
   await eventually("its sandbox is being kept", () => hold.reached(), 60_000);
-  expect(await isStopped(session.sandbox)).toBe(table === "events");
+  if (table === "events") await eventually("it is stopped", () => isStopped(session.sandbox));
+  else expect(await isStopped(session.sandbox)).toBe(false);
   await worker.kill();
   await hold.release(fate);
   await session.startWorker();
   expect(await session.handle.result()).toMatchObject({ status: "completed" });
-  expect(await isStopped(session.sandbox)).toBe(true);
+  await eventually("it is stopped again", () => isStopped(session.sandbox));
   expect(await session.dataOf("sandbox:parked")).toHaveLength(1);
   const { client } = session.services;
   const next = await startRunFor(client, session.id, session.id, { id: "look", text: "Look." });

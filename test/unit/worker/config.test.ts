@@ -71,7 +71,13 @@ test("an unreadable policy, or one with an unknown rule, prevents the worker's s
   expect(() => readWorkerConfig({ DATABASE_URL, LONGHAUL_POLICY })).toThrow(/max.memory[^]*network/);
   writeFileSync(LONGHAUL_POLICY, "networks: [none]\nmax: {memory: 4g}\n");
   const { policy } = readWorkerConfig({ DATABASE_URL, LONGHAUL_POLICY });
-  expect(policy).toEqual({ networks: ["none"], max: { memory: "4g" }, rates: {}, retention: {} });
+  expect(policy).toEqual({
+    networks: ["none"],
+    max: { memory: "4g" },
+    rates: {},
+    retention: {},
+    onBudget: "ask",
+  });
 });
 
 test("an empty variable counts as unset", () => {

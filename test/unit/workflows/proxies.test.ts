@@ -49,6 +49,7 @@ describe("each activity", () => {
       setUpSandbox: "host-1",
       verifyWork: "host-1",
       publish: "host-1",
+      refreshCheckout: "host-1",
       openSandbox: "host-1",
       modelStep: "m",
       runTool: "host-1",
