@@ -149,7 +149,9 @@ async function reap(
   if (session === undefined) return undefined;
   const deps = { store, countedSaves, sandboxHost: host, taskQueues: {}, sanitizer: { clean } };
   const step = await lastUsedStep(store.db, id);
-  if (isParkedTooLong === false && session.status !== "cancelled") {
+  // Its run may have kept it since the round began.
+  const [now] = await sandboxOwners(store.db, [id]);
+  if (now?.isParkedTooLong === false && session.status !== "cancelled") {
     // Its worker may have died before it stopped it. Under the lock: a run that goes on in it now has opened it, or does so afterwards.
     await withSandboxLock(store, id, async (tx) => {
       if (await isParkedHere(await findSandbox(tx, id), host)) await host.park?.(id);
