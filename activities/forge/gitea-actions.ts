@@ -3,9 +3,10 @@
  * with a hook; newer ones list jobs. Source: each server's own description.
  */
 import { askForge, ForgeRefusal, type ForgeCall } from "./calls.ts";
-import { checkState, type CheckFacts, type CheckLog, type StepFacts } from "./facts.ts";
+import type { CheckFacts, CheckLog } from "./facts.ts";
 import { whyNot, type Did } from "./forge.ts";
 import { giteaCan } from "./gitea-description.ts";
+import { toStep, type StepAnswer } from "./github-form.ts";
 import { askLog } from "./log-text.ts";
 
 const repository = ({ forge }: ForgeCall) => `/repos/${forge.project}`;
@@ -25,7 +26,7 @@ export async function giteaLog(call: ForgeCall, check: CheckFacts): Promise<Chec
   if (known === undefined || !(await giteaCan(call, "GET /repos/{}/{}/actions/jobs/{}/logs")))
     return undefined;
   const log = await askLog(call, `${repository(call)}/actions/jobs/${known.id}/logs`);
-  return log && { ...log, steps: known.steps?.map(stepOf), annotations: [], summary: undefined };
+  return log && { ...log, steps: known.steps?.map(toStep), annotations: [], summary: undefined };
 }
 
 /** @throws ForgeRefusal if it may pass */
@@ -65,13 +66,6 @@ async function jobOf(call: ForgeCall, { job: key, url }: CheckFacts): Promise<Jo
   }
 }
 
-const stepOf = ({ name, status, conclusion, started_at: from, completed_at: to }: StepAnswer): StepFacts => ({
-  name,
-  state: status === "completed" ? checkState(conclusion) : "running",
-  startedAt: from ?? undefined,
-  endedAt: to ?? undefined,
-});
-
 interface RunsAnswer {
   readonly workflow_runs?: readonly { readonly id: number }[] | null;
 }
@@ -85,12 +79,4 @@ interface JobAnswer {
   readonly run_id?: number;
   readonly html_url?: string;
   readonly steps?: readonly StepAnswer[] | null;
-}
-
-interface StepAnswer {
-  readonly name: string;
-  readonly status: string;
-  readonly conclusion?: string | null;
-  readonly started_at?: string | null;
-  readonly completed_at?: string | null;
 }

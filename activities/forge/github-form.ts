@@ -3,7 +3,7 @@
  * docs.github.com/rest/pulls/pulls and /rest/issues/comments.
  */
 import { askForge, askPages, type ForgeCall } from "./calls.ts";
-import type { CommentFacts, ForgeUser } from "./facts.ts";
+import { checkState, type CommentFacts, type ForgeUser, type StepFacts } from "./facts.ts";
 import { requireId, requirePullRequest, whyNot, type Did, type KnownPullRequest } from "./forge.ts";
 
 interface Answer {
@@ -108,3 +108,25 @@ export async function askGitHubForReview(call: ForgeCall, pull: string, { login 
     return whyNot(error);
   }
 }
+
+/** A step of a job of Actions, which Gitea answers in the same form. */
+export interface StepAnswer {
+  readonly name: string;
+  readonly status: string;
+  readonly conclusion?: string | null;
+  readonly started_at?: string | null;
+  readonly completed_at?: string | null;
+}
+
+export const toStep = ({
+  name,
+  status,
+  conclusion,
+  started_at: from,
+  completed_at: to,
+}: StepAnswer): StepFacts => ({
+  name,
+  state: status === "completed" ? checkState(conclusion) : "running",
+  startedAt: from ?? undefined,
+  endedAt: to ?? undefined,
+});

@@ -3,8 +3,9 @@
  * Source: docs.github.com/rest/checks/runs, /rest/actions/workflow-jobs.
  */
 import { askForge, askPages, ForgeRefusal, type ForgeCall } from "./calls.ts";
-import { checkState, type AnnotationFacts, type CheckFacts, type CheckLog, type StepFacts } from "./facts.ts";
+import type { AnnotationFacts, CheckFacts, CheckLog } from "./facts.ts";
 import { whyNot, type Did } from "./forge.ts";
+import { toStep, type StepAnswer } from "./github-form.ts";
 import { askLog } from "./log-text.ts";
 
 const repository = ({ forge }: ForgeCall) => `/repos/${forge.project}`;
@@ -19,7 +20,7 @@ export async function githubLog(call: ForgeCall, { job }: CheckFacts): Promise<C
   return {
     text: log?.text,
     leftOutBytes: log?.leftOutBytes ?? 0,
-    steps: known?.steps?.map(stepOf),
+    steps: known?.steps?.map(toStep),
     annotations: await annotationsOf(call, run),
     summary: known === undefined ? summaryOf(run.output) : undefined,
   };
@@ -38,13 +39,6 @@ async function actionsJob(call: ForgeCall, run: RunAnswer): Promise<JobAnswer | 
     throw error;
   }
 }
-
-const stepOf = ({ name, status, conclusion, started_at: from, completed_at: to }: StepAnswer): StepFacts => ({
-  name,
-  state: status === "completed" ? checkState(conclusion) : "running",
-  startedAt: from ?? undefined,
-  endedAt: to ?? undefined,
-});
 
 async function annotationsOf(
   call: ForgeCall,
@@ -100,14 +94,6 @@ interface JobAnswer {
   readonly id: number;
   readonly check_run_url: string;
   readonly steps?: readonly StepAnswer[];
-}
-
-interface StepAnswer {
-  readonly name: string;
-  readonly status: string;
-  readonly conclusion: string | null;
-  readonly started_at?: string | null;
-  readonly completed_at?: string | null;
 }
 
 interface AnnotationAnswer {
