@@ -72,7 +72,7 @@ export function withFreshConnections(pool: pg.Pool): FreshConnections {
         throw error;
       }
     };
-    return onceMore(ask, (error) => isAsked && (READS.test(text) || codeOf(error) === READ_ONLY));
+    return onceMore(ask, (error) => isAsked && (READS.test(text) || databaseCode(error) === READ_ONLY));
   }
 
   Object.assign(pool, { connect, query });
@@ -81,14 +81,19 @@ export function withFreshConnections(pool: pg.Pool): FreshConnections {
 
 /** Whether the connection, and those opened with it, would refuse the next query, too. Says nothing of other errors' causes. */
 export function isOfConnection(error: unknown): boolean {
-  const inner = isQueryError(error) && error instanceof Error ? error.cause : error;
+  const inner = driverError(error);
   if (!(inner instanceof Error)) return false;
-  const code = codeOf(inner);
+  const code = databaseCode(inner);
   return USELESS.test(code) || isNetworkCode(code) || isConnectionLost(inner);
 }
 
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+const driverError = (error: unknown): unknown =>
+  isQueryError(error) && error instanceof Error ? error.cause : error;
+
+/** Postgres's or the network's code of an error; "" if it has none. */
+export function databaseCode(error: unknown): string {
+  const inner = driverError(error);
+  const code = inner instanceof Error && "code" in inner ? inner.code : undefined;
   return typeof code === "string" ? code : "";
 }
 

@@ -9,6 +9,7 @@ import {
   withFreshConnections,
   type FreshConnections,
   endSilentConnections,
+  databaseCode,
 } from "./connections.ts";
 import { readPostgresAddress } from "./postgres-address.ts";
 import * as schema from "./schema/index.ts";
@@ -127,6 +128,22 @@ export function openStore(options: StoreOptions): Store {
   return { db: withOwnTransactions(db, fresh), pool, announcements, close };
 }
 
+/** Of a transaction with one snapshot, if a row that it writes was changed since: Postgres undid all of it. */
+const CHANGED_SINCE = "40001";
+/** Chosen by judgement: a session at work changes its row some times a second, and a snapshot is milliseconds old when it is used. */
+const SNAPSHOTS = 5;
+
+/** Begins a transaction with one snapshot again, with a newer one, as Postgres asks for. Others have no such errors. */
+async function withNewerSnapshots<T>(run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      if (attempt === SNAPSHOTS || databaseCode(error) !== CHANGED_SINCE) throw error;
+    }
+  }
+}
+
 /**
  * If BEGIN fails, as after an unnoticed restart, the library never releases the connection: the pool shrinks by one each
  * time, and can never be closed. Here a transaction always releases its connection, and begins once more if its connection was of no use
@@ -161,7 +178,7 @@ function withOwnTransactions(
     // An error of the body's own may come after it has done something.
     const mayRepeat = (error: unknown) =>
       isQueryError(error) && counter !== undefined && counter.statements <= NOTHING_DONE;
-    return fresh.onceMore(run, mayRepeat);
+    return withNewerSnapshots(() => fresh.onceMore(run, mayRepeat));
   };
   return Object.assign(db, { transaction });
 }

@@ -55,3 +55,29 @@ it("a transaction that rests for longer, or an answer that comes in pieces, is l
   });
   expect(answer.rows).toHaveLength(10);
 });
+
+it.each([
+  ["a row was changed since its snapshot", 1],
+  ["a row is changed each time", Infinity],
+] as const)("a transaction with one snapshot begins again if %s", async (_when, changes) => {
+  const store = openStore({ url: database.url, maxConnections: 2 });
+  onTestFinished(() => store.close());
+  const { db } = store;
+  await db.execute(sql`create table counted as select 0 as n`);
+  onTestFinished(async () => void (await db.execute(sql`drop table counted`)));
+  let attempts = 0;
+  const adding = db.transaction(
+    async (tx) => {
+      await tx.execute(sql`select n from counted`);
+      attempts += 1;
+      if (attempts <= changes) await db.execute(sql`update counted set n = n + 10`);
+      await tx.execute(sql`update counted set n = n + 1`);
+    },
+    { isolationLevel: "repeatable read" },
+  );
+  if (changes === 1) await adding;
+  else await expect(adding).rejects.toMatchObject({ cause: { code: "40001" } });
+  expect(attempts).toBe(changes === 1 ? 2 : 5);
+  const counts = await db.execute(sql`select n from counted`);
+  expect(counts.rows).toEqual([{ n: changes === 1 ? 11 : 50 }]);
+});
