@@ -617,7 +617,6 @@ CREATE TABLE "follows" (
 	"opened_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"until" timestamp with time zone NOT NULL,
 	"facts" json,
-	"etags" json,
 	"digest" text,
 	"changed_at" timestamp with time zone,
 	"quiet_looks" integer DEFAULT 0 NOT NULL,
@@ -628,6 +627,7 @@ CREATE TABLE "follows" (
 	"merge_commit" text,
 	"posts" text[] DEFAULT '{}' NOT NULL,
 	"rounds_from" integer DEFAULT 0 NOT NULL,
+	"heard_from" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "follows_state_check" CHECK ("follows"."follow_state" in ('following','paused','merged','closed','lost','stopped'))
 );
 --> statement-breakpoint

@@ -35,9 +35,10 @@ export const follows = pgTable(
     maxCostUsd: doublePrecision("max_cost_usd").notNull(),
     openedAt: at("opened_at").notNull().defaultNow(),
     until: at("until").notNull(),
-    /** What was read last, as it is shown; and what the forge says is new since. */
+    /** Since when comments command it: what was said before is for people who read it then. */
+    heardFrom: at("heard_from").notNull().defaultNow(),
+    /** What was read last, as it is shown. */
     facts: json(),
-    etags: json(),
     /** Equal as long as nothing has changed; since when; and how often it was looked at since. */
     digest: text(),
     changedAt: at("changed_at"),
