@@ -11,7 +11,6 @@ import {
   listReplies,
   saveReply,
   setAnswered,
-  wasRefused,
   type FollowReplyRow,
   type FollowRound,
 } from "../store/follows.ts";
@@ -68,10 +67,10 @@ export async function answerRounds(followed: Followed, looked: LookedAt): Promis
   }
 }
 
-async function mayAnswer({ deps, session, row }: Followed, round: FollowRound): Promise<boolean> {
+async function mayAnswer({ readPushes }: Followed, round: FollowRound): Promise<boolean> {
   if (!GOES_ON.has(round.outcome ?? "")) return false;
-  const push = { sessionId: session.id, branch: row.branch, since: round.toldAt };
-  return round.pushed !== null || !(await wasRefused(deps.store.db, push));
+  if (round.pushed !== null) return true;
+  return !(await readPushes()).some(({ isRefused, at }) => isRefused && at > round.toldAt);
 }
 
 /** @returns in how many threads something was written */

@@ -96,6 +96,7 @@ async function openFollow(deps: AgentDeps, scope: ActivityScope, wants: FollowOr
       roundsUpTo: roundsFrom + rounds,
       maxCostUsd,
       openedAt: new Date(nowMs),
+      heardFrom: new Date(nowMs),
       until,
     });
     if (other !== undefined)

@@ -12,9 +12,9 @@ import { GitFailed } from "../git/run-git.ts";
 import { CredentialUnavailable, toRefusal } from "../git/trouble.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import { accessOf, type AgentDeps } from "../runtime/deps.ts";
-import { findFollow, isRunning, pushedCommits, type FollowRow, type PushedCommit } from "../store/follows.ts";
+import { findFollow, isRunning, type FollowRow } from "../store/follows.ts";
 import { readInstallation } from "../store/installation.ts";
-import { findRepository, listPublications } from "../store/repositories.ts";
+import { findRepository, listPublications, listPushes, type BranchPush } from "../store/repositories.ts";
 import { findSession, type Session } from "../store/sessions.ts";
 
 export interface FollowPlace {
@@ -38,7 +38,7 @@ export interface Followed extends FollowPlace {
   readonly row: FollowRow;
   /** The session's run is on. */
   readonly works: boolean;
-  readonly readPushed: () => Promise<readonly PushedCommit[]>;
+  readonly readPushes: () => Promise<readonly BranchPush[]>;
   /** With it, what was written is known as ours. */
   readonly postKey: string;
   readonly nowMs: number;
@@ -103,7 +103,7 @@ export async function enterFollow(deps: AgentDeps, scope: ActivityScope): Promis
     branch: row.branch,
     row,
     works: await isRunning(db, id),
-    readPushed: () => pushedCommits(db, id, row.branch),
+    readPushes: () => listPushes(db, id, row.branch),
     postKey: await readInstallation(db),
     nowMs: Date.now(),
     pace: deps.followPace ?? 1,

@@ -6,7 +6,8 @@ import type { Forge } from "../forge/forge.ts";
 import { postIn } from "../forge/post-once.ts";
 import { conflictsBetween, readHeads, whoseHead } from "../git/followed-branch.ts";
 import type { GitAccess } from "../git/git-access.ts";
-import type { FollowRound, PushedCommit } from "../store/follows.ts";
+import type { FollowRound } from "../store/follows.ts";
+import type { BranchPush } from "../store/repositories.ts";
 import type { FailureReader } from "./failures.ts";
 import { commentMark, type HeadIs, type SeenCheck, type SeenPullRequest } from "./verdict.ts";
 
@@ -22,7 +23,7 @@ export interface LookFrom {
   readonly number: number;
   readonly settings: FollowSettings;
   /** Read after the branch, as a push is announced before it is made. */
-  readonly readPushed: () => Promise<readonly PushedCommit[]>;
+  readonly readPushes: () => Promise<readonly BranchPush[]>;
   readonly rounds: readonly FollowRound[];
   readonly postKey: string;
   readonly rerunsOf: (head: string, check: CheckFacts) => number;
@@ -46,7 +47,7 @@ export async function readPullRequest(from: LookFrom): Promise<LookedAt> {
     base: pull.base.branch,
     signal: call.signal,
   });
-  const own = await from.readPushed();
+  const own = (await from.readPushes()).filter(({ isRefused }) => !isRefused);
   const newest = own.find(({ isDone }) => isDone);
   const isFresh = newest !== undefined && nowMs - newest.at.getTime() < STALE_MS;
   const isStale = isFresh && heads.head === newest.commit && pull.head.commit !== newest.commit;

@@ -16,8 +16,8 @@ import type { GitAccess } from "../git/git-access.ts";
 import { inScope } from "../runtime/activity-scope.ts";
 import { accessOf, type AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
-import { findFollow, pushedCommits } from "../store/follows.ts";
-import { findRepository } from "../store/repositories.ts";
+import { findFollow } from "../store/follows.ts";
+import { findRepository, listPushes } from "../store/repositories.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { awayFacts } from "./followed.ts";
 
@@ -33,7 +33,7 @@ export function createRefreshCheckout(deps: AgentDeps, sandboxes: SessionSandbox
       const access = accessOf(deps);
       try {
         const heads = await readHeads(access, repository.url, { branch, base, signal });
-        const own = await pushedCommits(db, session.id, branch);
+        const own = (await listPushes(db, session.id, branch)).filter(({ isRefused }) => !isRefused);
         const whose = await whoseHead(access, heads, own);
         const merges = session.config.repository?.follow?.onForeignPush === "merge";
         const mayAdvance = whose === "ours" || (whose === "on-top" && merges);

@@ -7,7 +7,6 @@ import {
   beginRound,
   endRound,
   listFollowRounds,
-  pushedSince,
   standingOfFollowed,
   type FollowRound,
 } from "../store/follows.ts";
@@ -41,7 +40,7 @@ export const GOES_ON: ReadonlySet<string> = new Set(["completed", "max_steps"]);
 export async function openRound(
   followed: Followed,
 ): Promise<{ readonly number: number; readonly starts: boolean } | undefined> {
-  const { deps, session, row } = followed;
+  const { deps, session, readPushes } = followed;
   const { db } = deps.store;
   const open = (await listFollowRounds(db, session.id)).find(({ endedAt }) => endedAt === null);
   if (open === undefined) return undefined;
@@ -53,7 +52,8 @@ export async function openRound(
   const hasRun = endedAt !== null && endedAt > open.toldAt;
   if (message === "waits" && (!hasRun || GOES_ON.has(ended))) return { number, starts: true };
   const outcome = message === "gone" ? "withdrawn" : ended;
-  const pushed = await pushedSince(db, session.id, row.branch, open.toldAt);
+  const newest = (await readPushes()).find(({ isDone, at }) => isDone && at > open.toldAt);
+  const pushed = newest?.commit ?? null;
   const costUsd = Math.max(0, (await spentUsd(db, session.id)) - open.costBeforeUsd);
   await endRound(db, open, { outcome, pushed, costUsd });
   return undefined;

@@ -1,18 +1,10 @@
 /** Followed pull requests: where each stands, what its session was told, and what came of that. */
-import { and, asc, desc, eq, getTableColumns, gt, inArray, isNotNull, isNull, ne, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { FollowState, PullRequestEnd } from "../contract/follow.ts";
 import type { Queryable } from "./db.ts";
 import { isLive } from "./live-line.ts";
 import type { MessageSpan } from "./transcript.ts";
-import {
-  follows,
-  followReplies,
-  followRounds,
-  guidance,
-  publications,
-  sessions,
-  toolCalls,
-} from "./schema/index.ts";
+import { follows, followReplies, followRounds, guidance, sessions, toolCalls } from "./schema/index.ts";
 
 export type FollowRow = typeof follows.$inferSelect & { readonly state: FollowState };
 export type FollowRound = typeof followRounds.$inferSelect;
@@ -43,6 +35,7 @@ type NewFollow = Pick<
   | "roundsUpTo"
   | "maxCostUsd"
   | "openedAt"
+  | "heardFrom"
   | "until"
 >;
 
@@ -215,21 +208,6 @@ export async function setAnswered(
     .where(and(eq(followRounds.sessionId, sessionId), eq(followRounds.number, number)));
 }
 
-/** Whether a push of the session to its branch was refused since a moment. */
-export async function wasRefused(
-  db: Queryable,
-  { sessionId, branch, since }: { readonly sessionId: string; readonly branch: string; readonly since: Date },
-): Promise<boolean> {
-  const refused = and(
-    eq(publications.sessionId, sessionId),
-    eq(publications.kind, "push"),
-    eq(publications.ref, branch),
-    eq(publications.status, "refused"),
-    gt(publications.at, since),
-  );
-  return (await db.$count(publications, refused)) > 0;
-}
-
 /** How a session stands towards a message of its follower. */
 export interface FollowedSession {
   /** Its status and when, once its run has ended; null while a run is on. */
@@ -287,59 +265,4 @@ export async function standingOfFollowed(
     endedAt: row.endedAt,
     message: row.deliveredAt === null ? unread : "read",
   };
-}
-
-export interface PushedCommit {
-  readonly commit: string;
-  readonly at: Date;
-  /** It is known to be on the remote; if not, a push of it had begun. */
-  readonly isDone: boolean;
-}
-
-/** Commits that the session has pushed to a branch, or had begun to push, newest first. */
-export async function pushedCommits(
-  db: Queryable,
-  sessionId: string,
-  branch: string,
-): Promise<PushedCommit[]> {
-  return db
-    .select({
-      commit: publications.commit,
-      at: publications.at,
-      isDone: sql<boolean>`${publications.status} = 'done'`,
-    })
-    .from(publications)
-    .where(
-      and(
-        eq(publications.sessionId, sessionId),
-        eq(publications.kind, "push"),
-        eq(publications.ref, branch),
-        ne(publications.status, "refused"),
-      ),
-    )
-    .orderBy(desc(publications.at), desc(publications.id));
-}
-
-/** The newest commit that the session has pushed to a branch since a moment. */
-export async function pushedSince(
-  db: Queryable,
-  sessionId: string,
-  branch: string,
-  since: Date,
-): Promise<string | null> {
-  const [row] = await db
-    .select({ commit: publications.commit })
-    .from(publications)
-    .where(
-      and(
-        eq(publications.sessionId, sessionId),
-        eq(publications.kind, "push"),
-        eq(publications.ref, branch),
-        eq(publications.status, "done"),
-        gt(publications.at, since),
-      ),
-    )
-    .orderBy(desc(publications.at), desc(publications.id))
-    .limit(1);
-  return row?.commit ?? null;
 }

@@ -115,6 +115,28 @@ export async function listPublications(db: Queryable, sessionId: string): Promis
     .orderBy(desc(publications.at), desc(publications.id));
 }
 
+/** A commit that the session has pushed to a branch, or wanted to. */
+export interface BranchPush {
+  readonly commit: string;
+  readonly at: Date;
+  /** It is known to be on the remote; if it is not refused either, a push of it had begun. */
+  readonly isDone: boolean;
+  readonly isRefused: boolean;
+}
+
+/** Newest first. */
+export async function listPushes(db: Queryable, sessionId: string, branch: string): Promise<BranchPush[]> {
+  const rows = await listPublications(db, sessionId);
+  return rows
+    .filter(({ kind, ref }) => kind === "push" && ref === branch)
+    .map(({ commit, at, status }) => ({
+      commit,
+      at,
+      isDone: status === "done",
+      isRefused: status === "refused",
+    }));
+}
+
 /** The outcome of the newest push and of the newest pull request. */
 export function toDeliveryState(
   newestFirst: readonly Pick<PublicationRow, "kind" | "status">[],
