@@ -91,7 +91,10 @@ export async function refuse(
 /** The row and its event, once: a second attempt finds the row. */
 export async function record(
   { deps, scope, session, branch, input }: Delivery,
-  row: Pick<Parameters<typeof recordPublication>[1], "kind" | "commit" | "url" | "status" | "reason">,
+  row: Pick<
+    Parameters<typeof recordPublication>[1],
+    "kind" | "commit" | "url" | "status" | "reason" | "remarks"
+  >,
   event: NewEvent,
 ): Promise<void> {
   const { id: sessionId, epoch } = session;

@@ -26,13 +26,16 @@ export interface NewPublication {
   readonly url?: string | undefined;
   readonly status: "begun" | "done" | "refused";
   readonly reason?: string | undefined;
+  /** What did not come out as it was asked for, although it was delivered; absent: nothing. */
+  readonly remarks?: readonly string[] | undefined;
   readonly runId: string;
 }
 
 /** @returns false if the same run has recorded the same before */
 export async function recordPublication(db: Queryable, publication: NewPublication): Promise<boolean> {
   const { sessionId, kind, ref, commit } = publication;
-  const values = { ...publication, url: publication.url ?? null, reason: publication.reason ?? null };
+  const { url = null, reason = null, remarks = null } = publication;
+  const values = { ...publication, url, reason, remarks };
   const [before] = await db
     .select()
     .from(publications)
@@ -44,13 +47,13 @@ export async function recordPublication(db: Queryable, publication: NewPublicati
         eq(publications.commit, commit),
       ),
     );
-  const { epoch, step, url, status, reason, runId } = values;
+  const { epoch, step, status, runId } = values;
   await db
     .insert(publications)
     .values(values)
     .onConflictDoUpdate({
       target: [publications.sessionId, publications.kind, publications.ref, publications.commit],
-      set: { epoch, step, url, status, reason, runId, at: sql`clock_timestamp()` },
+      set: { epoch, step, url, status, reason, remarks, runId, at: sql`clock_timestamp()` },
     });
   return (
     before?.status !== status || before.reason !== reason || before.url !== url || before.runId !== runId
@@ -63,7 +66,7 @@ export async function recordPublication(db: Queryable, publication: NewPublicati
  */
 export async function announcePublication(
   db: Queryable,
-  publication: Omit<NewPublication, "status" | "url" | "reason">,
+  publication: Omit<NewPublication, "status" | "url" | "reason" | "remarks">,
 ): Promise<boolean> {
   const { epoch, step, runId } = publication;
   const [row] = await db

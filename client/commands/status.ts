@@ -142,6 +142,8 @@ function estimatedPart(usd: number): string {
   return usd < 0.000_1 ? "" : ` (${dollars(usd)} of it estimated: requests without a bill)`;
 }
 
+const MAX_REMARK_CHARS = 500;
+
 function gitRows({ id, git, delivery }: SessionStatusDocument): Row[] {
   if (git === null) return [];
   const pushed = git.pushed === null ? "not pushed" : `pushed at ${git.pushed.slice(0, 12)}`;
@@ -152,6 +154,7 @@ function gitRows({ id, git, delivery }: SessionStatusDocument): Row[] {
   return present<Row>(
     ["git", `${git.branch} of ${git.url}, ${pushed}${refused}`],
     git.pullRequest !== null && ["", git.pullRequest],
+    ...git.remarks.map((remark): Row => ["", harmlessLine(remark, MAX_REMARK_CHARS)]),
   );
 }
 

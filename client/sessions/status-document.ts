@@ -131,6 +131,8 @@ interface SessionGitStatus {
   readonly branch: string;
   readonly pushed: string | null;
   readonly pullRequest: string | null;
+  /** What the newest push and pull request did not get as it was asked for, such as a label that the forge does not have. */
+  readonly remarks: readonly string[];
 }
 
 /** What is known about a session besides its row; undefined if unknown. */
@@ -271,12 +273,14 @@ export function gitStatus(
   if (url === undefined) return null;
   const findDone = (kind: string) =>
     publications.find((publication) => publication.kind === kind && publication.status === "done");
+  const [pushed, opened] = [findDone("push"), findDone("pull-request")];
   return {
     url,
     base: repository?.baseCommit ?? null,
     branch: repository?.branch ?? toBranchName({ branch: configured?.branch ?? "" }, id),
-    pushed: findDone("push")?.commit ?? null,
-    pullRequest: findDone("pull-request")?.url ?? null,
+    pushed: pushed?.commit ?? null,
+    pullRequest: opened?.url ?? null,
+    remarks: [...(pushed?.remarks ?? []), ...(opened?.remarks ?? [])],
   };
 }
 

@@ -293,6 +293,7 @@ CREATE TABLE "publications" (
 	"reason" text,
 	"run_id" text NOT NULL,
 	"at" timestamp with time zone DEFAULT now() NOT NULL,
+	"remarks" json,
 	CONSTRAINT "publications_session_kind_ref_commit_key" UNIQUE("session_id","kind","ref","commit")
 );
 --> statement-breakpoint

@@ -84,6 +84,8 @@ export const publications = pgTable(
     status: text().notNull(),
     /** Why it was refused. */
     reason: text(),
+    /** What did not come out as it was asked for, although it was delivered. */
+    remarks: json().$type<readonly string[]>(),
     /** The run that stored this last. */
     runId: text("run_id").notNull(),
     at: at("at").notNull().defaultNow(),
