@@ -210,11 +210,22 @@ function notUnderstood(part: unknown): UserPart {
   );
 }
 
-/** The sender's id if it is valid, at most 200 characters. */
+/** The sender's id if it is valid and not one of our own, at most 200 characters. */
 export function idOf(message: unknown): string | undefined {
   if (typeof message !== "object" || message === null || !("id" in message)) return undefined;
-  return typeof message.id === "string" ? nameOf(message.id) || undefined : undefined;
+  if (typeof message.id !== "string") return undefined;
+  const id = nameOf(message.id);
+  return id === "" || isRoundMessage(id) ? undefined : id;
 }
+
+/**
+ * The id of the message with which a follower tells a round. Nobody else can choose it: a client's id has no `@`, and a signal's of this
+ * form counts as none.
+ */
+export const roundMessageId = (round: number): string => `follow@${round}`;
+
+/** Whether a message of a session's queue, or a piece of one, is a follower's. */
+export const isRoundMessage = (id: string): boolean => /^follow@\d+(#\d+)?$/.test(id);
 
 /**
  * Ids for messages sent without one, as from the Web UI: derived from the content and from how often the run received

@@ -1,7 +1,7 @@
 /** A round of a follower: what its session is told, and what came of it. */
 import { toPrecedence } from "../config/precedence.ts";
 import type { FollowLook } from "../contract/follow.ts";
-import { toGuidanceItems } from "../contract/guidance.ts";
+import { roundMessageId, toGuidanceItems } from "../contract/guidance.ts";
 import { appendEvents } from "../store/events.ts";
 import {
   beginRound,
@@ -20,15 +20,10 @@ import type { LookedAt } from "./look.ts";
 import { reasonLines, roundMessage } from "./round-message.ts";
 import { commentMark, type FollowVerdict, type Reason } from "./verdict.ts";
 
-/** The sender's name of a follower's messages, and the beginning of their ids. */
+/** The sender's name of a follower's messages. */
 const SENDER = "follow";
 const ABOUT_CHARS = 80;
 const HALF_HOUR_MS = 30 * 60_000;
-
-const messageId = (round: number): string => `${SENDER}-${round}`;
-
-/** Whether a message of a session's queue is a follower's. */
-export const isRoundMessage = (id: string): boolean => new RegExp(`^${SENDER}-\\d+$`).test(id);
 
 /** How a run may have ended and still go on with the message. */
 export const GOES_ON: ReadonlySet<string> = new Set(["completed", "max_steps"]);
@@ -45,7 +40,7 @@ export async function openRound(
   const open = (await listFollowRounds(db, session.id)).find(({ endedAt }) => endedAt === null);
   if (open === undefined) return undefined;
   const { number } = open;
-  const standing = await standingOfFollowed(db, session.id, messageId(number));
+  const standing = await standingOfFollowed(db, session.id, roundMessageId(number));
   if (standing === undefined) return undefined;
   const { ended, endedAt, message } = standing;
   if (ended === null) return { number, starts: false };
@@ -105,7 +100,7 @@ export async function tellRound(
     canReply: session.config.noTools !== true,
   }).map(deps.sanitizer.clean);
   const parts = texts.map((text) => ({ type: "text" as const, text }));
-  const items = toGuidanceItems(messageId(number), parts, new Date().toISOString(), { by: SENDER });
+  const items = toGuidanceItems(roundMessageId(number), parts, new Date().toISOString(), { by: SENDER });
   const costBeforeUsd = await spentUsd(db, session.id);
   const lines = reasonLines(reasons).map(deps.sanitizer.clean);
   await db.transaction(async (tx) => {

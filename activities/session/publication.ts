@@ -21,7 +21,7 @@ import { roundSpans } from "../store/follows.ts";
 import { lastAnswer } from "../store/transcript.ts";
 import { newestVerifications } from "../store/verifications.ts";
 import { ForgeRefusal } from "../forge/calls.ts";
-import { isRoundMessage } from "../follow/rounds.ts";
+import { isRoundMessage } from "../contract/guidance.ts";
 import { openPullRequest } from "../forge/open-pull-request.ts";
 import { findForge } from "../forge/recognise.ts";
 import { lsRemote } from "../git/remote.ts";

@@ -3,10 +3,13 @@ import { describe, expect, it } from "vitest";
 import {
   guidanceBytes,
   idOf,
+  isRoundMessage,
+  roundMessageId,
   toGuidanceItems,
   MAX_ITEM_BYTES,
   partsOf,
 } from "../../../activities/contract/guidance.ts";
+import { isMessageId } from "../../../client/sessions/guidance.ts";
 import { createInbox, nextToStore, latestIds } from "../../../workflows/inbox.ts";
 
 const AT = "2026-11-21T12:00:00.000Z";
@@ -88,6 +91,23 @@ describe("a person's message", () => {
     expect(idOf({ id: "x".repeat(1_000) })).toHaveLength(200);
     expect(idOf({ id: "" })).toBeUndefined();
     expect(idOf({ id: 7 })).toBeUndefined();
+  });
+
+  it("cannot have the id of a follower's round, in whatever spelling", () => {
+    const own = roundMessageId(1);
+    expect(isRoundMessage(own)).toBe(true);
+    expect(isMessageId(own)).toBe(false);
+    const pieces = toGuidanceItems(own, [{ type: "text", text: "x".repeat(40_000) }], AT);
+    expect(pieces.length).toBeGreaterThan(1);
+    for (const { id } of pieces) {
+      expect(isRoundMessage(id)).toBe(true);
+      for (const spelled of [id, `\u001b[1m${id}`, id.replace("@", "\u001b[0m@")])
+        expect(idOf({ id: spelled })).toBeUndefined();
+    }
+    for (const id of ["follow-1", "follow", "Follow@1", "follow@", "a follow@1"]) {
+      expect(isRoundMessage(id)).toBe(false);
+      expect(idOf({ id })).toBe(id);
+    }
   });
 
   it("loses fields that it must not set: the provider's own options, unknown fields", () => {
