@@ -9,7 +9,13 @@ import type { GitAccess } from "../git/git-access.ts";
 import type { FollowRound } from "../store/follows.ts";
 import type { BranchPush } from "../store/repositories.ts";
 import type { FailureReader } from "./failures.ts";
-import { commentMark, type HeadIs, type SeenCheck, type SeenPullRequest } from "./verdict.ts";
+import {
+  commentMark,
+  type HeadIs,
+  type SeenCheck,
+  type SeenPullRequest,
+  type WantedChanges,
+} from "./verdict.ts";
 
 /** After our own push the forge may show the commit before it for so long. Chosen. */
 const STALE_MS = 5 * 60_000;
@@ -64,7 +70,7 @@ export async function readPullRequest(from: LookFrom): Promise<LookedAt> {
   const reviews =
     settings.reviews === "none"
       ? { threads: [], changesWantedBy: [], openThreads: 0 }
-      : await readReviews(from, seen.head);
+      : await readReviews(from);
   const { openThreads, ...wanted } = reviews;
   return { pull, seen: { ...seen, checks: withReruns, ...wanted }, openThreads };
 }
@@ -81,7 +87,7 @@ const seenOf = (pullRequest: PullRequestFacts, head: string): SeenPullRequest =>
 });
 
 /** Threads and reviews of people who may, as far as the session was not told of them. */
-async function readReviews(from: LookFrom, head: string) {
+async function readReviews(from: LookFrom) {
   const { call, forge, number, rounds } = from;
   const [threads, reviews] = [await forge.readThreads(call, number), await forge.readReviews(call, number)];
   const told = new Set(
@@ -102,12 +108,14 @@ async function readReviews(from: LookFrom, head: string) {
     if (told.has(`thread ${commentMark(last)}`)) continue;
     if (await isTrusted(last.author)) unread.push(thread);
   }
-  const changesWantedBy: string[] = [];
-  for (const { author, verdict, commit } of newestByPerson(reviews)) {
+  const changesWantedBy: WantedChanges[] = [];
+  for (const { id, author, verdict } of newestByPerson(reviews)) {
     if (verdict !== "changes-requested" || author === undefined) continue;
-    const of = commit ?? head;
-    if (told.has(`changes ${author.login} ${of}`) || !(await isTrusted(author))) continue;
-    changesWantedBy.push(author.login);
+    const { login } = author;
+    // By the review: it stays what it is, whichever commit it was of and whatever is pushed after it.
+    const mark = `review ${id}`;
+    if (told.has(`changes ${login} ${mark}`) || !(await isTrusted(author))) continue;
+    changesWantedBy.push({ login, mark });
   }
   return { threads: unread, changesWantedBy, openThreads: open.length };
 }

@@ -104,7 +104,7 @@ export async function tellRound(
   const costBeforeUsd = await spentUsd(db, session.id);
   const lines = reasonLines(reasons).map(deps.sanitizer.clean);
   await db.transaction(async (tx) => {
-    const told = reasons.map((reason) => toTold(reason, head));
+    const told = reasons.map((reason) => toTold(reason));
     const isNew = await beginRound(tx, {
       sessionId: session.id,
       number,
@@ -124,7 +124,7 @@ export async function tellRound(
   return toStart(followed, number, lines);
 }
 
-function toTold(reason: Reason, head: string): ToldReason {
+function toTold(reason: Reason): ToldReason {
   switch (reason.kind) {
     case "check":
       return { kind: "check", name: reason.check.name, mark: reason.check.signature };
@@ -133,7 +133,7 @@ function toTold(reason: Reason, head: string): ToldReason {
       return { kind: "thread", name: reason.thread.id, mark: last && commentMark(last) };
     }
     case "changes":
-      return { kind: "changes", name: reason.by, mark: head };
+      return { kind: "changes", name: reason.by, mark: reason.mark };
     case "conflict":
       return { kind: "conflict", name: String(reason.files.length) };
   }

@@ -22,6 +22,13 @@ export interface SeenCheck extends CheckFacts {
  */
 export type HeadIs = "ours" | "stale" | "on-top" | "rewritten" | "gone";
 
+/** One review that wants changes. */
+export interface WantedChanges {
+  readonly login: string;
+  /** The review's own, whatever is pushed after it: a review is told once. */
+  readonly mark: string;
+}
+
 /** What one look has read. */
 export interface SeenPullRequest {
   readonly pullRequest: Pick<PullRequestFacts, "state" | "isDraft" | "labels"> & {
@@ -32,8 +39,8 @@ export interface SeenPullRequest {
   readonly checks: readonly SeenCheck[];
   /** Threads whose last word is a trusted person's that the session was not told of. */
   readonly threads: readonly ThreadFacts[];
-  /** Who wants changes, by login, on a commit that the session was not told of. */
-  readonly changesWantedBy: readonly string[];
+  /** Who wants changes, in reviews that the session was not told of. */
+  readonly changesWantedBy: readonly WantedChanges[];
   /** The base's commit, and the files that conflict with it; undefined if that is not known. */
   readonly base: string | undefined;
   readonly conflicts: readonly string[] | undefined;
@@ -71,7 +78,7 @@ export interface Standing {
 export type Reason =
   | { readonly kind: "check"; readonly check: SeenCheck }
   | { readonly kind: "thread"; readonly thread: ThreadFacts }
-  | { readonly kind: "changes"; readonly by: string }
+  | { readonly kind: "changes"; readonly by: string; readonly mark: string }
   | { readonly kind: "conflict"; readonly files: readonly string[] };
 
 export type FollowVerdict =
@@ -148,7 +155,7 @@ function reasonsIn(seen: SeenPullRequest, checks: readonly SeenCheck[]): Reason[
       .filter(({ state, isOfBase }) => state === "failed" && isOfBase !== true)
       .map((check) => ({ kind: "check" as const, check })),
     ...threads.map((thread) => ({ kind: "thread" as const, thread })),
-    ...changesWantedBy.map((by) => ({ kind: "changes" as const, by })),
+    ...changesWantedBy.map(({ login: by, mark }) => ({ kind: "changes" as const, by, mark })),
     ...(conflicts.length > 0 ? [{ kind: "conflict" as const, files: conflicts }] : []),
   ];
 }
@@ -168,7 +175,7 @@ function digestOf({ head, base }: SeenPullRequest, reasons: readonly Reason[]): 
         return ["thread", last && commentMark(last)];
       }
       case "changes":
-        return ["changes", reason.by, head];
+        return ["changes", reason.by, reason.mark];
       case "conflict":
         return ["conflict", head, base];
     }

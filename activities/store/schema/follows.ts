@@ -68,7 +68,7 @@ export interface ToldReason {
   readonly kind: "check" | "thread" | "changes" | "conflict";
   /** A check's name, a thread's id, a reviewer's login. */
   readonly name: string;
-  /** A failure's signature, the newest comment of a thread, or the commit that a reviewer looked at. */
+  /** A failure's signature, the newest comment of a thread, or the review that wants changes. */
   readonly mark?: string | undefined;
 }
 

@@ -123,7 +123,7 @@ describe("a round", () => {
     const look = seen({
       checks: [check("failed"), check("failed", { name: "lint" })],
       threads: [thread()],
-      changesWantedBy: ["ann"],
+      changesWantedBy: [{ login: "ann", mark: "review 1" }],
       conflicts: ["src/date.ts"],
     });
     const told = verdict(look);
