@@ -113,6 +113,10 @@ export function showHidden(text: string): string {
   });
 }
 
+/** The same text without hidden characters. */
+export const withoutHidden = (text: string): string =>
+  text.replace(PATTERN, (char: string, hidden: string | undefined) => (hidden === undefined ? char : ""));
+
 /** JSON in which hidden characters are escaped: the same value. */
 export function escapeHidden(json: string): string {
   return json.replace(PATTERN, (char: string, hidden: string | undefined) =>
