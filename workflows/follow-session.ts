@@ -9,6 +9,7 @@ import {
   condition,
   continueAsNew,
   defineSignal,
+  getExternalWorkflowHandle,
   isCancellation,
   ParentClosePolicy,
   setCurrentDetails,
@@ -73,7 +74,11 @@ export async function followSession(input: FollowSessionInput = {}): Promise<End
     for (;;) {
       // A turn that has begun runs to its end: a cancel takes effect between turns.
       const look = await CancellationScope.nonCancellable(() => takeTurn(follower));
-      if (look.kind === "over") return await CancellationScope.nonCancellable(() => end(look.end));
+      if (look.kind === "over")
+        return await CancellationScope.nonCancellable(async () => {
+          if (look.stopsSession !== undefined) await stopSession(look.stopsSession);
+          return end(look.end);
+        });
       const isNew = hasNewVersion(leftVersion);
       if (continueDue(maxHistoryEvents) || isNew) {
         const next = {
@@ -98,6 +103,14 @@ async function end(how: PullRequestEnd, why?: string): Promise<EndedFollow> {
   const ended = await followActivities.closeFollow({ end: how, why });
   await tell("follow:ended");
   return ended;
+}
+
+async function stopSession(sessionId: string): Promise<void> {
+  try {
+    await getExternalWorkflowHandle(sessionId).cancel();
+  } catch {
+    // Its run has ended by itself.
+  }
 }
 
 /** A notice that nobody takes keeps nothing from going on. */

@@ -38,7 +38,13 @@ export type FollowLook =
       readonly about: string;
       readonly precedence?: Precedence;
     }
-  | { readonly kind: "over"; readonly end: PullRequestEnd; readonly line: string };
+  | {
+      readonly kind: "over";
+      readonly end: PullRequestEnd;
+      readonly line: string;
+      /** The session whose run is to end, too. */
+      readonly stopsSession?: string;
+    };
 
 export type FollowNotice = "follow:paused" | "follow:ended";
 

@@ -8,7 +8,7 @@ import {
   type FollowLook,
   type FollowOrder,
 } from "../../activities/contract/follow.ts";
-import { answered, fakeActivities, sessionHere } from "./fake-activities.ts";
+import { answered, fakeActivities, sessionHere, type FakeOptions } from "./fake-activities.ts";
 import { playConnections, workerOn } from "./play-loop.ts";
 
 /** Longer than any test: only a signal, or a session's end, has it look again. */
@@ -26,6 +26,8 @@ interface PlayedFollower {
   /** The activities in order, with what they were given. */
   readonly done: readonly string[];
   readonly sessions: readonly string[];
+  /** What the sessions' runs returned. */
+  readonly outcomes: readonly unknown[];
   readonly handle: WorkflowHandle;
   /** Whether it went on in another run. */
   readonly isContinued: boolean;
@@ -35,12 +37,21 @@ interface PlayedFollower {
 export async function playFollower(
   looks: (number: number, sessionId: string) => FollowLook,
   during: (handle: WorkflowHandle, done: readonly string[]) => Promise<void> = async () => {},
-  { input = {}, open }: { readonly input?: object; readonly open?: (order: FollowOrder) => void } = {},
+  {
+    input = {},
+    open,
+    step = () => Promise.resolve(answered([])),
+  }: {
+    readonly input?: object;
+    readonly open?: (order: FollowOrder) => void;
+    /** Of the session. */
+    readonly step?: FakeOptions["steps"][number];
+  } = {},
 ): Promise<PlayedFollower> {
   const { client } = await playConnections();
   const sessionId = `play-${randomUUID().slice(0, 8)}`;
   const [done, sessions]: [string[], string[]] = [[], []];
-  const fake = fakeActivities({ steps: [() => Promise.resolve(answered([]))] });
+  const fake = fakeActivities({ steps: [step] });
   const agent = { ...fake.activities };
   agent.openSession = async (given) => {
     sessions.push(sessionHere());
@@ -75,8 +86,12 @@ export async function playFollower(
     });
     await during(handle, done);
     const result: unknown = await handle.result().catch((error: unknown) => error);
+    const runs = sessions.map((id) => client.workflow.getHandle(id).result() as Promise<unknown>);
+    const outcomes = (await Promise.allSettled(runs)).map((run) =>
+      run.status === "fulfilled" ? run.value : (run.reason as unknown),
+    );
     const { runId } = await client.workflow.getHandle(handle.workflowId).describe();
-    return { result, done, sessions, handle, isContinued: runId !== handle.firstExecutionRunId };
+    return { result, done, sessions, outcomes, handle, isContinued: runId !== handle.firstExecutionRunId };
   });
 }
 

@@ -1,8 +1,10 @@
 /** A follower on a real Temporal server, with activities that answer from memory: what wakes it, what it starts, how it ends. */
+import { Context } from "@temporalio/activity";
 import { ApplicationFailure } from "@temporalio/common";
 import { expect, it } from "vitest";
 import { FOLLOW_SIGNALS } from "../../activities/contract/follow.ts";
 import { eventually } from "../support/eventually.ts";
+import { answered } from "../support/fake-activities.ts";
 import { merged, playFollower, round, waits } from "../support/play-follower.ts";
 
 const untilLooked = (done: readonly string[], times: number) =>
@@ -91,4 +93,34 @@ it("goes on in a fresh history with its order and what people know", async () =>
   expect(isContinued).toBe(true);
   expect(all.filter((one) => one.startsWith("open"))).toEqual(['open {"rounds":3}']);
   expect(all.filter((one) => one === "follow:paused")).toHaveLength(1);
+});
+
+it("cancels the session's run, too, where a person has stopped both", async () => {
+  const { result, outcomes } = await playFollower(
+    (number, sessionId) =>
+      number === 1
+        ? round(sessionId)
+        : { kind: "over", end: "stopped", line: "somebody has stopped it", stopsSession: sessionId },
+    async (handle, all) => {
+      await untilLooked(all, 1);
+      await handle.signal(FOLLOW_SIGNALS.woken);
+    },
+    {
+      step: async () => {
+        await Context.current().cancelled;
+        return answered([]);
+      },
+    },
+  );
+  expect(result).toEqual({ end: "stopped", rounds: 1 });
+  expect(outcomes).toMatchObject([{ cause: { name: "CancelledFailure" } }]);
+});
+
+it("ends where the session that it is to stop has ended by itself", async () => {
+  const { result } = await playFollower((number, sessionId) =>
+    number === 1
+      ? round(sessionId)
+      : { kind: "over", end: "stopped", line: "somebody has stopped it", stopsSession: sessionId },
+  );
+  expect(result).toEqual({ end: "stopped", rounds: 1 });
 });
