@@ -23,6 +23,11 @@ export const followSchema = z.strictObject({
   reviews: z.enum(["trusted", "none"]).default("trusted"),
   /** Numeric ids of bots whose reviews count, too. */
   reviewBots: z.array(z.number().int().positive()).max(100).default([]),
+  /** What the agent is called in comments; without it, `longhaul` and the login of the account whose token is used. */
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,38}$/, "a name without @, of letters, digits and . _ -")
+    .optional(),
   /** Whether a thread is resolved that the session says it has done. */
   resolve: z.enum(["never", "fixed"]).default("fixed"),
   /** How often the session may have one check run again on the same commit. */

@@ -1,6 +1,6 @@
 /** What a session answers in the threads of a round, or wants of its checks: kept by its calls, and done when its work is pushed. */
 import { createHash } from "node:crypto";
-import { replyOnce, postIn } from "../forge/post-once.ts";
+import { postOnce, replyOnce, postIn } from "../forge/post-once.ts";
 import { harmlessPost } from "../forge/harmless-post.ts";
 import type { CheckFacts, ThreadFacts } from "../forge/facts.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -14,6 +14,7 @@ import {
   type FollowReplyRow,
   type FollowRound,
 } from "../store/follows.ts";
+import type { ToldReason } from "../store/schema/index.ts";
 import type { Session } from "../store/sessions.ts";
 import { cutChars } from "../text/cut.ts";
 import { inWords } from "../text/format.ts";
@@ -33,7 +34,9 @@ export function followCalls(
     async keep({ kind, target, text, outcome }) {
       const open = (await listFollowRounds(store.db, id)).find(({ endedAt }) => endedAt === null);
       if (open === undefined) return "No round of following a pull request is open: nothing was kept.";
-      const known = open.reasons.filter((reason) => reason.kind === kind).map(({ name }) => name);
+      const isOfKind = (one: ToldReason) =>
+        one.kind === kind || (kind === "thread" && one.kind === "mention");
+      const known = open.reasons.filter(isOfKind).map(({ name }) => name);
       if (!known.includes(target)) {
         const what = kind === "thread" ? "thread" : "failed check";
         return known.length === 0
@@ -78,8 +81,13 @@ async function answer(followed: Followed, looked: LookedAt, round: FollowRound):
   const { deps, forge, call, row } = followed;
   const replies = await listReplies(deps.store.db, round);
   const inThreads = replies.filter(({ kind }) => kind === "thread");
-  const threads = inThreads.length === 0 ? [] : await forge.readThreads(call, row.number);
+  const isInThread = inThreads.some((reply) => !isMention(round, reply));
+  const threads = isInThread ? await forge.readThreads(call, row.number) : [];
   for (const reply of inThreads) {
+    if (isMention(round, reply)) {
+      await postOnce(call, row.number, replyPost(followed, round, reply));
+      continue;
+    }
     const mark = markOfThread(round, reply.target);
     // A thread's own id may have changed with the push; its comments' have not.
     const thread =
@@ -91,6 +99,21 @@ async function answer(followed: Followed, looked: LookedAt, round: FollowRound):
   else await askAgain(followed, round);
   return inThreads.length;
 }
+
+/** Of the conversation, where an answer is one more comment. */
+const isMention = ({ reasons }: FollowRound, { target }: FollowReplyRow): boolean =>
+  reasons.some(({ kind, name }) => kind === "mention" && name === target);
+
+const replyPost = (
+  { deps, session, postKey }: Followed,
+  round: FollowRound,
+  { target, text }: FollowReplyRow,
+) => ({
+  key: postKey,
+  id: `${session.id}.reply-${round.number}-${shortHash(target)}`,
+  text: harmlessPost(deps.sanitizer.clean(text)),
+  since: round.toldAt,
+});
 
 /** The comment that the session was told last. */
 const markOfThread = ({ reasons }: FollowRound, thread: string): string | undefined =>
@@ -105,14 +128,9 @@ async function answerThread(
     mark,
   }: { readonly reply: FollowReplyRow; readonly thread: ThreadFacts; readonly mark: string | undefined },
 ): Promise<void> {
-  const { deps, session, forge, call, row, settings, postKey } = followed;
+  const { forge, call, row, settings, postKey } = followed;
   const isFixed = reply.outcome === "fixed" && round.pushed !== null;
-  await replyOnce(call, row.number, thread.id, {
-    key: postKey,
-    id: `${session.id}.reply-${round.number}-${shortHash(reply.target)}`,
-    text: harmlessPost(deps.sanitizer.clean(reply.text)),
-    since: round.toldAt,
-  });
+  await replyOnce(call, row.number, thread.id, replyPost(followed, round, reply));
   const last = thread.comments.findLast(({ text }) => postIn(postKey, text) === undefined);
   // Whoever has spoken since was not answered.
   const isUnchanged = last !== undefined && commentMark(last) === mark;

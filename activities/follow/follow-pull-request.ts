@@ -27,8 +27,10 @@ import {
   endFollow,
   findFollow,
   listFollowRounds,
+  renewFollow,
   updateFollow,
   type FollowRound,
+  type FollowRow,
 } from "../store/follows.ts";
 import {
   pauseFollowing,
@@ -36,13 +38,22 @@ import {
   tellOfForeign,
   tellOfHeldChecks,
   tellOfMerge,
+  tellOfStop,
 } from "./tell-people.ts";
 import { awayFacts, enterFollow, isAway, isNotToBeFound, requirePlace, type Followed } from "./followed.ts";
 import { answerRounds, countReruns } from "./answers.ts";
+import { heardPosts } from "./conversation.ts";
 import { readFailures, type FailureReader } from "./failures.ts";
 import { readPullRequest, withFailures, type LookedAt } from "./look.ts";
 import { costOfRounds, openRound, toStart, tellRound } from "./rounds.ts";
-import { commentMark, decide, lookAfterMs, type FollowVerdict, type SeenPullRequest } from "./verdict.ts";
+import {
+  BRAKED,
+  commentMark,
+  decide,
+  lookAfterMs,
+  type FollowVerdict,
+  type SeenPullRequest,
+} from "./verdict.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -98,6 +109,7 @@ async function openFollow(deps: AgentDeps, scope: ActivityScope, wants: FollowOr
       openedAt: new Date(nowMs),
       heardFrom: new Date(nowMs),
       until,
+      posts: heardPosts(before?.posts ?? []),
     });
     if (other !== undefined)
       throw fatal("BadConfiguration", `${url} is followed by the session ${other} already.`);
@@ -140,14 +152,14 @@ async function lookAtPullRequest(deps: AgentDeps, scope: ActivityScope): Promise
     if (isAway(error)) return away(followed, error);
     throw error;
   }
-  return conclude(followed, rounds, { looked, works: round !== undefined });
+  return conclude(followed, rounds, { looked, openRound: round?.number });
 }
 
 /** Decides, and stores what was seen and decided. */
 async function conclude(
   followed: Followed,
   rounds: readonly FollowRound[],
-  { looked, works }: { readonly looked: LookedAt; readonly works: boolean },
+  { looked, openRound: open }: { readonly looked: LookedAt; readonly openRound: number | undefined },
 ): Promise<FollowLook> {
   const { settings, pace } = followed;
   const change = await noteSeen(followed, looked);
@@ -156,7 +168,10 @@ async function conclude(
   const standing = {
     nowMs: followed.nowMs,
     isPaused: followed.row.state === "paused",
-    works: works || followed.works,
+    isBraked: followed.row.state === "paused" && followed.row.reason === BRAKED,
+    calls: callsSince(rounds, followed.nowMs - HOUR_MS / pace),
+    roundHead: rounds.find(({ number }) => number === open)?.head,
+    works: open !== undefined || followed.works,
     isOwnDraft: followed.isOwnDraft,
     rounds: counting.map(({ digest, head, reasons, pushed, outcome }) => ({
       digest,
@@ -179,6 +194,10 @@ async function conclude(
     seen = await withFailures(followed, looked, failures);
     verdict = decide(seen, standing, settings);
   }
+  if (verdict.kind === "go-on") {
+    const row = await goOn(followed);
+    return conclude({ ...followed, row }, rounds, { looked: { ...looked, seen }, openRound: open });
+  }
   const lookMs = Math.ceil(
     lookAfterMs(verdict, {
       quietLooks: change.quietLooks,
@@ -189,8 +208,29 @@ async function conclude(
   return apply(followed, { verdict, looked: { ...looked, seen }, lookMs, failures });
 }
 
+/** How often comments have called the session since then. */
+const callsSince = (rounds: readonly FollowRound[], sinceMs: number): number =>
+  rounds
+    .filter(({ toldAt }) => toldAt.getTime() >= sinceMs)
+    .reduce((sum, { reasons }) => sum + reasons.filter(({ kind }) => kind === "mention").length, 0);
+
+/** A person wants it by a comment: what `longhaul follow` does, with the settings' bounds. */
+async function goOn({ deps, session, settings, row, nowMs }: Followed): Promise<FollowRow> {
+  const { rounds, days, maxCostUsd } = settings;
+  return deps.store.db.transaction(async (tx) => {
+    const renewed = await renewFollow(tx, session.id, { rounds, until: new Date(nowMs + days * DAY_MS) });
+    if (renewed === undefined) return row;
+    const { url, number, until } = renewed;
+    const data = { url, number, rounds, until: until.toISOString(), maxCostUsd };
+    await appendEvents(tx, session.id, session.epoch, [
+      { type: "follow:started", step: session.reached, data },
+    ]);
+    return renewed;
+  });
+}
+
 interface Decision {
-  readonly verdict: FollowVerdict;
+  readonly verdict: Exclude<FollowVerdict, { readonly kind: "go-on" }>;
   readonly looked: LookedAt;
   readonly lookMs: number;
   readonly failures: FailureReader;
@@ -200,11 +240,11 @@ async function apply(
   followed: Followed,
   { verdict, looked, lookMs, failures }: Decision,
 ): Promise<FollowLook> {
-  const { seen } = looked;
   switch (verdict.kind) {
     case "over":
       if (verdict.end === "merged") await tellOfMerge(followed);
-      return { kind: "over", end: verdict.end, line: END_LINES[verdict.end] };
+      if (verdict.end === "stopped") await tellOfStop(followed, verdict.command);
+      return { kind: "over", end: verdict.end, line: END_LINES[verdict.end], ...stops(followed, verdict) };
     case "round":
       return tellRound(followed, { looked, verdict, failures });
     case "pause": {
@@ -212,10 +252,10 @@ async function apply(
       return { ...(await waiting(followed, lookMs, verdict.reason)), isPaused: true };
     }
     case "foreign": {
-      return waiting(followed, lookMs, await tellOfForeign(followed, seen.head, verdict.head));
+      return waiting(followed, lookMs, await tellOfForeign(followed, looked, verdict.head));
     }
     case "wait": {
-      await tellOfHeldChecks(followed, seen);
+      await tellOfHeldChecks(followed, looked);
       if (followed.row.state !== "paused") return waiting(followed, lookMs, verdict.line);
       return { ...(await waiting(followed, lookMs, followed.row.reason ?? verdict.line)), isPaused: true };
     }
@@ -225,8 +265,14 @@ async function apply(
 const END_LINES = {
   merged: "it was merged",
   closed: "it was closed",
-  stopped: "somebody has set the label that stops it",
+  stopped: "somebody has stopped it, by a comment or a label",
 } as const;
+
+const stops = (
+  { session, works }: Followed,
+  { command }: Extract<FollowVerdict, { readonly kind: "over" }>,
+): { readonly stopsSession?: string } =>
+  command?.wants === "stop" && works ? { stopsSession: session.id } : {};
 
 async function waiting(
   { deps, session, nowMs }: Followed,
@@ -246,7 +292,7 @@ async function noteSeen(
   { deps, session, row, nowMs }: Followed,
   { pull, seen, openThreads }: LookedAt,
 ): Promise<{ readonly quietMs: number; readonly quietLooks: number }> {
-  const { head, headIs, checks, threads, changesWantedBy, conflicts } = seen;
+  const { head, headIs, checks, threads, changesWantedBy, spoken, conflicts } = seen;
   const facts = {
     state: pull.state,
     isDraft: pull.isDraft,
@@ -257,6 +303,7 @@ async function noteSeen(
     openThreads,
     unreadThreads: threads.map(({ comments }) => comments.map(commentMark).at(-1)),
     changesWantedBy,
+    spoken: spoken.map(({ id }) => id),
     conflicts: conflicts ?? null,
   };
   const digest = createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 32);

@@ -6,9 +6,11 @@ import type { Forge } from "../forge/forge.ts";
 import { postIn } from "../forge/post-once.ts";
 import { conflictsBetween, readHeads, whoseHead } from "../git/followed-branch.ts";
 import type { GitAccess } from "../git/git-access.ts";
-import type { FollowRound } from "../store/follows.ts";
+import type { FollowRound, FollowRow } from "../store/follows.ts";
 import type { BranchPush } from "../store/repositories.ts";
+import { readSpoken } from "./conversation.ts";
 import type { FailureReader } from "./failures.ts";
+import { askTrust, type Trust } from "./trust.ts";
 import {
   commentMark,
   type HeadIs,
@@ -30,6 +32,7 @@ export interface LookFrom {
   readonly settings: FollowSettings;
   /** Read after the branch, as a push is announced before it is made. */
   readonly readPushes: () => Promise<readonly BranchPush[]>;
+  readonly row: FollowRow;
   readonly rounds: readonly FollowRound[];
   readonly postKey: string;
   readonly rerunsOf: (head: string, check: CheckFacts) => number;
@@ -41,13 +44,18 @@ export interface LookedAt {
   readonly seen: SeenPullRequest;
   /** Open threads whose last word is nobody's that counts, or ours: they wait for people. */
   readonly openThreads: number;
+  /** The newest commit that the session has pushed. */
+  readonly ownCommit: string | undefined;
 }
 
 /** @throws ForgeRefusal, GitFailed */
 export async function readPullRequest(from: LookFrom): Promise<LookedAt> {
   const { access, call, forge, repositoryUrl, number, settings, nowMs } = from;
   const pull = await forge.readPullRequest(call, number);
-  if (pull.state !== "open") return { pull, seen: seenOf(pull, pull.head.commit), openThreads: 0 };
+  const nothing = { pull, seen: seenOf(pull, pull.head.commit), openThreads: 0, ownCommit: undefined };
+  if (pull.state !== "open") return nothing;
+  const trust = askTrust(from);
+  const spoken = await readSpoken(from, trust);
   const heads = await readHeads(access, repositoryUrl, {
     branch: pull.head.branch,
     base: pull.base.branch,
@@ -55,24 +63,26 @@ export async function readPullRequest(from: LookFrom): Promise<LookedAt> {
   });
   const own = (await from.readPushes()).filter(({ isRefused }) => !isRefused);
   const newest = own.find(({ isDone }) => isDone);
+  const ownCommit = newest?.commit;
   const isFresh = newest !== undefined && nowMs - newest.at.getTime() < STALE_MS;
   const isStale = isFresh && heads.head === newest.commit && pull.head.commit !== newest.commit;
   const headIs: HeadIs = isStale ? "stale" : await whoseHead(access, heads, own);
   const seen: SeenPullRequest = {
     ...seenOf(pull, heads.head ?? pull.head.commit),
     headIs,
+    spoken,
     base: heads.base,
     conflicts: await conflictsBetween(access, heads),
   };
-  if (headIs === "stale" || headIs === "gone") return { pull, seen, openThreads: 0 };
+  if (headIs === "stale" || headIs === "gone") return { ...nothing, seen, ownCommit };
   const checks = settings.checks === "none" ? [] : await forge.readChecks(call, pull);
   const withReruns = checks.map((check) => ({ ...check, reruns: from.rerunsOf(seen.head, check) }));
   const reviews =
     settings.reviews === "none"
       ? { threads: [], changesWantedBy: [], openThreads: 0 }
-      : await readReviews(from);
+      : await readReviews(from, trust);
   const { openThreads, ...wanted } = reviews;
-  return { pull, seen: { ...seen, checks: withReruns, ...wanted }, openThreads };
+  return { pull, seen: { ...seen, checks: withReruns, ...wanted }, openThreads, ownCommit };
 }
 
 const seenOf = (pullRequest: PullRequestFacts, head: string): SeenPullRequest => ({
@@ -82,12 +92,13 @@ const seenOf = (pullRequest: PullRequestFacts, head: string): SeenPullRequest =>
   checks: [],
   threads: [],
   changesWantedBy: [],
+  spoken: [],
   base: undefined,
   conflicts: undefined,
 });
 
 /** Threads and reviews of people who may, as far as the session was not told of them. */
-async function readReviews(from: LookFrom) {
+async function readReviews(from: LookFrom, { mayReview }: Trust) {
   const { call, forge, number, rounds } = from;
   const [threads, reviews] = [await forge.readThreads(call, number), await forge.readReviews(call, number)];
   const told = new Set(
@@ -98,7 +109,6 @@ async function readReviews(from: LookFrom) {
       ),
     ),
   );
-  const isTrusted = trustOf(from);
   const open = threads.filter(({ isResolved }) => isResolved !== true);
   const unread: ThreadFacts[] = [];
   for (const thread of open) {
@@ -106,7 +116,7 @@ async function readReviews(from: LookFrom) {
     // By its mark, not by its author: the token may be a reviewer's own.
     if (last === undefined || postIn(from.postKey, last.text) !== undefined) continue;
     if (told.has(`thread ${commentMark(last)}`)) continue;
-    if (await isTrusted(last.author)) unread.push(thread);
+    if (await mayReview(last.author)) unread.push(thread);
   }
   const changesWantedBy: WantedChanges[] = [];
   for (const { id, author, verdict } of newestByPerson(reviews)) {
@@ -114,25 +124,10 @@ async function readReviews(from: LookFrom) {
     const { login } = author;
     // By the review: it stays what it is, whichever commit it was of and whatever is pushed after it.
     const mark = `review ${id}`;
-    if (told.has(`changes ${login} ${mark}`) || !(await isTrusted(author))) continue;
+    if (told.has(`changes ${login} ${mark}`) || !(await mayReview(author))) continue;
     changesWantedBy.push({ login, mark });
   }
   return { threads: unread, changesWantedBy, openThreads: open.length };
-}
-
-/** Who may write to the repository, and the bots of the settings; each person is asked for once. */
-function trustOf({ forge, call, settings }: LookFrom) {
-  const known = new Map<number, boolean>();
-  return async (user: ForgeUser | undefined): Promise<boolean> => {
-    if (user === undefined) return false;
-    if (settings.reviewBots.includes(user.id)) return true;
-    if (user.isBot === true) return false;
-    const before = known.get(user.id);
-    if (before !== undefined) return before;
-    const may = await forge.mayWrite(call, user);
-    known.set(user.id, may);
-    return may;
-  };
 }
 
 /** A comment alone takes nothing back. */

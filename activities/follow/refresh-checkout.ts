@@ -16,7 +16,7 @@ import type { GitAccess } from "../git/git-access.ts";
 import { inScope } from "../runtime/activity-scope.ts";
 import { accessOf, type AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
-import { findFollow } from "../store/follows.ts";
+import { findFollow, listFollowRounds } from "../store/follows.ts";
 import { findRepository, listPushes } from "../store/repositories.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 import { awayFacts } from "./followed.ts";
@@ -36,7 +36,10 @@ export function createRefreshCheckout(deps: AgentDeps, sandboxes: SessionSandbox
         const own = (await listPushes(db, session.id, branch)).filter(({ isRefused }) => !isRefused);
         const whose = await whoseHead(access, heads, own);
         const merges = session.config.repository?.follow?.onForeignPush === "merge";
-        const mayAdvance = whose === "ours" || (whose === "on-top" && merges);
+        const open = (await listFollowRounds(db, session.id)).find(({ endedAt }) => endedAt === null);
+        // A person has sent the session on top of these commits.
+        const isSent = open !== undefined && open.head === heads.head;
+        const mayAdvance = whose === "ours" || (whose === "on-top" && (merges || isSent));
         const known = repository.baseCommit;
         await withoutLost(sandboxes, session.id, async () => {
           const { sandbox } = await sandboxes.open(session, input.step, signal);

@@ -14,6 +14,7 @@ import { recoverGuidance } from "../store/guidance.ts";
 import { spentUsd } from "../store/model-calls.ts";
 import type { ToldReason } from "../store/schema/index.ts";
 import { shorten } from "../text/cut.ts";
+import { mentionName } from "./conversation.ts";
 import type { Followed } from "./followed.ts";
 import type { FailureReader } from "./failures.ts";
 import type { LookedAt } from "./look.ts";
@@ -84,7 +85,7 @@ export async function tellRound(
   const { deps, session, row } = followed;
   const { db } = deps.store;
   const { reasons, digest } = verdict;
-  const { head, base: baseCommit } = looked.seen;
+  const { head, headIs, base: baseCommit } = looked.seen;
   const number = row.rounds + 1;
   const failedChecks = reasons.flatMap((reason) => (reason.kind === "check" ? [reason.check] : []));
   const evidence = await failures.keep(number, failedChecks);
@@ -95,6 +96,7 @@ export async function tellRound(
     head,
     base: looked.pull.base.branch,
     baseCommit,
+    isOnTop: headIs === "on-top",
     reasons,
     evidence,
     canReply: session.config.noTools !== true,
@@ -134,6 +136,8 @@ function toTold(reason: Reason): ToldReason {
     }
     case "changes":
       return { kind: "changes", name: reason.by, mark: reason.mark };
+    case "mention":
+      return { kind: "mention", name: mentionName(reason.comment), mark: commentMark(reason.comment) };
     case "conflict":
       return { kind: "conflict", name: String(reason.files.length) };
   }

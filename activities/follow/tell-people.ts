@@ -12,30 +12,40 @@ import { findSession } from "../store/sessions.ts";
 import { cutChars } from "../text/cut.ts";
 import { dollars, inWords, plural } from "../text/format.ts";
 import { sessionOfFollower } from "../contract/follow.ts";
+import type { LookedAt } from "./look.ts";
 import { awayFacts, isAway, isNotToBeFound, type Followed } from "./followed.ts";
+import { stoppedPost, type SpokenComment } from "./conversation.ts";
 import { costOfRounds } from "./rounds.ts";
-import { heldChecks, type HeadIs, type SeenPullRequest } from "./verdict.ts";
+import { heldChecks, type HeadIs } from "./verdict.ts";
 
 /** Tells two commits apart in an id. Chosen. */
 const COMMIT_CHARS = 12;
+/** So often it is told for one push of the session which checks wait; then people know. Chosen. */
+const MOST_HELD = 3;
+
+/** People are told for each push of the session, and not for each of theirs: a comment on every one of them would be a nuisance. */
+const sinceOurs = ({ ownCommit }: Pick<LookedAt, "ownCommit">): string =>
+  cutChars(ownCommit ?? "none", COMMIT_CHARS);
 
 /** In words for people. */
 const FOREIGN = {
   "on-top":
-    "somebody else has pushed commits on top of the session's: nothing is done until a person continues it",
+    "somebody else has pushed commits on top of the session's: nothing is done until somebody who may write to the repository mentions it in a comment",
   rewritten: "the branch was rewritten: the session's commits are not part of it any more",
   gone: "the branch was deleted",
 } as const;
 
 /** Checks that wait for a person, and such as fail on the base, too, are told once on the forge, and are never a round. */
-export async function tellOfHeldChecks(followed: Followed, seen: SeenPullRequest): Promise<void> {
-  const still = heldChecks(seen.checks).map(({ name }) => name);
-  if (still.length === 0) return;
+export async function tellOfHeldChecks(followed: Followed, looked: LookedAt): Promise<void> {
+  const still = heldChecks(looked.seen.checks).map(({ name }) => name);
+  const prefix = `held-${sinceOurs(looked)}-`;
+  const told = followed.row.posts.filter((one) => one.startsWith(`${followed.session.id}.${prefix}`));
+  if (still.length === 0 || told.length >= MOST_HELD) return;
   const names = inWords(still);
   const mark = createHash("sha256").update(names).digest("hex").slice(0, COMMIT_CHARS);
   await waitForPerson(
     followed,
-    `held-${cutChars(seen.head, COMMIT_CHARS)}-${mark}`,
+    `${prefix}${mark}`,
     `these checks wait for a person, who may have to press a button on the forge: ${names}`,
   );
 }
@@ -67,7 +77,7 @@ export async function pauseFollowing(followed: Followed, reason: string): Promis
 
 /** @returns whether it was told only now */
 async function post(followed: Followed, id: string, text: string): Promise<boolean> {
-  const { deps, session, call, row, nowMs } = followed;
+  const { deps, session, call, row } = followed;
   const { db } = deps.store;
   const postId = `${session.id}.${id}`;
   if (row.posts.includes(postId)) return false;
@@ -76,7 +86,7 @@ async function post(followed: Followed, id: string, text: string): Promise<boole
       key: followed.postKey,
       id: postId,
       text: harmlessPost(deps.sanitizer.clean(text)),
-      since: row.changedAt ?? new Date(nowMs),
+      since: row.openedAt,
     });
   } catch (error) {
     if (!isAway(error)) throw error;
@@ -90,11 +100,11 @@ async function post(followed: Followed, id: string, text: string): Promise<boole
 /** Tells that the newest commit is not the session's. @returns it in words */
 export async function tellOfForeign(
   followed: Followed,
-  head: string,
+  looked: LookedAt,
   whose: Exclude<HeadIs, "ours" | "stale">,
 ): Promise<string> {
   const why = FOREIGN[whose];
-  await waitForPerson(followed, `foreign-${cutChars(head, COMMIT_CHARS)}`, why);
+  await waitForPerson(followed, `foreign-${whose}-${sinceOurs(looked)}`, why);
   return why;
 }
 
@@ -108,6 +118,16 @@ export async function tellOfMerge(followed: Followed): Promise<void> {
     followed,
     "merged",
     `Merged. Longhaul has worked on it in ${plural(rounds.length, "round")}${cost}.`,
+  );
+}
+
+/** Acknowledges once that somebody has ended it. @param command the comment that did; without one, the label did */
+export async function tellOfStop(followed: Followed, command: SpokenComment | undefined): Promise<void> {
+  const run = command?.wants === "stop" && followed.works ? ", and its run is cancelled" : "";
+  await post(
+    followed,
+    stoppedPost(command?.id ?? "label"),
+    `Longhaul follows this pull request no more${run}. The session is kept. To go on: \`longhaul follow ${followed.session.id}\``,
   );
 }
 

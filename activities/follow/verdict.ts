@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import type { FollowSettings } from "../config/follow-settings.ts";
 import type { PullRequestEnd } from "../contract/follow.ts";
 import { plural } from "../text/format.ts";
+import type { SpokenComment } from "./conversation.ts";
 import type { CheckFacts, CommentFacts, PullRequestFacts, ThreadFacts } from "../forge/facts.ts";
 
 /** A check, and what is known of its failure. */
@@ -39,6 +40,8 @@ export interface SeenPullRequest {
   readonly checks: readonly SeenCheck[];
   /** Threads whose last word is a trusted person's that the session was not told of. */
   readonly threads: readonly ThreadFacts[];
+  /** Comments of people who may, to the agent, that were not heard. */
+  readonly spoken: readonly SpokenComment[];
   /** Who wants changes, in reviews that the session was not told of. */
   readonly changesWantedBy: readonly WantedChanges[];
   /** The base's commit, and the files that conflict with it; undefined if that is not known. */
@@ -61,6 +64,12 @@ export interface ToldRound {
 export interface Standing {
   readonly nowMs: number;
   readonly isPaused: boolean;
+  /** It is paused because it was called too often. */
+  readonly isBraked: boolean;
+  /** How often it was called by comments within the last hour. */
+  readonly calls: number;
+  /** The commit of the round that the session works on. */
+  readonly roundHead: string | undefined;
   /** The session's run is on, with a round or with what somebody else wants of it. */
   readonly works: boolean;
   /** The session opened it as a draft. */
@@ -79,10 +88,16 @@ export type Reason =
   | { readonly kind: "check"; readonly check: SeenCheck }
   | { readonly kind: "thread"; readonly thread: ThreadFacts }
   | { readonly kind: "changes"; readonly by: string; readonly mark: string }
-  | { readonly kind: "conflict"; readonly files: readonly string[] };
+  | { readonly kind: "conflict"; readonly files: readonly string[] }
+  | { readonly kind: "mention"; readonly comment: SpokenComment };
 
 export type FollowVerdict =
-  | { readonly kind: "over"; readonly end: Extract<PullRequestEnd, "merged" | "closed" | "stopped"> }
+  | {
+      readonly kind: "over";
+      readonly end: Extract<PullRequestEnd, "merged" | "closed" | "stopped">;
+      /** The comment that ends it. */
+      readonly command?: SpokenComment;
+    }
   | { readonly kind: "foreign"; readonly head: Exclude<HeadIs, "ours" | "stale"> }
   | {
       readonly kind: "wait";
@@ -90,7 +105,9 @@ export type FollowVerdict =
       readonly line: string;
     }
   | { readonly kind: "round"; readonly reasons: readonly Reason[]; readonly digest: string }
-  | { readonly kind: "pause"; readonly reason: string };
+  | { readonly kind: "pause"; readonly reason: string }
+  /** A person wants it to go on: all bounds count from now on. */
+  | { readonly kind: "go-on" };
 
 /** A pull request with this label is not followed. */
 const STOP_LABEL = "longhaul:stop";
@@ -98,18 +115,29 @@ const STOP_LABEL = "longhaul:stop";
 const MOST_PATIENCE_MS = 10 * 60_000;
 /** The same failure so often ends the rounds. Chosen. */
 const MOST_REPEATS = 3;
+/** So many calls within an hour are no people's any more: two programs answer each other. Source of the number: chosen, for people. */
+const MOST_CALLS = 20;
+/** Only the command `continue`, or the command line, ends this pause. */
+export const BRAKED = `it was called ${MOST_CALLS} times within an hour`;
 
 export function decide(seen: SeenPullRequest, standing: Standing, settings: FollowSettings): FollowVerdict {
   const { pullRequest, headIs } = seen;
   if (pullRequest.state !== "open") return { kind: "over", end: pullRequest.state };
   if (pullRequest.labels.includes(STOP_LABEL)) return { kind: "over", end: "stopped" };
+  const command = commandIn(seen.spoken);
+  if (command !== undefined) return { kind: "over", end: "stopped", command };
   if (headIs === "stale") return wait("push", "the forge does not show the newest push yet");
-  if (headIs !== "ours" && !(headIs === "on-top" && settings.onForeignPush === "merge"))
-    return { kind: "foreign", head: headIs };
+  // A person has sent the session there.
+  if (standing.works && headIs === "on-top" && standing.roundHead === seen.head)
+    return wait("session", "the session works");
+  const isCalled = seen.spoken.length > 0 && (!standing.isBraked || isContinued(seen));
+  const goesOnTop = settings.onForeignPush === "merge" || isCalled;
+  if (headIs !== "ours" && !(headIs === "on-top" && goesOnTop)) return { kind: "foreign", head: headIs };
   if (standing.works) return wait("session", "the session works");
   if (pullRequest.isQueued === true) return wait("people", "it is in the merge queue");
-  if (pullRequest.isDraft && !standing.isOwnDraft) return wait("people", "somebody has made it a draft");
-  if (standing.isPaused) return wait("people", "following is paused");
+  if (pullRequest.isDraft && !standing.isOwnDraft && !isCalled)
+    return wait("people", "somebody has made it a draft");
+  if (standing.isPaused && !isCalled) return wait("people", "following is paused");
   return decideRound(seen, standing, settings);
 }
 
@@ -124,9 +152,21 @@ function decideRound(seen: SeenPullRequest, standing: Standing, settings: Follow
   if (reasons.length === 0) return wait("people", standingLine(checks));
   if (waitsMs < settings.settle) return wait("quiet", "something has just changed");
   const digest = digestOf(seen, reasons);
+  const isCalled = seen.spoken.length > 0;
+  if (isCalled && standing.calls >= MOST_CALLS && !isContinued(seen))
+    return { kind: "pause", reason: BRAKED };
+  if (standing.isPaused) return { kind: "go-on" };
   const reason = whyPaused(reasons, digest, standing);
-  return reason === undefined ? { kind: "round", reasons, digest } : { kind: "pause", reason };
+  if (reason === undefined) return { kind: "round", reasons, digest };
+  return isCalled ? { kind: "go-on" } : { kind: "pause", reason };
 }
+
+const isContinued = ({ spoken }: SeenPullRequest): boolean =>
+  spoken.some(({ wants }) => wants === "continue");
+
+/** Of several, the one that ends more. */
+const commandIn = (spoken: readonly SpokenComment[]): SpokenComment | undefined =>
+  spoken.find(({ wants }) => wants === "stop") ?? spoken.find(({ wants }) => wants === "forget");
 
 const wait = (what: Extract<FollowVerdict, { kind: "wait" }>["for"], line: string): FollowVerdict => ({
   kind: "wait",
@@ -155,6 +195,7 @@ function reasonsIn(seen: SeenPullRequest, checks: readonly SeenCheck[]): Reason[
       .filter(({ state, isOfBase }) => state === "failed" && isOfBase !== true)
       .map((check) => ({ kind: "check" as const, check })),
     ...threads.map((thread) => ({ kind: "thread" as const, thread })),
+    ...seen.spoken.map((comment) => ({ kind: "mention" as const, comment })),
     ...changesWantedBy.map(({ login: by, mark }) => ({ kind: "changes" as const, by, mark })),
     ...(conflicts.length > 0 ? [{ kind: "conflict" as const, files: conflicts }] : []),
   ];
@@ -176,6 +217,8 @@ function digestOf({ head, base }: SeenPullRequest, reasons: readonly Reason[]): 
       }
       case "changes":
         return ["changes", reason.by, reason.mark];
+      case "mention":
+        return ["mention", reason.comment.id];
       case "conflict":
         return ["conflict", head, base];
     }

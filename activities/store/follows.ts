@@ -37,6 +37,7 @@ type NewFollow = Pick<
   | "openedAt"
   | "heardFrom"
   | "until"
+  | "posts"
 >;
 
 /**
@@ -72,6 +73,26 @@ export async function updateFollow(
   changes: Partial<Omit<typeof follows.$inferInsert, "sessionId">>,
 ): Promise<void> {
   await db.update(follows).set(changes).where(eq(follows.sessionId, sessionId));
+}
+
+/** All bounds count from now on. @returns how it stands then; undefined if it has ended */
+export async function renewFollow(
+  tx: Queryable,
+  sessionId: string,
+  { rounds, until }: { readonly rounds: number; readonly until: Date },
+): Promise<FollowRow | undefined> {
+  const [row] = await tx
+    .update(follows)
+    .set({
+      state: "following",
+      reason: null,
+      roundsFrom: follows.rounds,
+      roundsUpTo: sql`${follows.rounds} + ${rounds}`,
+      until: sql`greatest(${follows.until}, ${until.toISOString()}::timestamptz)`,
+    })
+    .where(and(eq(follows.sessionId, sessionId), isNull(follows.endedAt)))
+    .returning();
+  return row as FollowRow | undefined;
 }
 
 /** @returns false if it was paused, or had ended, before */

@@ -65,8 +65,8 @@ export const follows = pgTable(
 
 /** What the session was told. */
 export interface ToldReason {
-  readonly kind: "check" | "thread" | "changes" | "conflict";
-  /** A check's name, a thread's id, a reviewer's login. */
+  readonly kind: "check" | "thread" | "changes" | "conflict" | "mention";
+  /** A check's name, a thread's id, a reviewer's login, the name that a comment has in the round. */
   readonly name: string;
   /** A failure's signature, the newest comment of a thread, or the review that wants changes. */
   readonly mark?: string | undefined;

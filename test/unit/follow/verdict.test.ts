@@ -1,7 +1,9 @@
 /** What follows from a look at a followed pull request: the table, case by case. */
 import { describe, expect, it } from "vitest";
 import { followSchema, type FollowSettings } from "../../../activities/config/follow-settings.ts";
+import type { SpokenComment } from "../../../activities/follow/conversation.ts";
 import {
+  BRAKED,
   countingChecks,
   decide,
   heldChecks,
@@ -41,6 +43,7 @@ const seen = (some: Partial<SeenPullRequest> = {}): SeenPullRequest => ({
   checks: [],
   threads: [],
   changesWantedBy: [],
+  spoken: [],
   base: "b".repeat(40),
   conflicts: [],
   ...some,
@@ -49,6 +52,9 @@ const seen = (some: Partial<SeenPullRequest> = {}): SeenPullRequest => ({
 const standing = (some: Partial<Standing> = {}): Standing => ({
   nowMs: 0,
   isPaused: false,
+  isBraked: false,
+  calls: 0,
+  roundHead: undefined,
   works: false,
   isOwnDraft: false,
   rounds: [],
@@ -258,5 +264,79 @@ describe("the next look", () => {
   it("is when nothing may have changed for long enough", () => {
     const at = { quietLooks: 0, quietMs: 60_000, settleMs: 90_000 };
     expect(lookAfterMs(verdict(failing, standing({ quietMs: 60_000 })), at)).toBe(30_000);
+  });
+});
+
+describe("a comment to the agent", () => {
+  const comment = (wants: SpokenComment["wants"] = "message", id = 3): SpokenComment => ({
+    id,
+    author: { id: 1, login: "ann" },
+    text: "@longhaul rename it",
+    changedAt: "2026-11-27T08:00:00Z",
+    wants,
+  });
+  const called = (...wants: readonly SpokenComment["wants"][]) =>
+    seen({ spoken: wants.map((one, index) => comment(one, index + 1)) });
+
+  it("is a reason of a round, beside what is wrong", () => {
+    const told = verdict({ ...called("message"), checks: [check("failed")] });
+    expect(told.kind === "round" && told.reasons.map(({ kind }) => kind)).toEqual(["check", "mention"]);
+  });
+
+  it("waits until nothing has changed, and for checks ten minutes at most", () => {
+    expect(verdict(called("message"), standing({ quietMs: 1_000 }))).toMatchObject({ for: "quiet" });
+    const running = { ...called("message"), checks: [check("running")] };
+    expect(verdict(running, standing({ quietMs: 5 * MINUTE_MS }))).toMatchObject({ for: "checks" });
+    expect(verdict(running)).toMatchObject({ kind: "round" });
+  });
+
+  it("sends the session on top of a person's commits and into a draft, not into rewritten ones", () => {
+    expect(verdict({ ...called("message"), headIs: "on-top" })).toMatchObject({ kind: "round" });
+    const pullRequest = { state: "open" as const, isDraft: true, labels: [] };
+    expect(verdict({ ...called("message"), pullRequest })).toMatchObject({ kind: "round" });
+    for (const headIs of ["rewritten", "gone"] as const)
+      expect(verdict({ ...called("message"), headIs })).toEqual({ kind: "foreign", head: headIs });
+  });
+
+  it("is worked on without a word about the commits that it was sent on top of", () => {
+    const at = standing({ works: true, roundHead: "a".repeat(40) });
+    expect(verdict(seen({ headIs: "on-top" }), at)).toMatchObject({ for: "session" });
+    const another = standing({ works: true, roundHead: "d".repeat(40) });
+    expect(verdict(seen({ headIs: "on-top" }), another)).toMatchObject({ kind: "foreign" });
+  });
+
+  it.each([
+    ["a pause", { isPaused: true }],
+    ["used rounds", { rounds: [round(), round()], roundsUpTo: 2 }],
+    ["a run that failed", { rounds: [round({ outcome: "failed" })] }],
+    ["days that are over", { nowMs: 86_400_000 }],
+    ["money that is spent", { spentUsd: 10 }],
+  ])("goes on after %s", (_what, at) => {
+    expect(verdict(called("message"), standing(at))).toEqual({ kind: "go-on" });
+    expect(verdict(called("continue"), standing(at))).toEqual({ kind: "go-on" });
+  });
+
+  it("brakes where two programs call each other, until somebody says that it goes on", () => {
+    const often = standing({ calls: 20 });
+    expect(verdict(called("message"), often)).toEqual({ kind: "pause", reason: BRAKED });
+    expect(verdict(called("message"), standing({ isPaused: true, isBraked: true }))).toMatchObject({
+      kind: "wait",
+      for: "people",
+    });
+    const braked = standing({ calls: 20, isPaused: true, isBraked: true });
+    expect(verdict(called("message", "continue"), braked)).toEqual({ kind: "go-on" });
+  });
+
+  it.each(["stop", "forget"] as const)("ends it whatever there is: %s", (wants) => {
+    const look = { ...called("message", wants), headIs: "stale" as const, checks: [check("failed")] };
+    for (const at of [standing(), standing({ works: true }), standing({ isPaused: true })])
+      expect(verdict(look, at)).toMatchObject({ kind: "over", end: "stopped", command: { wants } });
+  });
+
+  it("that stops counts before one that only forgets; a merge before both", () => {
+    const look = called("forget", "stop");
+    expect(verdict(look)).toMatchObject({ command: { wants: "stop" } });
+    const pullRequest = { state: "merged" as const, isDraft: false, labels: [] };
+    expect(verdict({ ...look, pullRequest })).toEqual({ kind: "over", end: "merged" });
   });
 });
