@@ -181,6 +181,11 @@ const listed: readonly Omit<CommandEntry, "name">[] = [
     load: async () => (await import("./commands/deliver.ts")).pullRequestCommand,
   },
   {
+    usage: "review <url>",
+    about: "review a pull request by its address, read-only; --post writes the review into it",
+    load: async () => (await import("./commands/review.ts")).reviewCommand,
+  },
+  {
     usage: "follow <id>",
     about: "stay with a session's pull request until it is merged: failed checks, reviews, conflicts",
     load: async () => (await import("./commands/follow.ts")).followCommand,

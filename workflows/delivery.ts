@@ -83,6 +83,7 @@ export async function deliver(run: Run, outcome: Outcome): Promise<string | unde
   const isOwnEnd = run.order === undefined;
   const held = isOwnEnd ? heldBack(run, outcome) : undefined;
   if (held !== undefined) return held;
+  if (isOwnEnd && run.policy?.git?.review === true) return deliverReview(run, outcome);
   const verified = isOwnEnd ? outcome.verified : undefined;
   const hasFailed = isUnverified(verified?.outcome, run.policy?.verify ?? {});
   try {
@@ -100,6 +101,17 @@ export async function deliver(run: Run, outcome: Outcome): Promise<string | unde
       summary: "end · pull request",
     });
     if (opened.outcome === "done") run.hasOpened = true;
+    return undefined;
+  } catch (failure) {
+    return messageOf(failure);
+  }
+}
+
+/** Only an answer that completes the task is a review. */
+async function deliverReview(run: Run, { status }: Outcome): Promise<string | undefined> {
+  if (status !== "completed") return undefined;
+  try {
+    await publish(run, { kind: "review", summary: "end · review" });
     return undefined;
   } catch (failure) {
     return messageOf(failure);

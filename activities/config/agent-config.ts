@@ -8,6 +8,7 @@ import { containerSchema, inheritedSchema, sandboxConfigSchema } from "./sandbox
 import { MAX_WAIT_MS, timerMs, waitMs, sizeSchema } from "./setting-values.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { outputSchemaSchema } from "./output-schema.ts";
+import { reviewConfigSchema, sessionReviewSchema } from "./review-settings.ts";
 import { prioritySchema, tenantSchema } from "./precedence.ts";
 import { keysSchema } from "./key-settings.ts";
 import { mcpServersSchema } from "./mcp-settings.ts";
@@ -245,6 +246,8 @@ export const agentConfigSchema = z.strictObject({
   mcpServers: mcpServersSchema.default({}),
   /** Commands that decide whether the work is done. */
   verify: verifySchema.optional(),
+  /** What a review may say in a pull request. */
+  review: reviewConfigSchema.prefault({}),
   /** On one machine: what an operator defines in the policy. Not a part of a session. */
   keys: keysSchema.default({}),
 });
@@ -283,6 +286,8 @@ export const runConfigSchema = z.object({
   waits: z.literal(false).optional(),
   /** The session plans first: nothing is changed before a person has approved the plan. */
   plan: z.boolean().optional(),
+  /** The session reviews a pull request, and changes nothing. */
+  reviews: sessionReviewSchema.optional(),
   /** The session's last answer must be JSON matching this schema. */
   outputSchema: outputSchemaSchema.optional(),
   verify: verifySchema.optional(),

@@ -186,3 +186,54 @@ export function noForge(url: string): string {
   const isFolder = !("wrong" in address) && address.kind === "file";
   return `No pull request can be opened for ${url}: ${isFolder ? "it is a folder" : "it is not known which forge it is on"}.`;
 }
+
+/** The address of a pull request, as a person copies it; by its form, it says which kind of forge it is on. */
+export interface PullRequestAddress {
+  /** The repository that it goes into. */
+  readonly repository: string;
+  readonly number: number;
+  /** Forgejo's addresses have Gitea's form. */
+  readonly kind: ForgePlace["kind"];
+  /** Without what the person looked at: files, commits, a comment. */
+  readonly url: string;
+  /** The reference with which its forge shows the newest commit, also of a fork's branch. */
+  readonly ref: string;
+}
+
+/** Source: the forges' own pages. What follows the number is a part of the page. */
+const FORMS: readonly {
+  readonly kind: PullRequestAddress["kind"];
+  readonly form: RegExp;
+  readonly refs: string;
+}[] = [
+  { kind: "gitlab", form: /^(\/.+?\/[^/]+)\/-\/merge_requests\/(\d{1,15})(\/.*)?$/, refs: "merge-requests" },
+  { kind: "github", form: /^(\/[^/]+\/[^/]+)\/pull\/(\d{1,15})(\/.*)?$/, refs: "pull" },
+  { kind: "gitea", form: /^(\/.*?[^/]+\/[^/]+)\/pulls\/(\d{1,15})(\/.*)?$/, refs: "pull" },
+];
+
+const EXPECTED =
+  "https://github.com/acme/app/pull/7, https://gitlab.com/acme/app/-/merge_requests/7 or https://codeberg.org/acme/app/pulls/7";
+
+/** The parsed address, or why it is not accepted. */
+export function pullRequestAddress(text: string): PullRequestAddress | { readonly wrong: string } {
+  const wrong = `The address of a pull request has the form ${EXPECTED}, not ${JSON.stringify(text)}.`;
+  const parsed = URL.parse(text.trim());
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) return { wrong };
+  for (const { kind, form, refs } of FORMS) {
+    const [, path, digits] = form.exec(parsed.pathname) ?? [];
+    const number = Number(digits);
+    if (path === undefined || digits === undefined || number < 1) continue;
+    // A password would be in the session's settings.
+    const user = parsed.username === "" ? "" : `${parsed.username}${parsed.password && ":x"}@`;
+    const address = repositoryAddress(`${parsed.protocol}//${user}${parsed.host}${path}.git`);
+    if ("wrong" in address) return address;
+    return {
+      repository: address.url,
+      number,
+      kind,
+      url: `${parsed.origin}${parsed.pathname.slice(0, parsed.pathname.indexOf(digits, path.length) + digits.length)}`,
+      ref: `refs/${refs}/${number}/head`,
+    };
+  }
+  return { wrong };
+}

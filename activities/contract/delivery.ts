@@ -24,7 +24,8 @@ export interface FetchedRepository {
 export interface PublishInput {
   /** Steps finished. */
   readonly step: number;
-  readonly kind: "push" | "pull-request";
+  /** `review`: it is written into the pull request that the session reviews. */
+  readonly kind: "push" | "pull-request" | "review";
   /** For a push at the run's end: uncommitted work is committed first. */
   readonly end?: true;
   /** A branch other than the session's. */

@@ -51,6 +51,8 @@ export interface RunPolicy {
     readonly pr: "none" | "draft" | "ready";
     /** Its pull request is followed: from its opening on, or already. */
     readonly follow?: "from-opening" | "on";
+    /** Its last answer is written into the pull request that it reviews. */
+    readonly review?: true;
     /** It was told what is wrong with its pull request: the newest commits are brought into the sandbox first. */
     readonly refresh?: true;
   };

@@ -6,13 +6,8 @@
  * session's branch, if that is a step forward and nothing is changed. Heartbeat: by timer. Retry class: remote, engine, database.
  */
 import { retryable } from "../contract/failures.ts";
-import { readHeads, whoseHead, type BranchHeads } from "../git/followed-branch.ts";
+import { readHeads, showHeads, whoseHead } from "../git/followed-branch.ts";
 import { GitFailed } from "../git/run-git.ts";
-import type { CommandSandbox } from "../sandbox/own-command.ts";
-import { hasCommit } from "../git/mirror.ts";
-import { feedAll, must, shell } from "../git/sandbox-git.ts";
-import { withPack } from "../git/start-point.ts";
-import type { GitAccess } from "../git/git-access.ts";
 import { inScope } from "../runtime/activity-scope.ts";
 import { accessOf, type AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
@@ -54,49 +49,4 @@ export function createRefreshCheckout(deps: AgentDeps, sandboxes: SessionSandbox
         );
       }
     });
-}
-
-/** Takes the session's branch on only if that loses nothing: nothing is changed, and its commits are part of the newer one. */
-const SHOW = `git update-ref --stdin
-if [ -n "$ONTO" ] && [ "$(git symbolic-ref -q --short HEAD)" = "$BRANCH" ] &&
-  [ -z "$(git status --porcelain --untracked-files=no)" ] && git merge-base --is-ancestor HEAD "$ONTO"
-then git merge -q --ff-only "$ONTO"; fi`;
-
-interface HeadsToShow {
-  readonly branch: string;
-  readonly base: string;
-  /** A commit that the sandbox has. */
-  readonly known: string;
-  /** The session's branch may be taken on to the newest commit. */
-  readonly mayAdvance: boolean;
-  readonly signal: AbortSignal;
-}
-
-/**
- * Sets `origin/BRANCH` and `origin/BASE`. @returns how many bytes the pack had
- * @throws SandboxUnavailable (retryable), SandboxLost, GitFailed
- */
-async function showHeads(
-  access: GitAccess,
-  sandbox: CommandSandbox,
-  { head, base, mirror }: BranchHeads,
-  to: HeadsToShow,
-): Promise<number> {
-  const refs: (readonly [string, string])[] = [];
-  if (base !== undefined) refs.push([`refs/remotes/origin/${to.base}`, base]);
-  if (head !== undefined) refs.push([`refs/remotes/origin/${to.branch}`, head]);
-  const newest = head ?? base;
-  if (newest === undefined) return 0;
-  const known = (await hasCommit(access, mirror, to.known)) ? { known: to.known } : {};
-  const start = { commit: newest, name: to.branch, refs, defaultBranch: undefined };
-  return withPack(access, mirror, { start, depth: 0, ...known, signal: to.signal }, async (pack) => {
-    const index = { argv: ["git", "index-pack", "--stdin", "--fix-thin"] };
-    const bytes = await feedAll(sandbox, "unpack the newest commits", index, pack.bytes);
-    await must(sandbox, "show the newest commits", {
-      argv: shell(SHOW),
-      env: { BRANCH: to.branch, ONTO: to.mayAdvance && head !== undefined ? head : "" },
-      stdin: Buffer.from(refs.map(([name, object]) => `update ${name} ${object}\n`).join("")),
-    });
-    return bytes;
-  });
 }

@@ -80,6 +80,31 @@ export function whyNot(error: unknown): Did {
   throw error;
 }
 
+/** A line of a pull request's diff, by its number on each side: an unchanged line has both. */
+interface ReviewLine {
+  readonly old: number | undefined;
+  readonly new: number | undefined;
+}
+
+/** A comment of a review, on lines that the diff shows. */
+export interface ReviewComment {
+  readonly oldPath: string;
+  readonly newPath: string;
+  readonly first: ReviewLine;
+  /** The same, unless it is about several lines. */
+  readonly last: ReviewLine;
+  readonly text: string;
+}
+
+/** A review to write, all at once. */
+export interface ReviewOrder {
+  /** What was read. */
+  readonly commit: string;
+  readonly verdict: "comment" | "approve" | "request-changes";
+  readonly text: string;
+  readonly comments: readonly ReviewComment[];
+}
+
 /** What is written into a pull request. None of it is repeated safely: `postOnce` is. Each throws ForgeRefusal. */
 interface ForgeWriter {
   /** @returns the comment's id */
@@ -88,6 +113,11 @@ interface ForgeWriter {
   /** @returns the comment's id */
   replyToThread(call: ForgeCall, number: number, thread: string, text: string): Promise<number>;
   resolveThread(call: ForgeCall, number: number, thread: string): Promise<Did>;
+  /**
+   * Writes a review so that people get one notice of it.
+   * @returns the verdict as the forge has it. @throws ForgeRefusal, with 400 or 422 if it takes a line or the verdict not
+   */
+  writeReview(call: ForgeCall, number: number, review: ReviewOrder): Promise<ReviewOrder["verdict"]>;
   /** Runs a check's job again, on the same commit. */
   rerunCheck(call: ForgeCall, check: CheckFacts): Promise<Did>;
   /** Asks a person for a review, also if they gave one. */

@@ -4,7 +4,7 @@
  */
 import { askForge, type ForgeCall } from "./calls.ts";
 import type { ReviewFacts, ThreadFacts } from "./facts.ts";
-import { requireId, requireList, whyNot, type Did } from "./forge.ts";
+import { requireId, requireList, whyNot, type Did, type ReviewOrder } from "./forge.ts";
 import { giteaCan, type GiteaAbility } from "./gitea-description.ts";
 import { giteaRepository } from "./gitea-facts.ts";
 import { toComment, toUser, type GitHubComment, type GitHubUser } from "./github-form.ts";
@@ -121,6 +121,25 @@ export async function giteaReply(
   const made = requireId(call, await askForge(call, "POST", `${pulls(call)}/${number}/reviews`, review));
   const [comment] = await commentsOf(call, number, made);
   return requireId(call, comment);
+}
+
+const EVENTS = { comment: "COMMENT", approve: "APPROVED", "request-changes": "REQUEST_CHANGES" } as const;
+
+/** Of several lines, it takes the last. @throws ForgeRefusal */
+export async function giteaReview(
+  call: ForgeCall,
+  number: number,
+  { commit, verdict, text, comments }: ReviewOrder,
+): Promise<ReviewOrder["verdict"]> {
+  const rows = comments.map(({ newPath: path, last, text: body }) => ({
+    path,
+    body,
+    new_position: last.new ?? 0,
+    old_position: last.new === undefined ? (last.old ?? 0) : 0,
+  }));
+  const fields = { commit_id: commit, body: text, event: EVENTS[verdict], comments: rows };
+  requireId(call, await askForge(call, "POST", `${pulls(call)}/${number}/reviews`, fields));
+  return verdict;
 }
 
 /** @throws ForgeRefusal if it may pass */

@@ -7,7 +7,7 @@ import { askForge, type ForgeCall } from "./calls.ts";
 import { projectById, requireList, type Forge, type KnownPullRequest } from "./forge.ts";
 import { giteaLog, giteaRerun } from "./gitea-actions.ts";
 import { giteaBaseChecks, giteaChecks, giteaMayWrite, giteaPullRequest } from "./gitea-facts.ts";
-import { giteaReply, giteaResolve, giteaReviews, giteaThreads } from "./gitea-talk.ts";
+import { giteaReply, giteaResolve, giteaReview, giteaReviews, giteaThreads } from "./gitea-talk.ts";
 import {
   askGitHubForReview,
   readIssueComments,
@@ -53,6 +53,7 @@ export const gitea: Forge = {
   editComment: (call, _number, comment, text) => editIssueComment(call, comment, text),
   replyToThread: giteaReply,
   resolveThread: giteaResolve,
+  writeReview: giteaReview,
   rerunCheck: giteaRerun,
   askForReview: (call, number, user) => askGitHubForReview(call, `${pulls(call)}/${number}`, user),
 };

@@ -1,6 +1,13 @@
 /** GitHub, and GitHub Enterprise. Source: docs.github.com/rest, version 2022-11-28. */
 import { askForge, type ForgeCall } from "./calls.ts";
-import { projectById, requireList, type Forge } from "./forge.ts";
+import {
+  projectById,
+  requireId,
+  requireList,
+  type Forge,
+  type ReviewComment,
+  type ReviewOrder,
+} from "./forge.ts";
 import { githubChecks, githubMayWrite, githubPullRequest, githubReviews } from "./github-facts.ts";
 import {
   askGitHubForReview,
@@ -12,6 +19,30 @@ import {
 import { githubLog, githubRerun } from "./github-logs.ts";
 import { githubBaseChecks, githubViewer } from "./github-graphql.ts";
 import { githubReply, githubResolve, githubThreads } from "./github-threads.ts";
+
+const EVENTS = { comment: "COMMENT", approve: "APPROVE", "request-changes": "REQUEST_CHANGES" } as const;
+
+/** What is unchanged is on the right. Source: docs.github.com/rest/pulls/reviews. */
+const sideOf = ({ new: line }: ReviewComment["first"]) => (line === undefined ? "LEFT" : "RIGHT");
+
+async function githubReview(
+  call: ForgeCall,
+  number: number,
+  { commit, verdict, text, comments }: ReviewOrder,
+): Promise<ReviewOrder["verdict"]> {
+  const rows = comments.map(({ newPath: path, first, last, text: body }) => ({
+    path,
+    body,
+    line: last.new ?? last.old,
+    side: sideOf(last),
+    ...(last === first || (last.new ?? last.old) === (first.new ?? first.old)
+      ? {}
+      : { start_line: first.new ?? first.old, start_side: sideOf(first) }),
+  }));
+  const fields = { commit_id: commit, body: text, event: EVENTS[verdict], comments: rows };
+  requireId(call, await askForge(call, "POST", `${pulls(call)}/${number}/reviews`, fields));
+  return verdict;
+}
 
 const pulls = ({ forge }: ForgeCall) => `/repos/${forge.project}/pulls`;
 
@@ -45,6 +76,7 @@ export const github: Forge = {
   editComment: (call, _number, comment, text) => editIssueComment(call, comment, text),
   replyToThread: (call, _number, thread, text) => githubReply(call, thread, text),
   resolveThread: (call, _number, thread) => githubResolve(call, thread),
+  writeReview: githubReview,
   rerunCheck: githubRerun,
   askForReview: (call, number, user) => askGitHubForReview(call, `${pulls(call)}/${number}`, user),
 };

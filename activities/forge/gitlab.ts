@@ -29,6 +29,7 @@ import {
   gitlabReviews,
   gitlabThreads,
 } from "./gitlab-talk.ts";
+import { gitlabReview } from "./gitlab-review.ts";
 import { askLog } from "./log-text.ts";
 
 interface Answer {
@@ -83,6 +84,7 @@ export const gitlab: Forge = {
   editComment: gitlabEdit,
   replyToThread: gitlabReply,
   resolveThread: gitlabResolve,
+  writeReview: gitlabReview,
   rerunCheck: gitlabRerun,
   askForReview: gitlabAskForReview,
 };

@@ -4,7 +4,8 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { atPresentName, adapterFor } from "./forges.ts";
-import type { ForgeCall } from "./calls.ts";
+import { ForgeRefusal, type ForgeCall } from "./calls.ts";
+import type { ReviewOrder } from "./forge.ts";
 import type { CommentFacts } from "./facts.ts";
 
 /** Before a post was wanted: the forge's clock and ours differ. Chosen. */
@@ -77,4 +78,46 @@ export async function replyOnce(
     const comments = threads.find(({ id }) => id === thread)?.comments ?? [];
     return found(post, comments) ?? (await forge.replyToThread(at, number, thread, withMark(post)));
   });
+}
+
+/** A review, whose mark is in its summary. */
+interface ReviewPost extends Pick<Post, "key" | "id"> {
+  readonly wanted: ReviewOrder;
+  /** What is written if the forge takes a line, or the verdict, not. */
+  readonly instead: ReviewOrder;
+}
+
+/**
+ * Writes a review, unless it is there.
+ * @returns what was written, and the verdict as the forge has it. @throws ForgeRefusal
+ */
+export async function reviewOnce(
+  call: ForgeCall,
+  number: number,
+  { key, id, wanted, instead }: ReviewPost,
+): Promise<{
+  readonly order: ReviewOrder;
+  readonly verdict: ReviewOrder["verdict"];
+  readonly wasThere: boolean;
+}> {
+  const forge = adapterFor(call);
+  // GitLab keeps a review's text as a comment.
+  const texts = [
+    ...(await forge.readReviews(call, number)),
+    ...(call.forge.kind === "gitlab" ? await forge.readConversation(call, number) : []),
+  ].map(({ text }) => text);
+  if (texts.some((text) => postIn(key, text) === id))
+    return { order: wanted, verdict: wanted.verdict, wasThere: true };
+  const write = async (review: ReviewOrder) => {
+    const text = `${review.text.trimEnd()}\n\n${makeMark(key, id)}`;
+    const verdict = await forge.writeReview(call, number, { ...review, text });
+    return { order: review, verdict, wasThere: false };
+  };
+  try {
+    return await write(wanted);
+  } catch (error) {
+    const isForm = error instanceof ForgeRefusal && (error.status === 400 || error.status === 422);
+    if (!isForm) throw error;
+    return await write(instead);
+  }
 }

@@ -1,8 +1,11 @@
-/** A followed pull request's branch and its base, as git has them: whose the newest commit is, and which files conflict. */
+/** A pull request's branch and its base, as git has them: whose the newest commit is, which files conflict; and both in the sandbox. */
+import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit, updateMirror } from "./mirror.ts";
 import { lsRemote } from "./remote.ts";
 import { git, GitFailed, runGit } from "./run-git.ts";
+import { feedAll, must, shell } from "./sandbox-git.ts";
+import { withPack } from "./start-point.ts";
 
 const ASK_MS = 60_000;
 
@@ -87,4 +90,49 @@ export async function conflictsBetween(
   if (merged.code !== 1) return undefined;
   const [, ...files] = merged.out.split("\0").filter((name) => name !== "");
   return files;
+}
+
+/** Takes the session's branch on only if that loses nothing: nothing is changed, and its commits are part of the newer one. */
+const SHOW = `git update-ref --stdin
+if [ -n "$ONTO" ] && [ "$(git symbolic-ref -q --short HEAD)" = "$BRANCH" ] &&
+  [ -z "$(git status --porcelain --untracked-files=no)" ] && git merge-base --is-ancestor HEAD "$ONTO"
+then git merge -q --ff-only "$ONTO"; fi`;
+
+interface HeadsToShow {
+  readonly branch: string;
+  readonly base: string;
+  /** A commit that the sandbox has. */
+  readonly known: string;
+  /** The session's branch may be taken on to the newest commit. */
+  readonly mayAdvance: boolean;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sets `origin/BRANCH` and `origin/BASE`. @returns how many bytes the pack had
+ * @throws SandboxUnavailable (retryable), SandboxLost, GitFailed
+ */
+export async function showHeads(
+  access: GitAccess,
+  sandbox: CommandSandbox,
+  { head, base, mirror }: BranchHeads,
+  to: HeadsToShow,
+): Promise<number> {
+  const refs: (readonly [string, string])[] = [];
+  if (base !== undefined) refs.push([`refs/remotes/origin/${to.base}`, base]);
+  if (head !== undefined) refs.push([`refs/remotes/origin/${to.branch}`, head]);
+  const newest = head ?? base;
+  if (newest === undefined) return 0;
+  const known = (await hasCommit(access, mirror, to.known)) ? { known: to.known } : {};
+  const start = { commit: newest, name: to.branch, refs, defaultBranch: undefined };
+  return withPack(access, mirror, { start, depth: 0, ...known, signal: to.signal }, async (pack) => {
+    const index = { argv: ["git", "index-pack", "--stdin", "--fix-thin"] };
+    const bytes = await feedAll(sandbox, "unpack the newest commits", index, pack.bytes);
+    await must(sandbox, "show the newest commits", {
+      argv: shell(SHOW),
+      env: { BRANCH: to.branch, ONTO: to.mayAdvance && head !== undefined ? head : "" },
+      stdin: Buffer.from(refs.map(([name, object]) => `update ${name} ${object}\n`).join("")),
+    });
+    return bytes;
+  });
 }

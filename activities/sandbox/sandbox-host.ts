@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { AttachedContainer } from "../config/sandbox-settings.ts";
+import { isReadOnly } from "../config/review-settings.ts";
 import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
 import { sharedSkillFiles } from "../config/skills.ts";
 import { sandboxServices } from "../config/service-settings.ts";
@@ -237,7 +238,7 @@ export interface DiskBound {
 /** A session, as far as its sandbox depends on it. */
 export interface SandboxSession {
   readonly id: string;
-  readonly config: Pick<RunConfig, "sandbox" | "plan"> & Partial<Pick<RunConfig, "skills">>;
+  readonly config: Pick<RunConfig, "sandbox" | "plan" | "reviews"> & Partial<Pick<RunConfig, "skills">>;
   /** Who started it: package caches are not shared between persons. */
   readonly owner?: string | undefined;
 }
@@ -247,9 +248,10 @@ export interface SandboxSession {
  * @param base key of the base that its workspace stands on
  */
 export function sandboxSpec(
-  { id: sessionId, config: { sandbox, plan, skills }, owner }: SandboxSession,
+  { id: sessionId, config, owner }: SandboxSession,
   base?: string | null,
 ): SandboxSpec {
+  const { sandbox, skills } = config;
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
   const { env, files, hosts } = registrySettings(sandbox);
   const { certificates, cache: cacheName } = sandbox.inherited ?? {};
@@ -264,7 +266,7 @@ export function sandboxSpec(
     cpus,
     pids,
     base: base ?? undefined,
-    readOnly: plan === true ? true : undefined,
+    readOnly: isReadOnly(config) ? true : undefined,
     memoryBytes: bytesOf(sandbox.memory),
     disk: { bytes: bytesOf(sandbox.disk), freeBytes: bytesOf(sandbox.diskFree) },
     runtime,

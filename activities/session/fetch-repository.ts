@@ -11,13 +11,21 @@ import { projectFiles, type ProjectFiles } from "../config/system-prompt.ts";
 import { toBranchName } from "../config/git-settings.ts";
 import type { FetchedRepository } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
-import { fetchForSession, layOut, takeOn } from "../git/lay-out.ts";
+import { showHeads } from "../git/followed-branch.ts";
+import type { GitAccess } from "../git/git-access.ts";
+import { fetchForSession, layOut, takeOn, type Fetched } from "../git/lay-out.ts";
+import { readReviewed, type Reviewed } from "../review/begin-review.ts";
+import type { CommandSandbox } from "../sandbox/own-command.ts";
+import { recoverGuidance } from "../store/guidance.ts";
+import { isReadOnly } from "../config/review-settings.ts";
 import { projectFilesIn } from "../git/repository-files.ts";
 import { beginBranch } from "../git/sandbox-git.ts";
 import { cleanDeep } from "../text/clean.ts";
 import { accessOf, type AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
+import type { Queryable } from "../store/db.ts";
 import { latestCheckpoint } from "../store/checkpoints.ts";
+import type { EventData, NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
 import { findRepository, saveRepository } from "../store/repositories.ts";
@@ -56,11 +64,12 @@ async function fetchRepository(
   if (existing !== undefined && (await latestCheckpoint(db, session.id)) !== undefined)
     return { commit: existing.baseCommit, bytes: 0 };
   const access = accessOf(deps);
-  const fetched = await fetchForSession(access, repository, session.id, scope.signal);
+  const { signal } = scope;
+  const fetched = await fetchForSession(access, repository, session.id, signal);
   const { mirror, start } = fetched;
+  const reviewed = await reviewedIn(deps, session, fetched, signal);
   const branch = toBranchName(repository, session.id);
   const copies = await whyCopy(deps, session.config);
-  const { signal } = scope;
   const base =
     copies === undefined ? await bases.begin({ session, repository, access, fetched, signal }) : undefined;
   return withoutLost(sandboxes, session.id, async () => {
@@ -74,16 +83,17 @@ async function fetchRepository(
     else if (base.behind > 0)
       bytes = await takeOn(access, sandbox, fetched, { older: base.commit, branch, author, signal });
     else await beginBranch(sandbox, { branch, author, commit: start.commit });
+    await showBase(access, sandbox, { ...fetched, base: reviewed?.base, signal });
     const copyMs = Math.round(performance.now() - beganMs);
     await saveFiles(deps, sandbox, session, 0);
     if (isCopy) await refuseUnsaved(deps, session, url);
-    const files = await projectFilesIn(access, mirror, start.commit, session.config);
-    const project = cleanDeep(projectFiles(files, session.config), deps.sanitizer.clean) as ProjectFiles;
+    // What a reviewed change says of the project is not the project's word yet.
+    const project = await projectAt(deps, session, mirror, reviewed?.base?.commit ?? start.commit);
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
       await setPrompt(tx, session, project);
       // From here on the sandbox is opened as the session may use it.
-      if (session.config.plan === true) await markClosed(tx, session.id, PARKED);
+      if (isReadOnly(session.config)) await markClosed(tx, session.id, PARKED);
       await saveRepository(tx, {
         sessionId: session.id,
         url,
@@ -91,16 +101,67 @@ async function fetchRepository(
         baseCommit: start.commit,
         branch,
       });
+      await tellModel(tx, session, reviewed);
       const ref = start.name;
       await appendEvents(tx, session.id, session.epoch, [
-        ...(isCopy && deps.sandboxHost.bases !== undefined && session.config.sandbox.container === undefined
-          ? [{ type: "base:none" as const, step: 0, data: { ...(copies ?? NONE_MADE), ms: copyMs } }]
-          : []),
+        ...(isCopy ? noBase(deps, session, { ...(copies ?? NONE_MADE), ms: copyMs }) : []),
         { type: "git:fetched", step: 0, data: { url, ref, commit: start.commit, branch, bytes } },
       ]);
     });
     return { commit: start.commit, bytes };
   });
+}
+
+/** The project's own words for the prompt, as a commit has them. */
+async function projectAt(
+  deps: AgentDeps,
+  { config }: Session,
+  mirror: string,
+  commit: string,
+): Promise<ProjectFiles> {
+  const files = await projectFilesIn(accessOf(deps), mirror, commit, config);
+  return cleanDeep(projectFiles(files, config), deps.sanitizer.clean) as ProjectFiles;
+}
+
+function noBase(
+  { sandboxHost }: AgentDeps,
+  { config }: Session,
+  data: EventData["base:none"],
+): readonly NewEvent[] {
+  if (sandboxHost.bases === undefined || config.sandbox.container !== undefined) return [];
+  return [{ type: "base:none", step: 0, data }];
+}
+
+/** The pull request of a session that reviews one. */
+async function reviewedIn(
+  deps: AgentDeps,
+  session: Session,
+  { mirror, start }: Fetched,
+  signal: AbortSignal,
+): Promise<Reviewed | undefined> {
+  if (session.config.reviews === undefined) return undefined;
+  return readReviewed(deps, session, { mirror, head: start.commit, signal });
+}
+
+/** With the first step. */
+async function tellModel(tx: Queryable, { id, epoch }: Session, reviewed: Reviewed | undefined) {
+  if (reviewed !== undefined) await recoverGuidance(tx, { sessionId: id, epoch, step: 0 }, reviewed.items);
+}
+
+/** Shows the branch that a reviewed pull request goes into, beside its head. */
+async function showBase(
+  access: GitAccess,
+  sandbox: CommandSandbox,
+  {
+    mirror,
+    start,
+    base,
+    signal,
+  }: Fetched & { readonly base: Reviewed["base"]; readonly signal: AbortSignal },
+): Promise<void> {
+  if (base === undefined) return;
+  const to = { branch: "", base: base.branch, known: start.commit, mayAdvance: false, signal };
+  await showHeads(access, sandbox, { head: undefined, base: base.commit, mirror }, to);
 }
 
 /** The event of a session that waits for no base. */

@@ -269,7 +269,7 @@ async function announceStart(
   reportStart({ deps, scope, session }, { model, step });
 }
 
-async function gitOf(db: Queryable, { id, config: { repository } }: Session) {
+async function gitOf(db: Queryable, { id, config: { repository, reviews } }: Session) {
   if (repository === undefined) return {};
   const stored = await findRepository(db, id);
   const branch = stored?.branch ?? toBranchName(repository, id);
@@ -280,6 +280,7 @@ async function gitOf(db: Queryable, { id, config: { repository } }: Session) {
       branch,
       push,
       pr,
+      review: reviews?.post === true ? (true as const) : undefined,
       ...(await followOf(db, id, repository)),
     },
   };

@@ -53,7 +53,7 @@ export async function pushesOf({ deps, session, branch }: Delivery) {
  */
 export async function announceIfInCharge(
   { deps, scope, session, branch, input }: Delivery,
-  row: { readonly kind: "push" | "pull-request"; readonly commit: string },
+  row: { readonly kind: PublishInput["kind"]; readonly commit: string },
 ): Promise<boolean> {
   const { id: sessionId, epoch } = session;
   const { runId } = scope;
@@ -69,7 +69,7 @@ export async function refuse(
   delivery: Delivery,
   facts: {
     readonly commit: string;
-    readonly kind?: "pull-request";
+    readonly kind?: "pull-request" | "review";
     readonly refused: string;
     readonly isPassing?: boolean;
     /** How long a forge wants to be left alone. */

@@ -1,5 +1,5 @@
 /**
- * Delivers the session's work: a push of its branch, or a pull request.
+ * Delivers the session's work: a push of its branch, a pull request, or a review that is written into one.
  *
  * Idempotency key: the commit and the branch. A second attempt finds nothing to commit, pushes what is there already, and
  * finds the pull request. Side effects: a commit in the workspace, the relay on the worker's disk, the remote, rows and
@@ -19,6 +19,7 @@ import {
   refuse,
   type Delivery,
 } from "./publication.ts";
+import { deliverReview } from "./publish-review.ts";
 import { pushLfs } from "../git/lfs.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
 import { updateMirror } from "../git/mirror.ts";
@@ -38,6 +39,8 @@ import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox
 const MAX_LISTED_CHARS = 250;
 const NOT_VERIFIED =
   "the files are not those that were verified: something changed them afterwards. Send a message (longhaul say), so that they are verified again";
+const REVIEWS_ONLY =
+  "it reviews a pull request, and nothing of such a session is pushed. To have something changed, start a session: longhaul run";
 /** Begins the reason if work is outside of HEAD. */
 const BEHIND = "work of the session is not on the branch that is delivered";
 
@@ -54,9 +57,13 @@ export function createPublish(deps: AgentDeps, sandboxes: SessionSandboxes) {
       if (git === undefined || repository === undefined)
         throw fatal("BadConfiguration", "This session has no repository to deliver its work to.");
       const branch = input.branch ?? repository.branch;
+      const delivery = { deps, scope, session, git, repository, branch, input };
+      // Whatever the model has done, and whoever asks.
+      if (session.config.reviews !== undefined && input.kind !== "review")
+        return refuse(delivery, { commit: "", refused: REVIEWS_ONLY });
       // A planning session cannot change files.
       if (session.config.plan === true) return { outcome: "nothing", branch };
-      const delivery = { deps, scope, session, git, repository, branch, input };
+      if (input.kind === "review") return deliverReview(delivery);
       return input.kind === "push" ? push(delivery, sandboxes) : deliverPullRequest(delivery);
     });
 }

@@ -282,6 +282,22 @@ export const eventData = {
     created: flag,
     state: z.enum(["closed", "merged"]).optional(),
   }),
+  /**
+   * A review was written into a pull request. `comments`: on lines; `inSummary`: findings that are on no line of the diff, or too many;
+   * `toldBefore`: findings that an earlier review had told; `head`: the newest commit, if that is not what was read; `wasThere`: another
+   * session had reviewed this commit, so nothing was written.
+   */
+  "git:review": of({
+    url: text,
+    number: number,
+    commit: text,
+    verdict: z.enum(["comment", "approve", "request-changes"]),
+    comments: number,
+    inSummary: number,
+    toldBefore: number,
+    head: text.optional(),
+    wasThere: yes.optional(),
+  }),
   /** Files and other work (branches, stashes, worktrees) that were not delivered; at most 20 are named. `count`: commits or changes. */
   "git:left-out": of({
     count: number,

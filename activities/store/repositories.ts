@@ -1,6 +1,6 @@
 /** The repository of a session, and what was delivered of its work. */
 import { and, desc, eq, ne, sql } from "drizzle-orm";
-import type { DeliveryState } from "../contract/delivery.ts";
+import type { DeliveryState, PublishInput } from "../contract/delivery.ts";
 import type { Queryable } from "./db.ts";
 import { publications, repositories } from "./schema/index.ts";
 
@@ -20,7 +20,7 @@ export interface NewPublication {
   readonly sessionId: string;
   readonly epoch: number;
   readonly step: number;
-  readonly kind: "push" | "pull-request";
+  readonly kind: PublishInput["kind"];
   readonly ref: string;
   readonly commit: string;
   readonly url?: string | undefined;
@@ -140,11 +140,11 @@ export async function listPushes(db: Queryable, sessionId: string, branch: strin
     }));
 }
 
-/** The outcome of the newest push and of the newest pull request. */
+/** The outcome of the newest push, of the newest pull request and of the newest review. */
 export function toDeliveryState(
   newestFirst: readonly Pick<PublicationRow, "kind" | "status">[],
 ): DeliveryState {
-  const newest = ["push", "pull-request"].flatMap(
+  const newest = ["push", "pull-request", "review"].flatMap(
     (kind) =>
       newestFirst.find(
         ({ kind: other, status }) => other === kind && (status === "done" || status === "refused"),

@@ -13,10 +13,11 @@ import { wait } from "./wait.ts";
 import { withMcpTools } from "./mcp-tools.ts";
 import type { Tool, ToolResult } from "./tool.ts";
 import path from "node:path/posix";
+import { isReadOnly } from "../config/review-settings.ts";
 import { inFolder, WORKSPACE } from "../config/sandbox-settings.ts";
 
-/** What a planning session has besides the read-only tools: the sandbox prevents its commands from writing. */
-const PLANNING = new Set(["bash", "write_stdin", "bash_output", "kill_process"]);
+/** What a session with a read-only workspace has besides the read-only tools: the sandbox prevents its commands from writing. */
+const READING = new Set(["bash", "write_stdin", "bash_output", "kill_process"]);
 
 /** By registry, then by the settings that matter: the schemas are measured once for each combination. */
 const chosen = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
@@ -39,13 +40,15 @@ export function sessionTools(
   return tools;
 }
 
-function factsOf({ questions, plan, delegate, sandbox, waits, repository }: RunConfig) {
+function factsOf(config: RunConfig) {
+  const { questions, plan, delegate, sandbox, waits, repository } = config;
   const { mode } = questions;
   const folder = sandbox.container?.folder;
   const hasServices = Object.keys(sandboxServices(sandbox)).length > 0;
   return {
     mode,
     isPlanning: plan === true,
+    onlyReads: isReadOnly(config),
     delegates: delegate?.enabled === true,
     waits: waits !== false,
     folder,
@@ -62,7 +65,7 @@ function offered(registry: ToolRegistry, facts: ReturnType<typeof factsOf>): Too
 
 function isOffered(
   tool: Tool,
-  { mode, isPlanning, delegates, waits, hasServices, follows }: ReturnType<typeof factsOf>,
+  { mode, isPlanning, onlyReads, delegates, waits, hasServices, follows }: ReturnType<typeof factsOf>,
 ): boolean {
   if (tool.name === askUser.name) return mode !== "deny";
   // In an unattended session, which cannot approve a plan, the plan is the result.
@@ -71,7 +74,7 @@ function isOffered(
   if (tool.name === wait.name && !waits) return false;
   if (tool.name === restartService.name && !hasServices) return false;
   if ((tool.name === replyReview.name || tool.name === rerunChecks.name) && !follows) return false;
-  return !isPlanning || (tool.onlyReads ?? tool.readOnly) || PLANNING.has(tool.name);
+  return !onlyReads || (tool.onlyReads ?? tool.readOnly) || READING.has(tool.name);
 }
 
 /** The same tool with `folder` in its texts, accepting paths inside it. */

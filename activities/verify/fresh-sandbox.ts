@@ -4,6 +4,7 @@
  */
 import { log } from "@temporalio/activity";
 import { reasonOf } from "../contract/errors.ts";
+import { whileFilled } from "../config/review-settings.ts";
 import { setupOf } from "../config/sandbox-settings.ts";
 import { sandboxServices } from "../config/service-settings.ts";
 import { lastLine } from "../sandbox/own-command.ts";
@@ -114,7 +115,7 @@ function freshSpec({ session }: Verification, { own, source }: FreshLook): Sandb
     repository !== undefined && source !== undefined && mayHaveBase(repository)
       ? own.identity.base
       : undefined;
-  const config = { ...session.config, plan: false, sandbox };
+  const config = { ...whileFilled(session.config), sandbox };
   const { cache: _, ...spec } = sandboxSpec({ ...session, config }, base);
   return { ...spec, ...besideSession(session.id) };
 }

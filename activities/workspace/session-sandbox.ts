@@ -1,4 +1,5 @@
 /** The sandbox of a session: opened on first use, with its files restored, once for all callers. A stray one has its name, but not its files. */
+import { whileFilled } from "../config/review-settings.ts";
 import { ApplicationFailure } from "@temporalio/common";
 import { refuseLostSaves } from "../runtime/counted-saves.ts";
 import { toSandboxLoss, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
@@ -181,14 +182,14 @@ async function openIn(tx: Queryable, { deps, caller, step, signal }: Opening): P
   refuseToOpen(session, before);
   if (session.restoreWorkspace) await host.remove(id, { keeps: "service-data" });
   else await removeStray(tx, host, id);
-  // A planning session's workspace is writable until its repository is checked out.
+  // A workspace that is to be read-only is writable until its repository is checked out.
   const isAwaited = session.config.repository !== undefined && !(await findRepository(tx, id));
   const { config } = session;
   const checkpoint = await latestCheckpoint(tx, id);
   const hasOwn =
     !session.restoreWorkspace && ((await hasFiles(before, host)) || (await isParkedHere(before, host)));
   const base = await openBase(tx, deps, session, { before: hasOwn ? before : undefined, checkpoint, signal });
-  const spec = sandboxSpec({ ...session, config: isAwaited ? { ...config, plan: false } : config }, base);
+  const spec = sandboxSpec({ ...session, config: isAwaited ? whileFilled(config) : config }, base);
   const { readOnly, ...writable } = spec;
   // A read-only workspace gets its files while it is still writable.
   const isFilled = readOnly !== true || hasOwn;

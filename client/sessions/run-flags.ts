@@ -100,9 +100,7 @@ export function withSettingFlags(command: Command): Command {
   return withGitFlags(command)
     .option("--model <provider/model>", "model to ask, such as openai/gpt-6.1-sol")
     .option("--max-steps <n>", "stop after this many steps", positiveInteger)
-    .option("--deadline <when>", "end within a time such as 90m or 8h, or at an ISO time", (text) =>
-      parseDeadline(text, Date.now()),
-    )
+    .option("--deadline <when>", "end within a time such as 90m or 8h, or at an ISO time", deadlineFromNow)
     .option(
       "--priority <1-5>",
       "1 goes first when there are too few workers (default: 3)",
@@ -144,6 +142,9 @@ export function withSettingFlags(command: Command): Command {
     )
     .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)");
 }
+
+/** Reads `--deadline`. @throws InvalidArgumentError */
+export const deadlineFromNow = (text: string): number => parseDeadline(text, Date.now());
 
 /** Help text of a flag of `run` and `watch`. */
 export const EXIT_ON_QUESTION =

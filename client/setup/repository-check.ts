@@ -45,11 +45,8 @@ export async function checkRepository(
   const isElsewhere = flags.setup === false || isSetupOff(environment);
   if (git.pr !== "none") await requireForge(git, isElsewhere);
   if (isElsewhere && !access.hasToken(git.url)) return;
-  if (git.pr !== "none" && host !== undefined && !access.hasToken(git.url))
-    throw missing(
-      `Pull requests on ${host} need a token, and none is set. Nothing was started.`,
-      `Set ${tokenVariable(host)}, or leave out --pr.`,
-    );
+  if (git.pr !== "none" && host !== undefined)
+    requireForgeToken(git.url, { ...flags, what: "Pull requests", without: "--pr" }, environment);
   const { ref, url } = git;
   const found = await lsRemote(access, url, refPatterns(ref), { timeoutMs: CHECK_MS });
   if ("trouble" in found) {
@@ -77,6 +74,27 @@ export async function checkRepository(
   const other = branchInTheWay(branch, found.refs.keys());
   if (other !== undefined)
     throw usageError(`${inTheWay(branch, other, git.url)}.`, "Choose another --branch.");
+}
+
+/**
+ * Checks that there is a token for what is written on a forge, if this machine has the workers' credentials.
+ * @param what needs it, in the plural; `without`: the flag that asks for it
+ * @throws ClientError (missing)
+ */
+export function requireForgeToken(
+  url: string,
+  of: { readonly setup?: boolean | undefined; readonly what: string; readonly without: string },
+  environment: Environment = process.env,
+): void {
+  const address = repositoryAddress(url);
+  const host = "url" in address ? address.host : undefined;
+  const access = createGitAccess(environment);
+  const isElsewhere = of.setup === false || isSetupOff(environment);
+  if (host === undefined || isElsewhere || access.hasToken(url)) return;
+  throw missing(
+    `${of.what} on ${host} need a token, and none is set. Nothing was started.`,
+    `Set ${tokenVariable(host)}, or leave out ${of.without}.`,
+  );
 }
 
 /**

@@ -49,6 +49,15 @@ export const DELIVERY_SENTENCES: {
     const how = state === undefined ? changed : `is ${state}, and stays so`;
     return [{ tone: "good", mark: "⇡", text: `pull request ${how}: ${harmlessLine(url, 300)}` }];
   },
+  "git:review": ({ url, commit, comments, inSummary, head, wasThere }) => {
+    const address = harmlessLine(url, 300);
+    if (wasThere === true)
+      return [notice(`${shortened(commit)} was reviewed before: nothing more is written into ${address}`)];
+    const moved = head === undefined ? "" : `, not of ${shortened(head)}, to which its branch has moved`;
+    const listed = inSummary === 0 ? "" : `, ${inSummary} in its summary`;
+    const text = `review of ${shortened(commit)}${moved}: ${plural(comments, "comment")} on lines${listed}: ${address}`;
+    return [{ tone: "good", mark: "⇡", text }];
+  },
   "git:left-out": ({ count, files }) => [
     warn(`not delivered: ${harmlessLine(listLeftOut(files, count, LEFT_OUT_CHARS), 2 * LEFT_OUT_CHARS)}`),
   ],

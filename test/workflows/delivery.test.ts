@@ -64,6 +64,18 @@ describe("a session on a repository", () => {
     expect(fake.inputsOf("publish")).toEqual([]);
   });
 
+  it("posts a review only of an answer, and pushes nothing", async () => {
+    const policy = git({ push: "never", review: true });
+    const { fake } = await play({ steps: [answered([bashCall]), answered()], policy });
+    expect(fake.inputsOf("publish")).toEqual([{ step: 2, kind: "review" }]);
+    const limited = await play({ steps: [answered([bashCall])], policy: { ...policy, maxSteps: 1 } });
+    expect(limited.fake.inputsOf("publish")).toEqual([]);
+    const publish = () => Promise.reject(ApplicationFailure.nonRetryable("it is away", "Unexpected"));
+    const failed = await play({ steps: [answered()], policy, activities: { publish } });
+    expect(failed.value?.status).toBe("completed");
+    expect(failed.fake.inputsOf("closeSession")).toMatchObject([{ notDelivered: "it is away" }]);
+  });
+
   it("delivers after its end without a step, and ends as it had", async () => {
     const outcome = { status: "failed", error: { type: "Stuck", message: "It was stuck." } } as const;
     const input = { deliver: { order: { push: true, pr: "none", branch: "other" }, outcome } } as const;

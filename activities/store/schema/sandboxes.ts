@@ -72,7 +72,7 @@ export const publications = pgTable(
     sessionId: text("session_id").notNull(),
     epoch: integer().notNull(),
     step: integer().notNull(),
-    /** `push` or `pull-request`. */
+    /** `push`, `pull-request` or `review`. */
     kind: text().notNull(),
     ref: text().notNull(),
     commit: text().notNull(),
