@@ -31,7 +31,7 @@ export default defineConfig({
       project("e2e", { testTimeout: 300_000, services: true }),
       project("faults", { testTimeout: 300_000, services: true }),
       // They install or build hundreds of megabytes of other projects, so they run only where they are named.
-      ...["wires", "real-model", "forge"]
+      ...["wires", "real-model", "forge", "stores"]
         .filter(isNamed)
         .map((name) => project(name, { testTimeout: 900_000, services: true, ownProcesses: true })),
     ],

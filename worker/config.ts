@@ -5,6 +5,8 @@ import { createGitAccess, type GitAccess } from "../activities/git/git-access.ts
 import { gitHubAppSettings, gitHubAppTrouble } from "../activities/git/github-app.ts";
 import { Identities } from "../activities/model/identity/identities.ts";
 import { createMcpAccess, type McpAccess } from "../activities/mcp/access.ts";
+import { reasonOf } from "../activities/contract/errors.ts";
+import { readStoreAddress } from "../activities/store/object-store.ts";
 import { PostgresAddressWrong, readPostgresAddress } from "../activities/store/postgres-address.ts";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { issueTexts } from "../activities/config/issue-text.ts";
@@ -31,6 +33,14 @@ const whole = (example: number) => {
 };
 const address = (example: string) =>
   optional(z.url({ protocol: /^https?$/, error: `expected an address such as ${example}` }).optional());
+function isStoreAddress(value: string, context: z.RefinementCtx): void {
+  try {
+    readStoreAddress(value);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: reasonOf(error) });
+  }
+}
+
 const rate = { error: "expected a number above 0, such as 2.5" };
 /** An empty variable counts as one that is not set. */
 const optional = <T extends z.ZodType>(schema: T) => z.preprocess((value) => value || undefined, schema);
@@ -46,6 +56,7 @@ const schema = z.object({
   SANDBOX_IMAGE: optional(imageSchema.optional()),
   LONGHAUL_GUARD_IMAGE: optional(imageSchema.optional()),
   LONGHAUL_HOST: text,
+  LONGHAUL_STORE: optional(z.string().superRefine(isStoreAddress).optional()),
   LONGHAUL_HOST_DISK: optional(diskLimitSchema.prefault("20%")),
   LONGHAUL_ALLOW_CONTAINERS: text,
   LONGHAUL_OLD_RUNC: optional(z.enum(["warn", "refuse"]).default("refuse")),
@@ -98,6 +109,8 @@ export interface WorkerConfig {
   readonly guardImage: string;
   /** This machine's name, under which Postgres records its sandboxes. */
   readonly host: string;
+  /** Address of the object store for large saves; undefined: they are in Postgres, too. */
+  readonly objectStore: string | undefined;
   /** How much bases and stopped sandboxes may take on this machine's engine. */
   readonly hostDisk: DiskLimit;
   /** Whether sessions may work in other people's containers on this machine's engine. */
@@ -189,6 +202,7 @@ export function readWorkerConfig(environment: Environment = process.env): Worker
     sandboxImage: e.SANDBOX_IMAGE && imageNamed(e.SANDBOX_IMAGE),
     guardImage: e.LONGHAUL_GUARD_IMAGE ?? DEFAULT_IMAGE,
     host: e.LONGHAUL_HOST ?? hostname(),
+    objectStore: e.LONGHAUL_STORE,
     hostDisk: e.LONGHAUL_HOST_DISK,
     allowContainers: e.LONGHAUL_ALLOW_CONTAINERS === "1",
     oldRunc: e.LONGHAUL_OLD_RUNC,

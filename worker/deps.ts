@@ -17,6 +17,8 @@ import { noticeSender } from "./send-notice.ts";
 import { temporalClient } from "../temporal/temporal-client.ts";
 import { temporalRuns } from "../temporal/session-runs.ts";
 import { migrateStore, openStore, type Store } from "../activities/store/db.ts";
+import { openObjectStore } from "../activities/store/object-store.ts";
+import { checkObjectStore } from "../temporal/object-store-probe.ts";
 import { mayNotMigrate } from "../temporal/postgres-probe.ts";
 import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { toApplicationName } from "../activities/store/worker-lease.ts";
@@ -117,6 +119,7 @@ export async function bindDeps(config: WorkerConfig, tools: WorkerTools): Promis
 function openWorkerStore(config: WorkerConfig, { logger, identity }: WorkerTools): Store {
   return openStore({
     url: config.databaseUrl,
+    objects: config.objectStore === undefined ? undefined : openObjectStore(config.objectStore),
     maxConnections: config.databaseConnections,
     silenceMs: config.databaseTimeoutMs,
     applicationName: toApplicationName(identity),
@@ -126,6 +129,7 @@ function openWorkerStore(config: WorkerConfig, { logger, identity }: WorkerTools
 }
 
 async function prepareTables(store: Store, config: WorkerConfig, logger: Logger): Promise<void> {
+  await checkObjectStore(store.db.objects);
   await migrateStore(store).catch((error: unknown) => {
     throw mayNotMigrate(error, config.databaseUrl) ?? error;
   });

@@ -10,6 +10,7 @@ import {
   dropUnstarted,
   endedLongAgo,
 } from "../activities/store/retention.ts";
+import { removeUnusedObjects } from "../activities/store/stored-objects.ts";
 import { forgetHistories } from "../temporal/forget-histories.ts";
 import { describedOwnRun } from "../temporal/own-runs.ts";
 import type { Logger } from "./logger.ts";
@@ -43,6 +44,9 @@ export function createRetention({ sessionsDays, outputsDays }: OperatorPolicy["r
     await aloneOverWorkers(db, async () => {
       const unstarted = await dropUnstarted(db, MAX_SESSIONS);
       if (unstarted > 0) options.logger.info({ unstarted }, "removed files of starts that never happened");
+      const objects = await removeUnusedObjects(db);
+      if (objects > 0)
+        options.logger.info({ objects }, "removed saves from the object store that no session has any more");
       if (sessionsDays !== undefined) {
         const skipped = passedOver;
         passedOver = 0;

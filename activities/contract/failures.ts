@@ -25,6 +25,8 @@ export type FailureType =
   /** A service of `sandbox.services` did not become healthy before the first step. */
   | "ServiceFailed"
   | "WorkspaceLost"
+  /** The object store (`LONGHAUL_STORE`) does not answer, or refuses. */
+  | "StoreUnavailable"
   /** Another person's container in which the session is to work is missing or unusable. */
   | "ContainerUnavailable"
   | "ImageMissing"

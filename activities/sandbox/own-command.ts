@@ -72,14 +72,21 @@ async function* inPieces(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8
   if (size > 0) yield Buffer.concat(parts);
 }
 
+/** A part of an output, in bytes; default: all of standard output. */
+interface OutputRange {
+  readonly stream?: OutputStream;
+  readonly from?: number;
+  readonly length?: number;
+}
+
 /** The output of an ended command, piece by piece. @throws SandboxUnavailable (retryable) if a part of it is gone */
 export async function* wholeOutput(
   sandbox: CommandSandbox,
   state: CommandState,
-  stream: OutputStream = "out",
+  { stream = "out", from = 0, length }: OutputRange = {},
 ): AsyncGenerator<Uint8Array> {
-  let bytesLeft = stream === "out" ? state.outKept : state.errKept;
-  for await (const piece of outputBytes(sandbox, { id: state.id, stream, from: 0, length: bytesLeft })) {
+  let bytesLeft = length ?? (stream === "out" ? state.outKept : state.errKept) - from;
+  for await (const piece of outputBytes(sandbox, { id: state.id, stream, from, length: bytesLeft })) {
     bytesLeft -= piece.byteLength;
     yield piece;
   }

@@ -33,7 +33,8 @@ import { markClosed, PARKED } from "../store/sandboxes.ts";
 import { setPrompt } from "../store/stored-settings.ts";
 import { takeSandboxTools } from "../step/catalogues.ts";
 import { lockRun } from "../store/session-locks.ts";
-import { MAX_PACK_BYTES, unpackMissing } from "../store/workspace-manifest.ts";
+import { saveLimits } from "../workspace/save-limits.ts";
+import { unpackMissing } from "../store/workspace-manifest.ts";
 import { whyCopy } from "../workspace/base.ts";
 import { saveFiles } from "../workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
@@ -184,6 +185,6 @@ async function refuseUnsaved(
   if (saved === undefined || unpackMissing(saved.manifest).reasons.get(".git") === undefined) return;
   throw fatal(
     "RepositoryUnavailable",
-    `The history of ${url} is larger than a save of the workspace (${MAX_PACK_BYTES / 2 ** 20} MiB), so its commits could not be brought back if the sandbox is lost. ${FEWER[sandbox.layers]} less of it: git.depth: 1 in longhaul.yaml.`,
+    `The history of ${url} is larger than a save of the workspace (${saveLimits(store.db).bytes / 2 ** 20} MiB), so its commits could not be brought back if the sandbox is lost. ${FEWER[sandbox.layers]} less of it: git.depth: 1 in longhaul.yaml.`,
   );
 }

@@ -3,11 +3,12 @@ import { and, desc, eq, inArray, isNotNull, notExists, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import { rowsGone } from "../contract/failures.ts";
 import type { Queryable } from "./db.ts";
-import { readSlices, storable } from "./pack-slices.ts";
+import { readSlices } from "./pack-slices.ts";
+import { type HeldPack, packColumns, storedPack } from "./stored-objects.ts";
 import { bases, checkpoints, warmBases } from "./schema/index.ts";
 import { ANY, part } from "./statements.ts";
 import { overBase } from "./workspace-manifest.ts";
-import type { StoredBytes, StoredChain, StoredPack } from "./workspace-pack.ts";
+import type { StoredBytes, StoredChain } from "./workspace-pack.ts";
 
 export interface StoredBase {
   readonly key: string;
@@ -19,7 +20,7 @@ export interface StoredBase {
 
 interface NewBase extends StoredBase {
   readonly manifest: Uint8Array;
-  readonly pack: StoredPack["pack"];
+  readonly pack: HeldPack;
   /** Whether the pack has all files: those of a base that is too large for a save are in its repository only. */
   readonly isWhole: boolean;
 }
@@ -54,7 +55,7 @@ export async function relatedBases(db: Queryable, ofFamily: string): Promise<Sto
 export async function saveBase(tx: Queryable, { pack, ...base }: NewBase): Promise<void> {
   await tx
     .insert(bases)
-    .values({ ...base, pack: await storable(tx, pack) })
+    .values({ ...base, ...(await packColumns(tx, pack)) })
     .onConflictDoNothing();
 }
 
@@ -78,13 +79,9 @@ const bytesIn = (column: PgColumn) => sql<number>`octet_length(${column})`;
 
 /** A base's own pack. @throws RecordMissing (retryable) */
 export async function* basePacks(db: Queryable, key: string): AsyncGenerator<StoredBytes> {
-  const isBase = eq(bases.key, key);
-  const [base] = await db
-    .select({ byteLength: bytesIn(bases.pack) })
-    .from(bases)
-    .where(isBase);
-  if (base === undefined) throw rowsGone("the files were not read");
-  yield { ...base, pieces: () => readSlices(db, bases.pack, isBase, base.byteLength) };
+  const pack = await storedPack(db, bases, eq(bases.key, key));
+  if (pack === undefined) throw rowsGone("the files were not read");
+  yield pack;
 }
 
 /** What the store has of a base's files for a session: what its saves kept where it changed them, then the base's own pack. */

@@ -12,7 +12,8 @@ import {
 } from "./workspace-pack.ts";
 import { findBase, packsBelow, type StoredBase, wholeList } from "./bases.ts";
 import type { Database, Queryable } from "./db.ts";
-import { readSlices, storable } from "./pack-slices.ts";
+import { readSlices } from "./pack-slices.ts";
+import { type HeldPack, packColumns, storedPack } from "./stored-objects.ts";
 import { unpackMissing, type MissingPaths } from "./workspace-manifest.ts";
 import { checkpoints, events } from "./schema/index.ts";
 import { excluded, ANY, part, prepared } from "./statements.ts";
@@ -34,7 +35,9 @@ export interface Checkpoint {
   readonly depth: number;
 }
 
-export interface NewCheckpoint extends StoredPack {
+export interface NewCheckpoint extends Pick<StoredPack, "manifest"> {
+  /** Files that are new or different since `base`. */
+  readonly pack: HeldPack;
   readonly sessionId: string;
   readonly epoch: number;
   readonly step: number;
@@ -59,8 +62,8 @@ const child = alias(checkpoints, "child");
 export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): Promise<number> {
   const { sessionId, epoch, step, manifest, pack, before = null, whole, base, baseKey = null } = checkpoint;
   if (!whole && base === undefined) throw new RangeError("A checkpoint of changes needs what it builds on.");
-  const stored = await storable(db, pack);
-  const content = { parentId: whole ? null : (base?.id ?? null), baseKey, manifest, pack: stored, before };
+  const packed = await packColumns(db, pack);
+  const content = { parentId: whole ? null : (base?.id ?? null), baseKey, manifest, ...packed, before };
   const [saved] = await db
     .insert(checkpoints)
     .values({ sessionId, epoch, step, ...content })
@@ -207,14 +210,9 @@ async function* packsOf(db: Queryable, id: number): AsyncGenerator<StoredBytes> 
   if (broken !== undefined)
     throw saveMissing(`Save ${broken.parentId} of the session's files, on which save ${id} builds, is`);
   for (const link of links.toReversed()) {
-    const isLink = eq(checkpoints.id, link.id);
-    const [row] = await db
-      .select({ byteLength: sql<number>`octet_length(${checkpoints.pack})` })
-      .from(checkpoints)
-      .where(isLink);
-    if (row === undefined) throw saveMissing(`Save ${link.id} of the session's files is`);
-    const { byteLength } = row;
-    yield { byteLength, pieces: () => readSlices(db, checkpoints.pack, isLink, byteLength) };
+    const pack = await storedPack(db, checkpoints, eq(checkpoints.id, link.id));
+    if (pack === undefined) throw saveMissing(`Save ${link.id} of the session's files is`);
+    yield pack;
   }
 }
 
@@ -273,14 +271,15 @@ export async function readMissing(db: Queryable, sessionId: string): Promise<Mis
 /** The packs of one checkpoint: what it keeps, and what was there before where it has that. */
 export async function* ownPacks(db: Queryable, id: number): AsyncGenerator<StoredBytes> {
   const isRow = eq(checkpoints.id, id);
-  for (const column of [checkpoints.pack, checkpoints.before]) {
-    const [row] = await db
-      .select({ byteLength: sql<number | null>`octet_length(${column})` })
-      .from(checkpoints)
-      .where(isRow);
-    const byteLength = row?.byteLength ?? 0;
-    if (byteLength > 0) yield { byteLength, pieces: () => readSlices(db, column, isRow, byteLength) };
-  }
+  const pack = await storedPack(db, checkpoints, isRow);
+  if (pack !== undefined && pack.byteLength > 0) yield pack;
+  const { before } = checkpoints;
+  const [row] = await db
+    .select({ byteLength: sql<number | null>`octet_length(${before})` })
+    .from(checkpoints)
+    .where(isRow);
+  const byteLength = row?.byteLength ?? 0;
+  if (byteLength > 0) yield { byteLength, pieces: () => readSlices(db, before, isRow, byteLength) };
 }
 
 async function chainOf(db: Queryable, id: number): Promise<Link[]> {
@@ -320,7 +319,7 @@ const size = (column: unknown) => sql`pg_column_size(${column})`;
 const bytesQuery = prepared((db) =>
   db
     .select({
-      bytes: sql<number>`coalesce(sum(${size(checkpoints.pack)} + ${size(checkpoints.manifest)} + coalesce(${size(checkpoints.before)}, 0)), 0)::float8`,
+      bytes: sql<number>`coalesce(sum(${size(checkpoints.pack)} + coalesce(${checkpoints.objectBytes}, 0) + ${size(checkpoints.manifest)} + coalesce(${size(checkpoints.before)}, 0)), 0)::float8`,
     })
     .from(checkpoints)
     .where(eq(checkpoints.sessionId, sql.placeholder("sessionId")))

@@ -92,7 +92,8 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
       updates: [schema.checkpoints.supersededEpoch, schema.checkpoints.supersededBy],
       rows: ofSession(schema.checkpoints),
       newRows: sql`(${schema.checkpoints.parentId} is null or longhaul_sees_checkpoint(${schema.checkpoints.parentId}))
-        and (${schema.checkpoints.baseKey} is null or longhaul_sees_base(${schema.checkpoints.baseKey}))`,
+        and (${schema.checkpoints.baseKey} is null or longhaul_sees_base(${schema.checkpoints.baseKey}))
+        and (${schema.checkpoints.packObject} is null or longhaul_sees_object(${schema.checkpoints.packObject}))`,
     },
   ],
   // Made by workers; read with the saves that list their difference to one.
@@ -137,6 +138,8 @@ const SPECIAL: ReadonlyMap<PgTable, Declared | "none"> = new Map<PgTable, Declar
   [schema.blobUses, { rows: ofSession(schema.blobUses) }],
   // Accessed through their functions only.
   [schema.blobs, "none"],
+  // Saves name them.
+  [schema.storedObjects, "none"],
   // For the operator only.
   [schema.workers, "none"],
   [schema.sandboxHosts, "none"],

@@ -11,6 +11,7 @@ import {
   endSilentConnections,
   databaseCode,
 } from "./connections.ts";
+import type { ObjectStore } from "./object-store.ts";
 import { readPostgresAddress } from "./postgres-address.ts";
 import * as schema from "./schema/index.ts";
 
@@ -20,11 +21,16 @@ export { migrateStore } from "./migrate.ts";
 interface Log {
   readonly appended: (sessionId: string) => void;
 }
+/** Where large packs are; absent: in Postgres, as all else. */
+interface Objects {
+  readonly objects?: ObjectStore | undefined;
+}
 type Queries = NodePgDatabase<typeof schema>;
 type Body = Parameters<Queries["transaction"]>[0];
-export type Transaction = Parameters<Body>[0] & Log;
+export type Transaction = Parameters<Body>[0] & Log & Objects;
 export type Database = Omit<Queries, "transaction"> &
-  Log & {
+  Log &
+  Objects & {
     readonly $client: pg.Pool;
     transaction<T>(body: (tx: Transaction) => Promise<T>, config?: PgTransactionConfig): Promise<T>;
   };
@@ -32,6 +38,7 @@ export type Database = Omit<Queries, "transaction"> &
 export type Queryable = Pick<
   Database,
   | "appended"
+  | "objects"
   | "select"
   | "selectDistinct"
   | "$count"
@@ -54,6 +61,8 @@ export interface Store {
 
 export interface StoreOptions {
   readonly url: string;
+  /** Where large packs are; default: in Postgres. */
+  readonly objects?: ObjectStore | undefined;
   /** Default 10. Each activity in flight uses at most one at a time. */
   readonly maxConnections?: number;
   /** How long Postgres may leave a query without an answer, in ms, before the connection is abandoned; default 45 s. */
@@ -120,7 +129,8 @@ export function openStore(options: StoreOptions): Store {
   endSilentConnections(pool, options.silenceMs ?? SILENCE_MS);
   const fresh = withFreshConnections(pool);
   const announcements = new StoreAnnouncements({ pool });
-  const db = Object.assign(drizzle(pool, { schema }), { appended: announcements.wake });
+  const { objects } = options;
+  const db = Object.assign(drizzle(pool, { schema }), { appended: announcements.wake, objects });
   const close = async () => {
     await announcements.stop();
     await pool.end();
@@ -150,7 +160,7 @@ async function withNewerSnapshots<T>(run: () => Promise<T>): Promise<T> {
  * from the start.
  */
 function withOwnTransactions(
-  db: Queries & Log & { readonly $client: pg.Pool },
+  db: Queries & Log & Objects & { readonly $client: pg.Pool },
   fresh: FreshConnections,
 ): Database {
   const sessions = new WeakMap<pg.PoolClient, OwnSession>();
@@ -164,9 +174,12 @@ function withOwnTransactions(
       counter = session.counter;
       counter.statements = 0;
       const appended = new Set<string>();
-      const log: Log = { appended: (sessionId) => void appended.add(sessionId) };
+      const beside: Log & Objects = {
+        appended: (sessionId) => void appended.add(sessionId),
+        objects: db.objects,
+      };
       try {
-        const result = await session.db.transaction((tx) => body(Object.assign(tx, log)), config);
+        const result = await session.db.transaction((tx) => body(Object.assign(tx, beside)), config);
         client.release();
         appended.forEach(db.appended);
         return result;

@@ -215,11 +215,12 @@ async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promi
   for (const { save, base } of rows) {
     const below = base === null ? null : (copies.get(base) ?? base);
     // One at a time: a client's role may give no row a number that its sequence has not just given it.
-    const { baseKey, manifest, pack, before } = checkpoints;
+    const { baseKey, manifest, pack, packObject, objectBytes, before } = checkpoints;
+    const content = { baseKey, manifest, pack, packObject, objectBytes, before };
     const result = await tx.execute<{ made: string }>(
       insertFrom(
         checkpoints,
-        { sessionId: to, epoch, step, parentId: sql`${below}::bigint`, baseKey, manifest, pack, before },
+        { ...content, sessionId: to, epoch, step, parentId: sql`${below}::bigint` },
         sql`from ${checkpoints} where ${id} = ${save} returning ${id} as made`,
       ),
     );

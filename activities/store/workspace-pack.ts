@@ -36,6 +36,8 @@ export interface StoredPack {
 /** Bytes that may be too many for memory, read piece by piece. */
 export interface StoredBytes {
   readonly byteLength: number;
+  /** To how many bytes they may unpack; default: what a save in Postgres may have. */
+  readonly mostBytes?: number;
   pieces(): Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 }
 
@@ -176,7 +178,8 @@ async function unpack(pack: StoredBytes, paths: ReadonlySet<string>): Promise<Ma
     const path = nameOf(entry.header).replace(/^\.\//, "").replace(/\/$/, "");
     assertSafeName(path);
     total += entry.header.size ?? 0;
-    if (total > MAX_UNPACKED_BYTES) throw new RangeError("The pack holds more than was ever saved: refused.");
+    if (total > (pack.mostBytes ?? MAX_UNPACKED_BYTES))
+      throw new RangeError("The pack holds more than was ever saved: refused.");
     if (entry.header.type === "file" && paths.has(path)) {
       const pieces: Buffer[] = [];
       for await (const piece of entry) pieces.push(piece as Buffer);

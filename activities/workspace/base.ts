@@ -15,8 +15,9 @@ import type { Checkpoint } from "../store/checkpoints.ts";
 import type { Queryable } from "../store/db.ts";
 import { keepAwake, lockSandbox } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
+import { holdPack } from "../store/stored-objects.ts";
 import { packWorkspace } from "../store/workspace-pack.ts";
-import { MAX_PACK_BYTES, REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
+import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import {
   BaseSetUpFailed,
   type BaseScope,
@@ -26,6 +27,7 @@ import {
   setUpSpec,
 } from "./base-set-up.ts";
 import { countWorkspace, listWorkspace, packBase, restoreWorkspace } from "./workspace.ts";
+import { saveLimits } from "./save-limits.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { BaseSetUp, Sandbox } from "../sandbox/sandbox.ts";
 
@@ -259,9 +261,10 @@ async function storeBase(
   // What a set-up made there is made again where it is needed.
   const rebuilt = setup === undefined ? [] : REBUILT_FOLDERS;
   const { manifest, files, bytes } = await listWorkspace(sandbox, rebuilt);
-  const isWhole = bytes <= MAX_PACK_BYTES;
-  const { saved } = await packBase(sandbox, isWhole ? undefined : NEEDED, rebuilt);
-  const { pack } = saved ?? (await packWorkspace([]));
+  const isWhole = bytes <= saveLimits(tx).bytes;
+  const pack = await packBase(sandbox, isWhole ? undefined : NEEDED, rebuilt, async ({ saved }) =>
+    saved === undefined ? (await packWorkspace([])).pack : holdPack(tx, saved.pack),
+  );
   await saveBase(tx, { ...base, manifest, pack, isWhole });
   return { files, bytes };
 }

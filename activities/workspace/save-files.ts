@@ -1,11 +1,7 @@
 /** Stores a session's files as a checkpoint: the difference to the last one, or, beyond `limits.maxSaved`, its replacement. */
-import {
-  MAX_IN_EVENT,
-  skippedFilesNotice,
-  keepWorkspace,
-  type WorkspaceBase,
-  type WorkspaceSave,
-} from "./workspace.ts";
+import { MAX_IN_EVENT, skippedFilesNotice } from "./left-out.ts";
+import { saveLimits } from "./save-limits.ts";
+import { keepWorkspace, type WorkspaceBase, type WorkspaceSave } from "./workspace.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { retryable } from "../contract/failures.ts";
@@ -31,6 +27,7 @@ import {
   savedBytes,
 } from "../store/checkpoints.ts";
 import type { Queryable } from "../store/db.ts";
+import { holdPack, type HeldPack } from "../store/stored-objects.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { lockSession } from "../store/session-locks.ts";
@@ -80,12 +77,15 @@ export async function saveFiles(
     const { base } = room;
     const facts = await deps.countedSaves.run(session.id, async () => {
       const states = await Promise.all([latest, base].map((state) => asListed(db, state, sandbox)));
-      return keepWorkspace(sandbox, states[0], base === latest ? states[0] : states[1], async (save) => {
-        if (save.saved || save.skipped.length > 0)
-          return db.transaction((tx) => keep(tx, { ...at, sandbox, latest, room, save }));
+      const keepSave = async (save: WorkspaceSave) => {
+        const pack = save.saved && (await holdPack(db, save.saved.pack));
+        if (pack !== undefined || save.skipped.length > 0)
+          return db.transaction((tx) => keep(tx, { ...at, sandbox, latest, room, save, pack }));
         await markUnchanged(db, at, sandbox.identity);
         return NOTHING_SAVED;
-      });
+      };
+      const compared = { latest: states[0], base: base === latest ? states[0] : states[1] };
+      return keepWorkspace(sandbox, { ...compared, limits: saveLimits(db) }, keepSave);
     });
     if (facts === "changed meanwhile") continue;
     return facts;
@@ -116,10 +116,12 @@ interface Save {
   readonly latest: Checkpoint | undefined;
   readonly room: Room;
   readonly save: WorkspaceSave;
+  /** The saved files. */
+  readonly pack: HeldPack | undefined;
 }
 
 async function keep(tx: Queryable, input: Save): Promise<WorkspaceFacts | "changed meanwhile"> {
-  const { sessionId, epoch, step, sandbox, latest, room, save } = input;
+  const { sessionId, epoch, step, sandbox, latest, room, save, pack } = input;
   // From here on saves are serialised, and no reset or other sandbox can intervene.
   const live = await lockSession(tx, sessionId);
   const row = await findSandbox(tx, sessionId);
@@ -128,8 +130,9 @@ async function keep(tx: Queryable, input: Save): Promise<WorkspaceFacts | "chang
   if ((await latestVersion(tx, sessionId)) !== toVersion(latest)) return "changed meanwhile";
   const events: NewEvent[] = [];
   let facts = NOTHING_SAVED;
-  if (save.saved) {
-    const { manifest, pack, before, whole, changed, removed } = save.saved;
+  if (save.saved && pack !== undefined) {
+    const { manifest, before, whole, changed, removed } = save.saved;
+    const { byteLength } = save.saved.pack;
     const { base } = room;
     const baseKey = sandbox.identity.base;
     const id = await saveCheckpoint(tx, {
@@ -143,9 +146,9 @@ async function keep(tx: Queryable, input: Save): Promise<WorkspaceFacts | "chang
       base,
       baseKey,
     });
-    facts = { changed: changed + removed, bytes: pack.byteLength };
+    facts = { changed: changed + removed, bytes: byteLength };
     events.push({ type: "sandbox:saved", step, data: { files: facts.changed, bytes: facts.bytes } });
-    events.push(...(await settleRoom(tx, { sessionId, step, id, bytes: pack.byteLength }, room)));
+    events.push(...(await settleRoom(tx, { sessionId, step, id, bytes: byteLength }, room)));
   }
   await markSaved(tx, sessionId, step);
   events.push(...(await reportSkipped(tx, { sessionId, step, row, save })));
@@ -166,7 +169,7 @@ async function reportSkipped(
   await keepLeftOut(tx, sessionId, leftOut);
   if (news.length === 0) return [];
   const count = news.length + skippedCount - skipped.length;
-  await addNotice(tx, sessionId, skippedFilesNotice(news, count));
+  await addNotice(tx, sessionId, skippedFilesNotice(news, count, saveLimits(tx)));
   return [{ type: "sandbox:left-out", step, data: { count, files: news.slice(0, MAX_IN_EVENT) } }];
 }
 

@@ -1,7 +1,6 @@
 /**
  * Saves and restores a workspace. A program with the tools' rights does the work inside the sandbox (agent/workspace/save.py,
  * agent/workspace/restore.py): the worker only passes bytes on, so nothing in a workspace can block its thread.
- * Also what the model and watchers are told of files that a save, or what was restored from it, does not have.
  */
 import { fatal, retryable } from "../contract/failures.ts";
 import {
@@ -12,17 +11,9 @@ import {
   runFed,
   wholeOutput,
 } from "../sandbox/own-command.ts";
-import {
-  type Skipped,
-  MAX_FILE_BYTES,
-  MAX_PACK_BYTES,
-  REBUILT_FOLDERS,
-} from "../store/workspace-manifest.ts";
+import { type Skipped, REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import type { StoredBytes, StoredChain, StoredPack } from "../store/workspace-pack.ts";
-import { describeFiles } from "./sandbox-loss.ts";
-import type { Queryable } from "../store/db.ts";
-import type { NewEvent } from "../store/event.ts";
-import { addNotice } from "../store/sandboxes.ts";
+import { LIMITS, OBJECT_LIMITS, type SaveLimits, UNBOUNDED } from "./save-limits.ts";
 import { randomUUID } from "node:crypto";
 import { abortable, inTurn } from "../sandbox/shared-work.ts";
 import { workspaceSource } from "../sandbox/agent/sources.ts";
@@ -34,7 +25,9 @@ export interface WorkspaceBase {
   readonly depth: number;
 }
 
-interface SavedWorkspace extends StoredPack {
+interface SavedWorkspace extends Pick<StoredPack, "manifest"> {
+  /** Still in the sandbox: it is read there. */
+  readonly pack: StoredBytes;
   /** How many paths are new or different since the base, and how many are gone. */
   readonly changed: number;
   readonly removed: number;
@@ -58,23 +51,29 @@ export const MAX_CHAIN = 20;
 
 const NOTHING = new Uint8Array();
 
+interface SaveStates {
+  readonly latest: WorkspaceBase | undefined;
+  readonly base: WorkspaceBase | undefined;
+  /** Default: those of a save in Postgres. */
+  readonly limits?: SaveLimits;
+}
+
 /**
  * Packs what changed in the workspace since `latest` and hands it to `keep`. This worker holds only one large save at
  * a time, until it is kept. Files that cannot be read now stay as they were saved before.
- * @param base what the pack is the difference to; usually `latest`. To save a step a second time it is the checkpoint before
+ * @param states.base what the pack is the difference to; usually `latest`. To save a step a second time it is the checkpoint before
  * the row that is replaced, or undefined if there is none: then the pack holds everything.
  * @throws SandboxUnavailable (retryable) when the sandbox cannot do it; SandboxLost when it is gone; what `keep` throws
  */
 export async function keepWorkspace<T>(
   sandbox: CommandSandbox,
-  latest: WorkspaceBase | undefined,
-  base: WorkspaceBase | undefined,
+  { latest, base, limits = LIMITS }: SaveStates,
   keep: (save: WorkspaceSave) => T | Promise<T>,
 ): Promise<T> {
   const hasBase = base !== latest;
   const whole = base === undefined || base.depth >= MAX_CHAIN;
   const manifests = [latest, ...(hasBase ? [base] : [])].map((state) => state?.manifest ?? NOTHING);
-  return packed(sandbox, { hasBase, whole }, manifests, keep);
+  return packed(sandbox, { hasBase, whole, limits }, manifests, keep);
 }
 
 /**
@@ -82,23 +81,19 @@ export async function keepWorkspace<T>(
  * @param only names of the files whose content is packed; undefined: all
  * @throws SandboxUnavailable (retryable), SandboxLost
  */
-export const packBase = (
+export const packBase = <T>(
   sandbox: CommandSandbox,
   only: readonly string[] | undefined,
   rebuilt: readonly string[],
-): Promise<WorkspaceSave> =>
-  packed(
-    sandbox,
-    { hasBase: false, whole: true, rebuilt, limits: UNBOUNDED, only },
-    [NOTHING],
-    (save) => save,
-  );
+  keep: (save: WorkspaceSave) => Promise<T>,
+): Promise<T> =>
+  packed(sandbox, { hasBase: false, whole: true, rebuilt, limits: UNBOUNDED, only }, [NOTHING], keep);
 
 interface SaveRequest {
   readonly hasBase: boolean;
   readonly whole: boolean;
   readonly rebuilt?: readonly string[];
-  readonly limits?: typeof LIMITS;
+  readonly limits?: SaveLimits;
   readonly only?: readonly string[] | undefined;
 }
 
@@ -108,20 +103,23 @@ function packed<T>(
   manifests: readonly Uint8Array[],
   keep: (save: WorkspaceSave) => T | Promise<T>,
 ): Promise<T> {
-  return runWorkspaceProgram(sandbox, { ...request, do: "save" }, manifests, ({ output, answer }) => {
+  return runProgram(sandbox, { ...request, do: "save" }, manifests, ({ state, answer }) => {
     const { unchanged, packBytes, beforeBytes, skipped, skippedCount, ...facts } =
       answer as unknown as SaveAnswer;
-    const packsBytes = packBytes + beforeBytes;
-    const saved =
-      unchanged === true
-        ? undefined
-        : {
-            ...facts,
-            pack: output.subarray(0, packBytes),
-            before: beforeBytes === 0 ? undefined : output.subarray(packBytes, packsBytes),
-            manifest: output.subarray(packsBytes),
-          };
-    return keep({ saved, skipped, skippedCount });
+    const finish = async (): Promise<T> => {
+      try {
+        if (unchanged === true) return await keep({ saved: undefined, skipped, skippedCount });
+        const pieces = () => wholeOutput(sandbox, state, { length: packBytes });
+        const rest = await readAll(sandbox, state, { from: packBytes });
+        const before = beforeBytes === 0 ? undefined : rest.subarray(0, beforeBytes);
+        const pack = { byteLength: packBytes, pieces };
+        const saved = { ...facts, pack, before, manifest: rest.subarray(beforeBytes) };
+        return await keep({ saved, skipped, skippedCount });
+      } finally {
+        await sandbox.discard(state.id);
+      }
+    };
+    return state.outKept > LARGE_BYTES ? inTurn("large save", finish) : finish();
   });
 }
 
@@ -181,7 +179,8 @@ export async function restoreWorkspace(
 ): Promise<RestoredWorkspace> {
   const { output, answer } = await runWorkspaceProgram(
     sandbox,
-    { do: "restore" },
+    // Whatever was saved, with an object store or without.
+    { do: "restore", limits: OBJECT_LIMITS },
     partsOf(chain),
     (run) => run,
   );
@@ -201,92 +200,12 @@ async function* partsOf({ manifest, packs }: StoredChain): AsyncGenerator<Uint8A
   yield* packs;
 }
 
-/** How many files an event names. */
-export const MAX_IN_EVENT = 20;
-
-const LEFT_OUT = "Not in the saved workspace";
-const KEPT = "Current state not saved; the earlier save of it is kept";
-
-const REASONS: Readonly<Record<Skipped["reason"], readonly [what: string, why: string]>> = {
-  "too-large": [LEFT_OUT, "A file larger than 64 MiB is not saved."],
-  "workspace-too-large": [LEFT_OUT, "All files together exceed 256 MiB, so the largest are not saved."],
-  "path-too-long": [LEFT_OUT, "A path longer than 4,095 bytes is not saved."],
-  "not-readable": [KEPT, "It could not be read."],
-  repository: [
-    LEFT_OUT,
-    "A repository's history is saved whole or not at all, and this one does not fit into the 256 MiB of a save, or has a part outside of /workspace (a separate folder, borrowed objects).",
-  ],
-  "repository-as-before": [
-    KEPT,
-    "A repository's history is saved whole or not at all, and this one has grown beyond the 256 MiB of a save, or has a part that cannot be read, or one outside of /workspace (a separate folder, borrowed objects).",
-  ],
-  "too-many": [KEPT, "A save holds at most 300,000 files and folders, and this folder's did not fit."],
-};
-
-/**
- * What a restore could not bring back. Its absence is marked in Git's index, so that no commit takes it for a deletion.
- * @param count of all, including those not in `files`
- */
-function notRestoredNotice(files: readonly { readonly path: string }[], count: number): string {
-  const entries = files.map(({ path }) => ({ path, bytes: 0 }));
-  return (
-    `[Not in the saves, so not restored: ${describeFiles(entries)}${count > files.length ? `, and more: ${count} in all` : ""}. ` +
-    "They were not deleted: do not commit or report it so. Git passes over the absence of those that it tracks; one that you make again is added with `git update-index --no-skip-worktree PATH`.]"
-  );
-}
-
-/** @param count of all skipped paths, including those not in `files` */
-export function skippedFilesNotice(files: readonly Skipped[], count: number): string {
-  const lines = Object.entries(REASONS).flatMap(([reason, [what, why]]) => {
-    const matching = files.filter((file) => file.reason === reason);
-    return matching.length === 0 ? [] : [`${what}: ${describeFiles(matching)}. ${why}`];
-  });
-  const more = count - files.length;
-  if (more > 0) lines.push(`There ${more === 1 ? "is" : "are"} ${more} more.`);
-  lines.push(
-    "What is not saved exists only in the sandbox, until that is lost or the session ends: make sure that you can recreate it.",
-  );
-  return `[${lines.join(" ")}]`;
-}
-
-/** Tells the model what is not in the files that it finds. @returns the event for watchers, if there is something */
-export async function reportNotRestored(
-  tx: Queryable,
-  { id, step }: { readonly id: string; readonly step: number },
-  restored: Omit<RestoredWorkspace, "manifest"> | undefined,
-): Promise<NewEvent[]> {
-  if (restored === undefined || restored.notRestoredCount === 0) return [];
-  const { notRestored, notRestoredCount: count } = restored;
-  const files = notRestored.map(({ path, reason }) => ({ path: path.toWellFormed(), bytes: 0, reason }));
-  await addNotice(tx, id, notRestoredNotice(files, count));
-  return [{ type: "sandbox:left-out", step, data: { count, files: files.slice(0, MAX_IN_EVENT) } }];
-}
-
 /** On 2 cores a full pack of incompressible 250 MiB took 10 s, 200,000 files 8 s to save and 20 s to restore (2026-11). */
 const PROGRAM_TIMEOUT_MS = 300_000;
+/** How much longer it may take for more bytes: 4 GiB are 16 times 250 MiB. */
+const MAX_SLOWER = 4;
 /** Larger saves are read and stored one after the other, so that they do not add up in the worker's memory. */
 const LARGE_BYTES = 16 * 1024 * 1024;
-
-/** The limits of a save. What exceeds them is reported. */
-export const LIMITS = {
-  /** Files, folders and links. The client copies in at most 200,000. */
-  entries: 300_000,
-  /** Of the uncompressed listing: 300,000 names of 255 bytes, the longest, fit. */
-  listingBytes: 128 * 1024 * 1024,
-  /** Linux's own limit, PATH_MAX: no ordinary program opens a longer path. */
-  pathBytes: 4_095,
-  fileBytes: MAX_FILE_BYTES,
-  bytes: MAX_PACK_BYTES,
-};
-
-/** Of a base: it is no save, and Git has told how large it is. */
-const UNBOUNDED: typeof LIMITS = {
-  entries: Number.MAX_SAFE_INTEGER,
-  listingBytes: 2 * MAX_PACK_BYTES,
-  pathBytes: LIMITS.pathBytes,
-  fileBytes: Number.MAX_SAFE_INTEGER,
-  bytes: Number.MAX_SAFE_INTEGER,
-};
 
 /** The same sandbox, but waiting for any of its answers ends with the signal. */
 export function endingWith(signal: AbortSignal, sandbox: CommandSandbox): CommandSandbox {
@@ -315,26 +234,52 @@ export interface ProgramRun {
  * @param use gets the program's answer, and must not keep it
  * @throws SandboxUnavailable (retryable) when the program fails; SandboxLost
  */
-export async function runWorkspaceProgram<T>(
+export function runWorkspaceProgram<T>(
   sandbox: CommandSandbox,
-  request: { readonly do: keyof typeof DONE } & object,
+  request: ProgramRequest,
   parts: Parts,
   use: (run: ProgramRun) => T | Promise<T>,
 ): Promise<T> {
+  return runProgram(sandbox, request, parts, async ({ state, answer }) => {
+    const output = await readAll(sandbox, state);
+    // A listing of 5,000 files is 400 KB: a thousand of them would fill the sandbox's disk.
+    await sandbox.discard(state.id);
+    return use({ output, answer });
+  });
+}
+
+interface ProgramRequest {
+  readonly do: keyof typeof DONE;
+  readonly limits?: SaveLimits;
+}
+
+interface ProgramEnd extends Pick<ProgramRun, "answer"> {
+  readonly state: CommandState;
+}
+
+/** @param use reads its output, and discards it */
+async function runProgram<T>(
+  sandbox: CommandSandbox,
+  request: ProgramRequest,
+  parts: Parts,
+  use: (end: ProgramEnd) => Promise<T>,
+): Promise<T> {
+  const limits = request.limits ?? LIMITS;
   const { state } = await runFed(
     sandbox,
     {
       // A new id each time: a second attempt must read the current files.
       id: `ws-${randomUUID()}`,
       ...program("LONGHAUL_WORKSPACE", workspaceSource()),
-      timeoutMs: PROGRAM_TIMEOUT_MS,
-      maxOutputBytes: 2 * MAX_PACK_BYTES,
+      timeoutMs: PROGRAM_TIMEOUT_MS * Math.max(1, Math.min(MAX_SLOWER, limits.bytes / LIMITS.bytes)),
+      // Bytes that do not become less, and what surrounds them.
+      maxOutputBytes: Math.min(Number.MAX_SAFE_INTEGER, 2 * limits.bytes),
     },
-    inputOf({ limits: LIMITS, rebuilt: REBUILT_FOLDERS, ...request }, parts),
+    inputOf({ limits, rebuilt: REBUILT_FOLDERS, ...request }, parts),
   );
   const isWhole = state.outKept === state.outBytes && state.errKept === state.errBytes;
   const isDone = state.kind === "exited" && state.exitCode === 0 && isWhole;
-  const answer = isDone ? answerIn((await readAll(sandbox, state, "err")).toString()) : undefined;
+  const answer = isDone ? answerIn((await readAll(sandbox, state, { stream: "err" })).toString()) : undefined;
   if (answer === undefined) {
     const end = await readEnd(sandbox, state);
     const [how, message] = "out" in end ? ["a cut output", ""] : [end.how, end.message];
@@ -344,14 +289,7 @@ export async function runWorkspaceProgram<T>(
         " Earlier checkpoints are kept. It will be retried.",
     );
   }
-  const finish = async (): Promise<T> => {
-    const output = await readAll(sandbox, state, "out");
-    // A listing of 5,000 files is 400 KB: a thousand of them would fill the sandbox's disk.
-    await sandbox.discard(state.id);
-    return use({ output, answer: { ...answer } });
-  };
-  // A restore holds the session's lock, for which a save in its turn may wait; its output is only a listing.
-  return request.do === "save" && state.outKept > LARGE_BYTES ? inTurn("large save", finish) : finish();
+  return use({ state, answer: { ...answer } });
 }
 
 /** Undefined for one that ends early: the sandbox was removed, or its disk is full. */
@@ -373,10 +311,14 @@ async function* inputOf(request: object, parts: Parts): AsyncGenerator<Uint8Arra
 }
 
 /** In one buffer of its size: it may be large. */
-async function readAll(sandbox: CommandSandbox, state: CommandState, stream: OutputStream): Promise<Buffer> {
-  const output = Buffer.alloc(stream === "out" ? state.outKept : state.errKept);
+async function readAll(
+  sandbox: CommandSandbox,
+  state: CommandState,
+  { stream = "out", from = 0 }: { readonly stream?: OutputStream; readonly from?: number } = {},
+): Promise<Buffer> {
+  const output = Buffer.alloc((stream === "out" ? state.outKept : state.errKept) - from);
   let at = 0;
-  for await (const piece of wholeOutput(sandbox, state, stream)) {
+  for await (const piece of wholeOutput(sandbox, state, { stream, from })) {
     output.set(piece, at);
     at += piece.byteLength;
   }

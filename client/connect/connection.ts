@@ -9,6 +9,7 @@ import { refusePooler, postgresMissing } from "../../temporal/postgres-probe.ts"
 import { PATIENT, patiently } from "../../temporal/patience.ts";
 import { toListenAddress, readPostgresAddress } from "../../activities/store/postgres-address.ts";
 import { clientUser } from "../config/config.ts";
+import { chosenObjectStore } from "../../temporal/object-store-probe.ts";
 import { findServices, settingOf, type LocalServices } from "../setup/services.ts";
 import { parseCodecKeys } from "../../temporal/codec.ts";
 import { temporalConnection } from "../../temporal/connection.ts";
@@ -79,7 +80,8 @@ async function openOwnStore(
   try {
     const address = readPostgresAddress(url);
     const connectMs = address.connectTimeoutMs ?? PATIENT.connectMs;
-    const opened = openStore({ url, maxConnections: 4, connectTimeoutMs: connectMs });
+    const objects = chosenObjectStore(settingOf("LONGHAUL_STORE"));
+    const opened = openStore({ url, objects, maxConnections: 4, connectTimeoutMs: connectMs });
     store = opened;
     return await patiently(
       "Postgres",

@@ -3,18 +3,11 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
 import type { ModelChoice } from "../config/config.ts";
-import { bytes as sizeText, plural } from "../../activities/text/format.ts";
-import type { HostDiskUse } from "../../activities/store/host-disk.ts";
+import { plural } from "../../activities/text/format.ts";
 import { reasonOf } from "../../activities/contract/errors.ts";
 import { engineAddress } from "../../activities/sandbox/docker/engine-address.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/sandbox-settings.ts";
-import {
-  withoutPassword,
-  checkGit,
-  isPermissionDenied,
-  probeDocker,
-  probeTemporal,
-} from "../../temporal/probe.ts";
+import { withoutPassword, probeDocker, probeTemporal } from "../../temporal/probe.ts";
 import { describeDifference, isDifferent, toWorkerEnvironment, runningWorker } from "./worker-process.ts";
 import { modelFinding } from "./model-check.ts";
 import { findOnPath } from "./processes.ts";
@@ -23,7 +16,6 @@ import { findServices, type LocalServices, projectHome, settingOf } from "./serv
 import { cacheFolder } from "./temporal-binary.ts";
 import { askTemporal, versionsFinding, workersOf } from "./temporal-server.ts";
 import { configuredTemporal } from "./temporal.ts";
-import { createGitAccess } from "../../activities/git/git-access.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../../activities/git/github-app.ts";
 import { probePostgres, probeTables } from "../../temporal/postgres-probe.ts";
 import {
@@ -33,6 +25,8 @@ import {
   WrongSettings,
 } from "../../temporal/service-missing.ts";
 import { lookAtAttributes, SEARCH_ATTRIBUTES } from "../../temporal/search-attributes.ts";
+import { type Check, probed } from "./findings.ts";
+import { gitFolder, hostDiskCheck, objectStoreCheck } from "./storage-check.ts";
 import { checkRunc, checkSandbox, type Finding } from "./sandbox-check.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 import { harmlessLine } from "../console/format.ts";
@@ -60,11 +54,12 @@ export async function diagnose(options: {
   const home = options.home ?? projectHome;
   const services = findServices(home);
   const sandbox = options.sandbox ?? agentConfigSchema.parse({}).sandbox;
-  const [required, worker, versions, hostDisk] = await Promise.all([
+  const [required, worker, versions, hostDisk, objects] = await Promise.all([
     requirementChecks(services, sandbox),
     workerCheck(home, services),
     versionsCheck(services),
     hostDiskCheck(services),
+    objectStoreCheck(),
   ]);
   const checks = [
     ...required,
@@ -72,6 +67,7 @@ export async function diagnose(options: {
     worker,
     ...versions,
     ...hostDisk,
+    ...objects,
     temporalProgram(),
   ];
   return { checks, settings: settingsOf(services, home) };
@@ -201,10 +197,6 @@ export const REQUIREMENTS = [
 
 type Requirement = (typeof REQUIREMENTS)[number];
 
-interface Check extends Finding {
-  readonly name: string;
-}
-
 /** One finding for each requirement; what is not configured has none. Never rejects for a part that is missing. */
 async function requirementChecks(services: LocalServices, sandbox: AgentConfig["sandbox"]): Promise<Check[]> {
   // Before anything is connected to.
@@ -255,23 +247,7 @@ const notLookedAt = (missing: string): Finding => ({
 const after = (first: Finding, name: string, check: () => Promise<Finding>): Promise<Finding> =>
   first.ok ? check() : Promise.resolve(notLookedAt(name));
 
-/** @param variable that names the service, if starting one of our own would help while it is not set */
-async function probed(variable: string | undefined, probe: () => Promise<string>): Promise<Finding> {
-  try {
-    return { ok: true, found: await probe() };
-  } catch (error) {
-    if (error instanceof WrongSettings)
-      return { ok: false, found: error.message, fix: `Correct ${variable ?? "it"}, or unset it.` };
-    if (!(error instanceof ServiceMissing)) throw error;
-    // If its address was configured, starting another one would not help.
-    const isOurs =
-      variable !== undefined && settingOf(variable) === undefined && !isPermissionDenied(error.cause);
-    return { ok: false, found: error.problem, fix: isOurs ? BRINGS_UP : error.fix };
-  }
-}
-
 const ASK_ATTRIBUTES_MS = 3_000;
-const BRINGS_UP = "`npm start` or `longhaul up` starts one.";
 
 async function sandboxFindings(services: LocalServices, sandbox: AgentConfig["sandbox"]) {
   const image = services.sandboxImage ?? sandbox.image;
@@ -280,52 +256,6 @@ async function sandboxFindings(services: LocalServices, sandbox: AgentConfig["sa
     checkRunc(),
   ]);
   return { ...measured, runtime };
-}
-
-/** As the workers counted last. */
-async function hostDiskCheck({ databaseUrl }: LocalServices): Promise<Check[]> {
-  const { openStore } = await import("../../activities/store/db.ts");
-  const { readHostDisks } = await import("../../activities/store/host-disk.ts");
-  try {
-    const store = openStore({
-      url: databaseUrl,
-      maxConnections: 1,
-      connectTimeoutMs: ASK_MS,
-      silenceMs: ASK_MS,
-    });
-    try {
-      const finding = hostDiskFinding(await readHostDisks(store.db));
-      return finding === undefined ? [] : [{ name: "host disk", ...finding }];
-    } finally {
-      await store.close();
-    }
-  } catch {
-    // What is missing is a finding of its own.
-    return [];
-  }
-}
-
-/** What bases and stopped sandboxes take on each host, and may take. @returns undefined if no worker has told */
-export function hostDiskFinding(uses: readonly HostDiskUse[]): Finding | undefined {
-  if (uses.length === 0) return undefined;
-  const lines = uses.map(
-    ({ host, usedBytes, limitBytes, bases, parked }) =>
-      `${harmlessLine(host, 60)}: ${sizeText(usedBytes)} of ${sizeText(limitBytes)} (${plural(bases, "base")}, ${plural(parked, "stopped sandbox", "stopped sandboxes")})`,
-  );
-  const found = lines.join("; ");
-  const over = uses.filter(({ usedBytes, limitBytes }) => usedBytes > limitBytes);
-  if (over.length === 0) return { ok: true, found };
-  const unsaved = over.reduce((sum, use) => sum + use.unsaved, 0);
-  const why =
-    unsaved > 0
-      ? ` ${plural(unsaved, "stopped sandbox stays", "stopped sandboxes stay")} for files that no save has.`
-      : "";
-  return {
-    ok: true,
-    warning: true,
-    found,
-    fix: `What is in use stays.${why} Give sessions less time (sandbox.park.keep), or raise LONGHAUL_HOST_DISK.`,
-  };
 }
 
 /** A worker adds what is missing, where the server lets it; without them it works, and Temporal's list cannot be searched by them. */
@@ -353,14 +283,6 @@ function gitProgram(): Finding {
   const program = findOnPath("git");
   if (program !== undefined) return { ok: true, found: program };
   return { ok: true, found: "not installed; sessions with --repo need it: apt-get install git" };
-}
-
-/** As a worker on this machine would use it. @throws ServiceMissing */
-async function gitFolder(): Promise<string> {
-  const access = createGitAccess(process.env);
-  const isNew = !existsSync(access.folder);
-  await checkGit(access);
-  return `${access.folder}${isNew ? ", made now" : ""}, can be written to`;
 }
 
 /** Checked only if one is configured: most workers have none. */

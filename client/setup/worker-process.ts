@@ -85,9 +85,16 @@ export const toWorkerEnvironment = (services: LocalServices): NodeJS.ProcessEnv 
   LONGHAUL_ALLOW_CONTAINERS: "1",
   LONGHAUL_OLD_RUNC: "warn",
   ...childEnvironment("worker"),
+  ...storeCredentials(),
   ...definedKeys(),
   ...services.environment,
 });
+
+/** Of the object store, as Amazon's tools find them; only for one that is chosen. */
+const storeCredentials = (): NodeJS.ProcessEnv =>
+  settingOf("LONGHAUL_STORE") === undefined
+    ? {}
+    : Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("AWS_")));
 
 /** What the person's own file defines for the worker. */
 function definedKeys(): NodeJS.ProcessEnv {

@@ -104,7 +104,7 @@ const OWN_WORDS = [
   "client/report/report-page.ts",
   "client/schedules/make-schedule.ts",
   "client/sessions/with-session.ts",
-  "client/setup/doctor.ts",
+  "client/setup/findings.ts",
   "client/setup/model-check.ts",
   "client/setup/services.ts",
   "client/setup/doctor.ts",

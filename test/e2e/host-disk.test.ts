@@ -8,7 +8,7 @@ import { noteHost } from "../../activities/store/warms.ts";
 import { keepWithinDisk } from "../../activities/workspace/host-disk.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { statusText } from "../../client/commands/status.ts";
-import { hostDiskFinding } from "../../client/setup/doctor.ts";
+import { hostDiskFinding } from "../../client/setup/storage-check.ts";
 import { eventually, type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { checkSession } from "../support/checker/check-session.ts";

@@ -1,7 +1,7 @@
 /** A session on a repository whose files a save would leave out by name or size: they are delivered as they were. */
 import { randomBytes } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
-import { LIMITS } from "../../activities/workspace/workspace.ts";
+import { LIMITS } from "../../activities/workspace/save-limits.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { sessionRow } from "../support/client-services.ts";
 import { checkSession } from "../support/checker/check-session.ts";

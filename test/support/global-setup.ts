@@ -23,6 +23,7 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   faults: ["postgres", "temporal", "docker", "image"],
   wires: ["postgres", "temporal", "docker", "image"],
   forge: ["postgres", "temporal", "docker", "image"],
+  stores: ["postgres", "temporal", "docker", "image"],
   "real-model": ["postgres"],
 };
 

@@ -31,6 +31,8 @@ function sandboxWith(bytes: number): CommandSandbox {
   };
 }
 
+const NEW = { latest: undefined, base: undefined };
+
 it("one large save is in memory at a time, until stored or failed; small ones do not wait", async () => {
   const [large, small] = [sandboxWith(17 * 2 ** 20), sandboxWith(2)];
   let [held, most] = [0, 0];
@@ -42,10 +44,8 @@ it("one large save is in memory at a time, until stored or failed; small ones do
     held -= 1;
     if (!isKept) throw new Error("Postgres is away.");
   };
-  const saves = [true, false, true].map((isKept) =>
-    keepWorkspace(large, undefined, undefined, () => keep(isKept)),
-  );
-  expect(await keepWorkspace(small, undefined, undefined, () => "kept")).toBe("kept");
+  const saves = [true, false, true].map((isKept) => keepWorkspace(large, NEW, () => keep(isKept)));
+  expect(await keepWorkspace(small, NEW, () => "kept")).toBe("kept");
   slow.resolve();
   const outcomes = await Promise.allSettled(saves);
   expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);

@@ -7,7 +7,8 @@ import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { prepareWork } from "../../activities/git/sandbox-git.ts";
 import { unpackManifest, unpackMissing } from "../../activities/store/workspace-manifest.ts";
-import { restoreWorkspace, LIMITS, runWorkspaceProgram } from "../../activities/workspace/workspace.ts";
+import { LIMITS } from "../../activities/workspace/save-limits.ts";
+import { restoreWorkspace, runWorkspaceProgram } from "../../activities/workspace/workspace.ts";
 import { chainOf } from "../support/chain-of.ts";
 import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
 

@@ -2,12 +2,8 @@ import { spawnSync } from "node:child_process";
 import { lstat, mkdir, readFile, readlink, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import {
-  MAX_CHAIN,
-  restoreWorkspace,
-  LIMITS,
-  runWorkspaceProgram,
-} from "../../activities/workspace/workspace.ts";
+import { LIMITS } from "../../activities/workspace/save-limits.ts";
+import { MAX_CHAIN, restoreWorkspace, runWorkspaceProgram } from "../../activities/workspace/workspace.ts";
 import { unpackManifest } from "../../activities/store/workspace-manifest.ts";
 import { packWorkspace, readChain, type StoredPack } from "../../activities/store/workspace-pack.ts";
 import { chainOf } from "../support/chain-of.ts";

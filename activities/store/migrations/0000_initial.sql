@@ -21,7 +21,9 @@ CREATE TABLE "bases" (
 	"manifest" "bytea" NOT NULL,
 	"pack" "bytea" NOT NULL,
 	"is_whole" boolean NOT NULL,
-	"created_at" timestamp with time zone DEFAULT now() NOT NULL
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"pack_object" text,
+	"object_bytes" bigint
 );
 --> statement-breakpoint
 CREATE TABLE "checkpoints" (
@@ -37,6 +39,8 @@ CREATE TABLE "checkpoints" (
 	"superseded_epoch" integer,
 	"superseded_by" integer[],
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"pack_object" text,
+	"object_bytes" bigint,
 	CONSTRAINT "checkpoints_session_epoch_step_key" UNIQUE("session_id","epoch","step")
 );
 --> statement-breakpoint
@@ -645,6 +649,15 @@ CREATE TABLE "follow_replies" (
 	CONSTRAINT "follow_replies_session_id_round_number_reply_kind_target_pk" PRIMARY KEY("session_id","round_number","reply_kind","target")
 );
 --> statement-breakpoint
+CREATE TABLE "stored_objects" (
+	"key" text PRIMARY KEY NOT NULL,
+	"bytes" bigint NOT NULL,
+	"is_used" boolean DEFAULT false NOT NULL,
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+ALTER TABLE "bases" ADD CONSTRAINT "bases_pack_object_stored_objects_key_fk" FOREIGN KEY ("pack_object") REFERENCES "public"."stored_objects"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_pack_object_stored_objects_key_fk" FOREIGN KEY ("pack_object") REFERENCES "public"."stored_objects"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "checkpoints" ADD CONSTRAINT "checkpoints_base_key_bases_key_fk" FOREIGN KEY ("base_key") REFERENCES "public"."bases"("key") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "cursors" ADD CONSTRAINT "cursors_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "runs" ADD CONSTRAINT "runs_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -678,6 +691,8 @@ CREATE INDEX "spending_owner_idx" ON "spending" USING btree ("owner","day");--> 
 CREATE INDEX "spending_tenant_idx" ON "spending" USING btree ("tenant","day");--> statement-breakpoint
 CREATE INDEX "spending_repo_idx" ON "spending" USING btree ("repo","day");--> statement-breakpoint
 CREATE UNIQUE INDEX "one_follower" ON "follows" USING btree ("forge","project","pull_number") WHERE "follows"."ended_at" is null;--> statement-breakpoint
+CREATE INDEX "bases_object_idx" ON "bases" USING btree ("pack_object") WHERE pack_object is not null;--> statement-breakpoint
+CREATE INDEX "checkpoints_object_idx" ON "checkpoints" USING btree ("pack_object") WHERE pack_object is not null;--> statement-breakpoint
 CREATE VIEW "public"."messages" WITH (security_invoker = true) AS (select "stored_messages"."id", "stored_messages"."session_id", "stored_messages"."sequence", "stored_messages"."position", "stored_messages"."epoch", "stored_messages"."step", "stored_messages"."slot", "stored_messages"."role", "stored_messages"."kind", "stored_messages"."content", "stored_messages"."meta", "stored_messages"."token_count", "stored_messages"."pruned_step", "stored_messages"."superseded_epoch", "stored_messages"."created_at", "compaction_events"."id" is not null as "is_compacted", "compaction_events"."round" as "compacted_round", "compaction_events"."created_at" as "compacted_at", case when "stored_messages"."pruned_step" is not null then (
           select max(m.created_at) from view_marks m
           where m.session_id = "stored_messages"."session_id" and m.kind = 'prune' and m.superseded_epoch is null
@@ -698,6 +713,8 @@ CREATE FUNCTION "longhaul_sees_session"(text) RETURNS boolean LANGUAGE sql STABL
 -- Volatile, so that it sees what the statement that asks has inserted.
 CREATE FUNCTION "longhaul_sees_checkpoint"(bigint) RETURNS boolean LANGUAGE sql VOLATILE SET search_path = public, pg_temp
   AS $$ select exists (select 1 from checkpoints where id = $1) $$;--> statement-breakpoint
+CREATE FUNCTION "longhaul_sees_object"(text) RETURNS boolean LANGUAGE sql VOLATILE SET search_path = public, pg_temp
+  AS $$ select exists (select 1 from checkpoints where pack_object = $1) $$;--> statement-breakpoint
 CREATE FUNCTION "longhaul_sees_base"(text) RETURNS boolean LANGUAGE sql VOLATILE SET search_path = public, pg_temp
   AS $$ select exists (select 1 from bases where key = $1) $$;--> statement-breakpoint
 -- The id of a delegate's session follows from its parent's call, and no other session has such an id. The id of a batch's item

@@ -275,6 +275,21 @@ export const guidance = pgTable(
   ],
 );
 
+/** Packs in the object store: a row is there before its object, so that none is forgotten. */
+export const storedObjects = pgTable("stored_objects", {
+  key: text().primaryKey(),
+  bytes: bigint({ mode: "number" }).notNull(),
+  /** A save or a base has named it: if none does any more, it is of no use. */
+  isUsed: boolean("is_used").notNull().default(false),
+  createdAt: at("created_at").notNull().defaultNow(),
+});
+
+/** The object that has a row's pack, and its size; null if the row has the pack itself. */
+const packObject = () => ({
+  packObject: text("pack_object").references(() => storedObjects.key),
+  objectBytes: bigint("object_bytes", { mode: "number" }),
+});
+
 /** Checkouts that sessions share as the base of their workspaces: kept once for all their saves. */
 export const bases = pgTable(
   "bases",
@@ -289,10 +304,16 @@ export const bases = pgTable(
     manifest: bytea().notNull(),
     /** As a whole checkpoint's; of a base that is too large for a save, only what the reading of a difference needs. */
     pack: bytea().notNull(),
+    ...packObject(),
     isWhole: boolean("is_whole").notNull(),
     createdAt: at("created_at").notNull().defaultNow(),
   },
-  (t) => [index("bases_family_idx").on(t.family, t.createdAt)],
+  (t) => [
+    index("bases_family_idx").on(t.family, t.createdAt),
+    index("bases_object_idx")
+      .on(t.packObject)
+      .where(sql`pack_object is not null`),
+  ],
 );
 
 /** The workspace's files after a step: a tar of what changed since the parent, and the list of all files, or of what is not as in its base. */
@@ -309,8 +330,9 @@ export const checkpoints = pgTable(
     baseKey: text("base_key").references(() => bases.key),
     /** gzip of one line per file: mode, size, modification time, path. */
     manifest: bytea().notNull(),
-    /** gzip of a tar with the files that are new or changed since the parent. */
+    /** gzip of a tar with the files that are new or changed since the parent; empty if an object has it. */
     pack: bytea().notNull(),
+    ...packObject(),
     /** The same of files that differ from the base since this checkpoint, as the base has them; null if the base's pack has them. */
     before: bytea("before_pack"),
     supersededEpoch: integer("superseded_epoch"),
@@ -322,6 +344,9 @@ export const checkpoints = pgTable(
     index("checkpoints_base_idx")
       .on(t.baseKey)
       .where(sql`base_key is not null`),
+    index("checkpoints_object_idx")
+      .on(t.packObject)
+      .where(sql`pack_object is not null`),
     // Finds the checkpoints that build on one: used when a step is saved again, and when a session is deleted.
     index("checkpoints_parent_idx")
       .on(t.parentId)
