@@ -65,6 +65,8 @@ export const sessionGitSchema = gitConfigSchema.extend({
   /** Contains no credentials. */
   url: z.string(),
   ref: z.string().optional(),
+  /** The pull request that the session took over: what it pushes to `branch` goes into it, and no other one is opened. */
+  pull: z.object({ url: z.string(), number: z.number().int().min(1) }).optional(),
 });
 export type SessionGit = z.infer<typeof sessionGitSchema>;
 

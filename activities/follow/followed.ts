@@ -14,7 +14,14 @@ import type { ActivityScope } from "../runtime/activity-scope.ts";
 import { accessOf, type AgentDeps } from "../runtime/deps.ts";
 import { findFollow, isRunning, type FollowRow } from "../store/follows.ts";
 import { readInstallation } from "../store/installation.ts";
-import { findRepository, listPublications, listPushes, type BranchPush } from "../store/repositories.ts";
+import type { Queryable } from "../store/db.ts";
+import {
+  findRepository,
+  listPublications,
+  listPushes,
+  type BranchPush,
+  type PublicationRow,
+} from "../store/repositories.ts";
 import { findSession, type Session } from "../store/sessions.ts";
 
 export interface FollowPlace {
@@ -57,9 +64,7 @@ async function placeOf(deps: AgentDeps, id: string, signal: AbortSignal): Promis
   const repository = session && (await findRepository(db, id));
   if (session === undefined || git === undefined || repository === undefined)
     throw fatal("BadConfiguration", `There is no session ${id} that works on a repository.`);
-  const opened = (await listPublications(db, id)).find(
-    ({ kind, status, url }) => kind === "pull-request" && status === "done" && url !== null,
-  );
+  const opened = git.pull ?? (await listPublications(db, id)).find(isOpened);
   const number = numberIn(opened?.url);
   if (opened?.url == null || number === undefined)
     throw fatal("BadConfiguration", `${id} has no pull request. Open one with: longhaul pr ${id}`);
@@ -76,11 +81,30 @@ async function placeOf(deps: AgentDeps, id: string, signal: AbortSignal): Promis
     call,
     settings: followSchema.parse(git.follow ?? {}),
     repositoryUrl: repository.url,
-    branch: opened.ref,
+    branch: "ref" in opened ? opened.ref : repository.branch,
     number,
     url: opened.url,
     isOwnDraft: git.pr === "draft",
   };
+}
+
+const isOpened = ({ kind, status, url }: PublicationRow): boolean =>
+  kind === "pull-request" && status === "done" && url !== null;
+
+/**
+ * What the session has pushed to a branch; of a pull request that it took over, also the commit that it began with, which is somebody
+ * else's: what is there is where the session began, until somebody pushes on top of it.
+ */
+export async function pushesTo(
+  db: Queryable,
+  { id, config: { repository: git } }: Pick<Session, "id" | "config">,
+  branch: string,
+): Promise<readonly BranchPush[]> {
+  const pushes = await listPushes(db, id, branch);
+  const repository = git?.pull === undefined ? undefined : await findRepository(db, id);
+  if (repository?.branch !== branch) return pushes;
+  const begun = { commit: repository.baseCommit, at: new Date(0), isDone: true, isRefused: false };
+  return [...pushes, begun];
 }
 
 /** The number with which each forge's address of a pull request ends. */
@@ -95,15 +119,16 @@ export async function enterFollow(deps: AgentDeps, scope: ActivityScope): Promis
   const id = sessionOfFollower(scope.sessionId);
   const row = await findFollow(db, id);
   if (row === undefined || row.endedAt !== null) return undefined;
+  const followPlace = await requirePlace(deps, scope);
   return {
-    ...(await requirePlace(deps, scope)),
+    ...followPlace,
     // What it was when it began: a later delivery elsewhere is not followed.
     number: row.number,
     url: row.url,
     branch: row.branch,
     row,
     works: await isRunning(db, id),
-    readPushes: () => listPushes(db, id, row.branch),
+    readPushes: () => pushesTo(db, followPlace.session, row.branch),
     postKey: await readInstallation(db),
     nowMs: Date.now(),
     pace: deps.followPace ?? 1,
@@ -111,19 +136,21 @@ export async function enterFollow(deps: AgentDeps, scope: ActivityScope): Promis
 }
 
 /**
- * Why a followed session's commits are not pushed now: its branch may have been merged and removed while it worked, and a push throws
+ * Why a session's commits are not pushed now to the pull request that it follows, or took over: its branch may have been merged and removed while it worked, and a push throws
  * it out of a merge queue. What cannot be asked is no reason: a push is never forced.
  */
 export async function whyNoPush(
   deps: AgentDeps,
   sessionId: string,
   scope: ActivityScope,
+  takenOver: number | undefined,
 ): Promise<string | undefined> {
   const row = await findFollow(deps.store.db, sessionId);
-  if (row === undefined || row.endedAt !== null) return undefined;
+  const number = row === undefined || row.endedAt !== null ? takenOver : row.number;
+  if (number === undefined) return undefined;
   const { forge, call } = await placeOf(deps, sessionId, scope.signal);
   try {
-    const { state, isQueued } = await forge.readPullRequest(call, row.number);
+    const { state, isQueued } = await forge.readPullRequest(call, number);
     if (state !== "open") return `its pull request is ${state}`;
     return isQueued === true ? "its pull request is in the merge queue, which a push would end" : undefined;
   } catch (error) {

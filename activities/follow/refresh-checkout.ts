@@ -12,9 +12,9 @@ import { inScope } from "../runtime/activity-scope.ts";
 import { accessOf, type AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
 import { findFollow, listFollowRounds } from "../store/follows.ts";
-import { findRepository, listPushes } from "../store/repositories.ts";
+import { findRepository } from "../store/repositories.ts";
 import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
-import { awayFacts } from "./followed.ts";
+import { awayFacts, pushesTo } from "./followed.ts";
 
 export function createRefreshCheckout(deps: AgentDeps, sandboxes: SessionSandboxes) {
   return (input: { readonly step: number }): Promise<void> =>
@@ -28,7 +28,7 @@ export function createRefreshCheckout(deps: AgentDeps, sandboxes: SessionSandbox
       const access = accessOf(deps);
       try {
         const heads = await readHeads(access, repository.url, { branch, base, signal });
-        const own = (await listPushes(db, session.id, branch)).filter(({ isRefused }) => !isRefused);
+        const own = (await pushesTo(db, session, branch)).filter(({ isRefused }) => !isRefused);
         const whose = await whoseHead(access, heads, own);
         const merges = session.config.repository?.follow?.onForeignPush === "merge";
         const open = (await listFollowRounds(db, session.id)).find(({ endedAt }) => endedAt === null);

@@ -21,8 +21,8 @@ import type { Session } from "../store/sessions.ts";
 import { showHidden } from "../text/clean.ts";
 import { cutChars } from "../text/cut.ts";
 
-/** The id of the message. */
-const MESSAGE = "review-1";
+/** The id of the message, which no client can choose. */
+const MESSAGE = "review@1";
 const SENDER = "longhaul";
 const MAX_TITLE_CHARS = 300;
 /** Chosen: some 2,500 tokens. */

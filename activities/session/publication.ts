@@ -123,8 +123,9 @@ const MAX_TEXT_CHARS = 60_000;
 export async function deliverPullRequest(delivery: Delivery): Promise<Publication> {
   const { branch, input } = delivery;
   const [pushed] = (await pushesOf(delivery)).filter(({ status }) => status === "done");
-  if (pushed === undefined) return { outcome: "nothing", branch };
-  const { commit } = pushed;
+  const begun = takenOver(delivery) && delivery.repository.baseCommit;
+  const commit = pushed?.commit ?? begun;
+  if (commit === undefined) return { outcome: "nothing", branch };
   const wasBegun = await announceIfInCharge(delivery, { kind: "pull-request", commit });
   const opened = await open(delivery, commit);
   if ("refused" in opened) return refuse(delivery, { commit, kind: "pull-request", ...opened });
@@ -143,13 +144,21 @@ async function wasOpened({ deps, session }: Delivery, url: string): Promise<bool
   return rows.some((row) => row.kind === "pull-request" && row.status === "done" && row.url === url);
 }
 
-async function open({ deps, scope, session, git, repository, branch, input }: Delivery, commit: string) {
+/** The pull request that the session took over; undefined also if a person has another branch delivered. */
+export const takenOver = ({ git, repository, branch }: Delivery): SessionGit["pull"] =>
+  branch === repository.branch ? git.pull : undefined;
+
+async function open(delivery: Delivery, commit: string) {
+  const { deps, scope, session, git, repository, branch, input } = delivery;
   const access = accessOf(deps);
   const { signal } = scope;
   const { url } = repository;
   const ref = repository.ref ?? undefined;
   const forge = await findForge(url, git.forge, signal);
   if (forge === undefined) return refusal(noForge(url));
+  const known = takenOver(delivery);
+  // Its text and its state are others'.
+  if (known !== undefined) return { ...known, created: false, isOwn: false, state: undefined };
   const remote = await lsRemote(access, url, [`refs/heads/${ref ?? branch}`], { signal, timeoutMs: ASK_MS });
   if ("trouble" in remote) return toRefusal(remote.trouble);
   // If the session started from a branch, the pull request is into it.

@@ -17,6 +17,7 @@ import {
   pushesOf,
   record,
   refuse,
+  takenOver,
   type Delivery,
 } from "./publication.ts";
 import { deliverReview } from "./publish-review.ts";
@@ -73,7 +74,7 @@ async function push(delivery: Delivery, sandboxes: SessionSandboxes): Promise<Pu
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
     const pushes = await pushesOf(delivery);
-    const why = await whyNoPush(deps, session.id, scope);
+    const why = await whyNoPush(deps, session.id, scope, takenOver(delivery)?.number);
     if (why !== undefined) return refuse(delivery, { commit: "", refused: why });
     const prepared = await prepareDelivery(delivery, sandbox, pushes, { atEnd: input.end === true });
     if ("trouble" in prepared) return refuse(delivery, { commit: "", refused: prepared.trouble });
@@ -132,7 +133,8 @@ async function send(
     branch,
     commit,
     allowDefaultBranch: git.allowDefaultBranch,
-    abandoned: pushes.filter(isOld).map((row) => row.commit),
+    // What it began with is never its own.
+    abandoned: pushes.flatMap((row) => (isOld(row) && row.commit !== base ? row.commit : [])),
     delivered: pushes.filter((row) => !isOld(row)).map((row) => row.commit),
     signal: scope.signal,
   });

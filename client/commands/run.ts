@@ -52,7 +52,11 @@ export function runCommand(command: Command, output: Output) {
 }
 
 /** @throws ClientError (usage) */
-function requireAttempts({ first, attempts }: RunFlags): void {
+function requireAttempts({ first, attempts, pull }: RunFlags): void {
+  if (pull !== undefined && attempts !== undefined)
+    throw usageError(
+      "--pull and --attempts exclude each other: one session works on a pull request's branch.",
+    );
   if (first === true && attempts === undefined)
     throw usageError("--first is about --attempts, and there are none.", "Add --attempts N.");
 }

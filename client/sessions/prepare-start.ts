@@ -32,7 +32,7 @@ export interface Sources {
 /** Finds every usage error before anything starts. @throws ClientError */
 export async function prepareStart(
   taskWords: readonly string[],
-  flags: RunFlags,
+  given: RunFlags,
   note: (text: string) => void,
   {
     stdin = processStdin(),
@@ -40,13 +40,15 @@ export async function prepareStart(
     checkRepository: check = checkRemote,
   }: Sources = {},
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
+  const taken = await pullFor(given);
+  const { flags } = taken;
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
   const fromDevcontainer = await devcontainerFor(flags);
   const fromCompose = composeFor(flags);
   const config = await resolveAsking({ ...flags, fromDevcontainer, fromCompose });
   const container = await containerFor(flags);
   const outputSchema = await readOutputSchema(flags.outputSchema);
-  const git = sessionGit(flags, config.settings.git);
+  const git = taken.on(sessionGit(flags, config.settings.git));
   if (git !== undefined && flags.repo !== undefined && git.url !== flags.repo)
     note(`The user's name in --repo is left out: the repository is ${git.url}.\n`);
   for (const line of [config, fromDevcontainer, fromCompose].flatMap((from) => from?.notes ?? []))
@@ -75,6 +77,20 @@ export async function prepareStart(
       "Leave --container out, or verify in it with where: sandbox.",
     );
   return { start: { id, task, config: run, attachments, folder }, config };
+}
+
+interface Taken {
+  readonly flags: RunFlags;
+  /** The same repository, with the pull request that the session takes over. */
+  readonly on: (git: SessionGit | undefined) => SessionGit | undefined;
+}
+
+/** @throws ClientError */
+async function pullFor(given: RunFlags): Promise<Taken> {
+  if (given.pull === undefined) return { flags: given, on: (git) => git };
+  const { takeOverPull } = await import("../setup/pull-request-check.ts");
+  const { flags, kind, pull } = await takeOverPull(given.pull, given);
+  return { flags, on: (git) => git && { ...git, forge: kind, pull } };
 }
 
 /** Model servers of this machine are mentioned before the rehearsal plays, but never used unasked. */

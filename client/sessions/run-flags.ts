@@ -53,6 +53,8 @@ export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly attempts?: number;
   /** The first attempt that passes ends the others. */
   readonly first?: boolean;
+  /** Address of the pull request that the session takes over. */
+  readonly pull?: string;
   /** All of `--model`, for attempts. */
   readonly models?: readonly string[];
   /** A file's name; from the library, the schema itself. */
@@ -73,6 +75,7 @@ export function withRunFlags(command: Command): Command {
     )
     .option("--first", "with --attempts: the first that passes ends the others")
     .option("--max-cost <usd>", "stop when the session has cost this much", positiveAmount)
+    .option("--pull <url>", "take over this pull request: work on its branch, and push to it")
     .option("--plan", "plan first: nothing is changed before you approve the plan")
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
     .option("--file <file>", "text file, image or PDF that belongs to the task; may be repeated", collect)

@@ -106,6 +106,7 @@ const OWN_WORDS = [
   "client/sessions/with-session.ts",
   "client/setup/findings.ts",
   "client/setup/model-check.ts",
+  "client/setup/pull-request-check.ts",
   "client/setup/services.ts",
   "client/setup/doctor.ts",
   "client/workspace/apply-on-branch.ts",
