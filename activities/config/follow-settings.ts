@@ -30,6 +30,15 @@ export const followSchema = z.strictObject({
     .optional(),
   /** Whether a thread is resolved that the session says it has done. */
   resolve: z.enum(["never", "fixed"]).default("fixed"),
+  /**
+   * What is done when the base moves: nothing; the session is told of conflicts; or the base is also merged by the worker, without a model,
+   * where the base's rules demand a branch that is up to date.
+   */
+  update: z.enum(["never", "conflict", "required"]).default("conflict"),
+  /** A draft that the session opened is made ready for review once its checks are green and no thread is open. */
+  ready: z.boolean().default(false),
+  /** The branch that the session made is removed once it is merged. */
+  deleteBranch: z.boolean().default(false),
   /** How often the session may have one check run again on the same commit. */
   rerun: z.number().int().min(0).max(10).default(1),
   /** A person's commits on the branch: nothing more is done, or the session goes on on top of them. */

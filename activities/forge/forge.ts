@@ -63,6 +63,8 @@ interface ForgeReader {
   readConversation(call: ForgeCall, number: number, since?: Date): Promise<readonly CommentFacts[]>;
   /** Whether a person may push, by the id. */
   mayWrite(call: ForgeCall, user: ForgeUser): Promise<boolean>;
+  /** Whether the base's rules let nothing in that does not have the base's newest commit. Undefined if the forge does not say. */
+  demandsNewestBase(call: ForgeCall, pull: PullRequestFacts): Promise<boolean | undefined>;
   /** What is kept of a check that has ended. Undefined if the forge has nothing, or the check names no job. */
   readLog(call: ForgeCall, check: CheckFacts): Promise<CheckLog | undefined>;
 }
@@ -105,6 +107,10 @@ export interface ReviewOrder {
   readonly comments: readonly ReviewComment[];
 }
 
+/** What became of an order to make a draft ready, by what the forge shows then. */
+export const readyNow = (isDraft: boolean): Did =>
+  isDraft ? { done: false, why: "the forge still shows it as a draft" } : { done: true };
+
 /** What is written into a pull request. None of it is repeated safely: `postOnce` is. Each throws ForgeRefusal. */
 interface ForgeWriter {
   /** @returns the comment's id */
@@ -118,6 +124,8 @@ interface ForgeWriter {
    * @returns the verdict as the forge has it. @throws ForgeRefusal, with 400 or 422 if it takes a line or the verdict not
    */
   writeReview(call: ForgeCall, number: number, review: ReviewOrder): Promise<ReviewOrder["verdict"]>;
+  /** Makes a draft ready for review. */
+  makeReady(call: ForgeCall, number: number): Promise<Did>;
   /** Runs a check's job again, on the same commit. */
   rerunCheck(call: ForgeCall, check: CheckFacts): Promise<Did>;
   /** Asks a person for a review, also if they gave one. */

@@ -2,7 +2,7 @@
  * Facts of a pull request on Gitea and Forgejo. Source: the description that each server has at /swagger.v1.json; measured with Gitea
  * 1.24.6 (test/forge). There is no ETag.
  */
-import { askForge, type ForgeCall } from "./calls.ts";
+import { askForge, ForgeRefusal, type ForgeCall } from "./calls.ts";
 import {
   checkState,
   newestResults,
@@ -134,6 +134,23 @@ export async function giteaMayWrite(call: ForgeCall, user: Pick<ForgeUser, "id">
   return people.some(({ id }) => id === user.id);
 }
 
+/** Of the rule that holds for the base, which only administrators of the repository may read. @throws ForgeRefusal if it may pass */
+export async function giteaDemandsNewestBase(
+  call: ForgeCall,
+  { base }: Pick<PullRequestFacts, "base">,
+): Promise<boolean | undefined> {
+  const branch = `${giteaRepository(call)}/branches/${encodeURIComponent(base.branch)}`;
+  const { effective_branch_protection_name: rule } = (await askForge(call, "GET", branch)) as BranchAnswer;
+  if (rule === undefined || rule === "") return false;
+  try {
+    const path = `${giteaRepository(call)}/branch_protections/${encodeURIComponent(rule)}`;
+    return ((await askForge(call, "GET", path)) as ProtectionAnswer).block_on_outdated_branch;
+  } catch (error) {
+    if (error instanceof ForgeRefusal && !error.isPassing) return undefined;
+    throw error;
+  }
+}
+
 interface BranchInfo {
   readonly ref: string;
   readonly sha: string;
@@ -166,4 +183,9 @@ interface StatusAnswer {
 interface BranchAnswer {
   readonly enable_status_check: boolean;
   readonly status_check_contexts: readonly string[] | null;
+  readonly effective_branch_protection_name?: string;
+}
+
+interface ProtectionAnswer {
+  readonly block_on_outdated_branch: boolean;
 }

@@ -4,7 +4,7 @@
  */
 import { askForge, type ForgeCall } from "./calls.ts";
 import type { ReviewFacts, ThreadFacts } from "./facts.ts";
-import { requireId, requireList, whyNot, type Did, type ReviewOrder } from "./forge.ts";
+import { readyNow, requireId, requireList, whyNot, type Did, type ReviewOrder } from "./forge.ts";
 import { giteaCan, type GiteaAbility } from "./gitea-description.ts";
 import { giteaRepository } from "./gitea-facts.ts";
 import { toComment, toUser, type GitHubComment, type GitHubUser } from "./github-form.ts";
@@ -149,6 +149,21 @@ export async function giteaResolve(call: ForgeCall, number: number, thread: stri
   try {
     await askForge(call, "POST", `${pulls(call)}/comments/${first}/resolve`);
     return { done: true };
+  } catch (error) {
+    return whyNot(error);
+  }
+}
+
+/** The title marks a draft, by what the server's operator has set: what it shows afterwards counts. @throws ForgeRefusal if it may pass */
+export async function giteaMakeReady(call: ForgeCall, number: number): Promise<Did> {
+  const path = `${pulls(call)}/${number}`;
+  const { title } = (await askForge(call, "GET", path)) as { readonly title: string };
+  const ready = title.replace(/^(?:\s*(?:WIP:|\[WIP\]))+\s*/i, "");
+  if (ready === "" || ready === title)
+    return { done: false, why: "its title has no mark of a draft that is known" };
+  try {
+    const { draft } = (await askForge(call, "PATCH", path, { title: ready })) as { readonly draft: boolean };
+    return readyNow(draft);
   } catch (error) {
     return whyNot(error);
   }

@@ -6,8 +6,14 @@
 import { askForge, type ForgeCall } from "./calls.ts";
 import { projectById, requireList, type Forge, type KnownPullRequest } from "./forge.ts";
 import { giteaLog, giteaRerun } from "./gitea-actions.ts";
-import { giteaBaseChecks, giteaChecks, giteaMayWrite, giteaPullRequest } from "./gitea-facts.ts";
-import { giteaReply, giteaResolve, giteaReview, giteaReviews, giteaThreads } from "./gitea-talk.ts";
+import {
+  giteaBaseChecks,
+  giteaChecks,
+  giteaDemandsNewestBase,
+  giteaMayWrite,
+  giteaPullRequest,
+} from "./gitea-facts.ts";
+import { giteaMakeReady, giteaReply, giteaResolve, giteaReview, giteaReviews, giteaThreads } from "./gitea-talk.ts";
 import {
   askGitHubForReview,
   readIssueComments,
@@ -48,12 +54,14 @@ export const gitea: Forge = {
   readReviews: giteaReviews,
   readConversation: readIssueComments,
   mayWrite: giteaMayWrite,
+  demandsNewestBase: giteaDemandsNewestBase,
   readLog: giteaLog,
   writeComment: writeIssueComment,
   editComment: (call, _number, comment, text) => editIssueComment(call, comment, text),
   replyToThread: giteaReply,
   resolveThread: giteaResolve,
   writeReview: giteaReview,
+  makeReady: giteaMakeReady,
   rerunCheck: giteaRerun,
   askForReview: (call, number, user) => askGitHubForReview(call, `${pulls(call)}/${number}`, user),
 };

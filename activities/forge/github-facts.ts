@@ -115,6 +115,21 @@ async function requiredBy(call: ForgeCall, branch: string): Promise<readonly str
   }
 }
 
+/**
+ * By a ruleset, which anybody may read, or by the older protection, whose rules only administrators may read: others see only that it is
+ * behind. @throws ForgeRefusal
+ */
+export async function githubDemandsNewestBase(
+  call: ForgeCall,
+  { number, base }: Pick<PullRequestFacts, "number" | "base">,
+): Promise<boolean> {
+  const pull = (await askForge(call, "GET", `${repository(call)}/pulls/${number}`)) as PullAnswer;
+  if (pull.mergeable_state === "behind") return true;
+  const path = `${repository(call)}/rules/branches/${encodeURIComponent(base.branch)}`;
+  const rules = (await askPages(call, path)) as readonly RuleAnswer[];
+  return rules.some(({ parameters }) => parameters?.strict_required_status_checks_policy === true);
+}
+
 /** Reviews that were sent and stand, the oldest first. @throws ForgeRefusal */
 export async function githubReviews(call: ForgeCall, number: number): Promise<readonly ReviewFacts[]> {
   const path = `${repository(call)}/pulls/${number}/reviews`;
@@ -157,6 +172,7 @@ interface PullAnswer {
   readonly merged: boolean;
   readonly draft?: boolean;
   readonly mergeable: boolean | null;
+  readonly mergeable_state?: string;
   readonly user: GitHubUser | null;
   readonly labels: readonly { readonly name: string }[];
   readonly head: {
@@ -188,7 +204,10 @@ interface StatusAnswer {
 
 interface RuleAnswer {
   readonly type: string;
-  readonly parameters?: { readonly required_status_checks?: readonly { readonly context: string }[] };
+  readonly parameters?: {
+    readonly required_status_checks?: readonly { readonly context: string }[];
+    readonly strict_required_status_checks_policy?: boolean;
+  };
 }
 
 interface BranchAnswer {

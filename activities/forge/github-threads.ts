@@ -4,7 +4,7 @@
  */
 import type { ForgeCall } from "./calls.ts";
 import type { CommentFacts, ForgeUser, ThreadFacts } from "./facts.ts";
-import { whyNot, type Did } from "./forge.ts";
+import { readyNow, whyNot, type Did } from "./forge.ts";
 import { askGraphQl, pullVariables, type OnPull } from "./github-graphql.ts";
 
 /** Of one thread, its first comments and its newest: what is between them was told earlier. Source: at most 100 of a list, GitHub's. */
@@ -123,6 +123,39 @@ export async function githubReply(call: ForgeCall, thread: string, body: string)
     }) => data.addPullRequestReviewThreadReply?.comment?.fullDatabaseId,
   );
   return Number(id);
+}
+
+export const PULL_ID_QUERY = `query ($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { id } }
+}`;
+
+export const READY_QUERY = `mutation ($pull: ID!) {
+  markPullRequestReadyForReview(input: { pullRequestId: $pull }) { pullRequest { isDraft } }
+}`;
+
+/** Only this API can do it. @throws ForgeRefusal if it may pass */
+export async function githubMakeReady(call: ForgeCall, number: number): Promise<Did> {
+  try {
+    const pull = await askGraphQl(
+      call,
+      PULL_ID_QUERY,
+      pullVariables(call, number),
+      ({ repository }: OnPull<{ readonly id: string }>) => repository?.pullRequest?.id,
+    );
+    const isDraft = await askGraphQl(
+      call,
+      READY_QUERY,
+      { pull },
+      (data: {
+        readonly markPullRequestReadyForReview: {
+          readonly pullRequest: { readonly isDraft: boolean } | null;
+        } | null;
+      }) => data.markPullRequestReadyForReview?.pullRequest?.isDraft,
+    );
+    return readyNow(isDraft);
+  } catch (error) {
+    return whyNot(error);
+  }
 }
 
 export const RESOLVE_QUERY = `mutation ($thread: ID!) {

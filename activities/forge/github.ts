@@ -8,7 +8,13 @@ import {
   type ReviewComment,
   type ReviewOrder,
 } from "./forge.ts";
-import { githubChecks, githubMayWrite, githubPullRequest, githubReviews } from "./github-facts.ts";
+import {
+  githubChecks,
+  githubDemandsNewestBase,
+  githubMayWrite,
+  githubPullRequest,
+  githubReviews,
+} from "./github-facts.ts";
 import {
   askGitHubForReview,
   readIssueComments,
@@ -18,7 +24,7 @@ import {
 } from "./github-form.ts";
 import { githubLog, githubRerun } from "./github-logs.ts";
 import { githubBaseChecks, githubViewer } from "./github-graphql.ts";
-import { githubReply, githubResolve, githubThreads } from "./github-threads.ts";
+import { githubMakeReady, githubReply, githubResolve, githubThreads } from "./github-threads.ts";
 
 const EVENTS = { comment: "COMMENT", approve: "APPROVE", "request-changes": "REQUEST_CHANGES" } as const;
 
@@ -71,12 +77,14 @@ export const github: Forge = {
   readReviews: githubReviews,
   readConversation: readIssueComments,
   mayWrite: githubMayWrite,
+  demandsNewestBase: githubDemandsNewestBase,
   readLog: githubLog,
   writeComment: writeIssueComment,
   editComment: (call, _number, comment, text) => editIssueComment(call, comment, text),
   replyToThread: (call, _number, thread, text) => githubReply(call, thread, text),
   resolveThread: (call, _number, thread) => githubResolve(call, thread),
   writeReview: githubReview,
+  makeReady: githubMakeReady,
   rerunCheck: githubRerun,
   askForReview: (call, number, user) => askGitHubForReview(call, `${pulls(call)}/${number}`, user),
 };

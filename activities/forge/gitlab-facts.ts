@@ -128,6 +128,12 @@ export async function gitlabBaseChecks(
   return newestResults(names, results);
 }
 
+/** A project that merges only what can be fast-forwarded, with or without a commit for the merge. @throws ForgeRefusal */
+export async function gitlabDemandsNewestBase(call: ForgeCall): Promise<boolean | undefined> {
+  const { merge_method: method } = (await askForge(call, "GET", gitlabProject(call))) as ProjectAnswer;
+  return method === undefined ? undefined : method !== "merge";
+}
+
 /** Whether a person may push, also by a group. @throws ForgeRefusal, unless there is no such member */
 export async function gitlabMayWrite(call: ForgeCall, { id }: Pick<ForgeUser, "id">): Promise<boolean> {
   try {
@@ -183,6 +189,10 @@ interface JobAnswer {
 
 interface TrainAnswer {
   readonly status: string;
+}
+
+interface ProjectAnswer {
+  readonly merge_method?: string;
 }
 
 interface MemberAnswer {

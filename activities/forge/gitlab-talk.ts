@@ -4,7 +4,7 @@
  */
 import { askForge, askPages, type ForgeCall } from "./calls.ts";
 import type { CommentFacts, ForgeUser, ReviewFacts, ThreadFacts } from "./facts.ts";
-import { requireId, whyNot, type Did } from "./forge.ts";
+import { readyNow, requireId, whyNot, type Did } from "./forge.ts";
 import { gitlabProject, gitlabUser, type GitLabUser } from "./gitlab-facts.ts";
 
 const request = (call: ForgeCall, number: number) => `${gitlabProject(call)}/merge_requests/${number}`;
@@ -101,6 +101,20 @@ export async function gitlabResolve(call: ForgeCall, number: number, thread: str
     const path = `${request(call, number)}/discussions/${encodeURIComponent(thread)}?resolved=true`;
     await askForge(call, "PUT", path);
     return { done: true };
+  } catch (error) {
+    return whyNot(error);
+  }
+}
+
+/** The title marks a draft. @throws ForgeRefusal if it may pass */
+export async function gitlabMakeReady(call: ForgeCall, number: number): Promise<Did> {
+  const path = request(call, number);
+  const { title } = (await askForge(call, "GET", path)) as { readonly title: string };
+  const ready = title.replace(/^(?:\s*(?:\[draft\]|\(draft\)|draft:))+\s*/i, "");
+  if (ready === "") return { done: false, why: "its title is nothing but the mark of a draft" };
+  try {
+    const { draft } = (await askForge(call, "PUT", path, { title: ready })) as { readonly draft?: boolean };
+    return readyNow(draft === true);
   } catch (error) {
     return whyNot(error);
   }

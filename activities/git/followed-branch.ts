@@ -1,11 +1,17 @@
-/** A pull request's branch and its base, as git has them: whose the newest commit is, which files conflict; and both in the sandbox. */
+/**
+ * A pull request's branch and its base, as git has them: whose the newest commit is, which files conflict; both in the sandbox; and what
+ * the worker itself does to that branch: merges its base into it, and removes it once it is merged.
+ */
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit, updateMirror } from "./mirror.ts";
-import { lsRemote } from "./remote.ts";
+import { pushCommit, readPorcelain } from "./push.ts";
+import { lsRemote, remoteTrouble } from "./remote.ts";
+import { OWN_IDENTITY } from "./restored-commit.ts";
 import { git, GitFailed, runGit } from "./run-git.ts";
 import { feedAll, must, shell } from "./sandbox-git.ts";
 import { withPack } from "./start-point.ts";
+import { refusal, toRefusal, type Refusal } from "./trouble.ts";
 
 const ASK_MS = 60_000;
 
@@ -69,6 +75,10 @@ async function isCleanMerge(
   const tree = await git(access, ["rev-parse", `${head}^{tree}`], { cwd: mirror });
   return merged.code === 0 && merged.out.trim() === tree;
 }
+
+/** Whether the branch has the base's newest commit. */
+export const hasBase = (access: GitAccess, { head, base, mirror }: BranchHeads): Promise<boolean> =>
+  head === undefined || base === undefined ? Promise.resolve(true) : isAncestor(access, mirror, base, head);
 
 async function isAncestor(access: GitAccess, cwd: string, earlier: string, later: string): Promise<boolean> {
   if (!(await hasCommit(access, cwd, earlier))) return false;
@@ -135,4 +145,59 @@ export async function showHeads(
     });
     return bytes;
   });
+}
+
+interface TendedBranch {
+  /** The repository's address. */
+  readonly url: string;
+  readonly branch: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A merge of the base into the branch, as a forge's "Update branch" makes one: its first parent is the branch's newest commit, and its
+ * tree is what git makes of both.
+ * @returns the same commit each time; a refusal if they conflict. @throws GitFailed
+ */
+export async function mergeOfBase(
+  access: GitAccess,
+  { head, base, mirror }: BranchHeads,
+  { branch, into }: { readonly branch: string; readonly into: string },
+): Promise<{ readonly commit: string } | Refusal> {
+  if (head === undefined || base === undefined) return refusal("one of the branches is not there");
+  const merged = await runGit(access, ["merge-tree", "--write-tree", head, base], { cwd: mirror });
+  if (merged.code !== 0) return refusal(`${into} conflicts with it`);
+  // Another attempt makes the same commit.
+  const date = await git(access, ["show", "-s", "--format=%cd", "--date=raw", base], { cwd: mirror });
+  const dates = { GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
+  const own = { ...access, environment: { ...access.environment, ...OWN_IDENTITY, ...dates } };
+  const message = `Merge ${into} into ${branch}`;
+  const args = ["commit-tree", merged.out.trim(), "-p", head, "-p", base, "-m", message];
+  return { commit: await git(own, args, { cwd: mirror }) };
+}
+
+/** Never by force: what somebody else has pushed meanwhile stays. @returns a refusal if it is not on the remote */
+export async function pushMerge(
+  access: GitAccess,
+  { mirror }: BranchHeads,
+  { commit, ...branch }: TendedBranch & { readonly commit: string },
+): Promise<Refusal | undefined> {
+  const push = { ...branch, commit, allowDefaultBranch: false, abandoned: [] };
+  const result = await pushCommit({ access, folder: mirror }, push);
+  return "refused" in result ? result : undefined;
+}
+
+/** Only while it is at this commit. @returns a refusal if it is still there */
+export async function removeBranch(
+  access: GitAccess,
+  { mirror }: Pick<BranchHeads, "mirror">,
+  { url, branch, commit, signal }: TendedBranch & { readonly commit: string },
+): Promise<Refusal | undefined> {
+  const ref = `refs/heads/${branch}`;
+  const lease = `--force-with-lease=${ref}:${commit}`;
+  const args = ["push", "--porcelain", "--no-verify", lease, "--", url, `:${ref}`];
+  const result = await runGit(access, args, { cwd: mirror, url, signal });
+  const removed = readPorcelain(result.out, ref);
+  if (removed === undefined) return toRefusal(remoteTrouble(url, result));
+  return removed.flag === "!" ? refusal(removed.summary) : undefined;
 }

@@ -9,7 +9,8 @@ import { git } from "./run-git.ts";
 export const pathspecs = (patterns: readonly string[]): readonly string[] =>
   patterns.map((pattern) => `:(top,glob)${pattern}`);
 
-const IDENTITY = {
+/** Of commits that the worker makes by itself. */
+export const OWN_IDENTITY = {
   GIT_AUTHOR_NAME: "Longhaul",
   GIT_AUTHOR_EMAIL: "noreply@localhost",
   GIT_COMMITTER_NAME: "Longhaul",
@@ -36,7 +37,7 @@ export async function restoredCommit(
   if (entries === "") return commit;
   const index = join(folder, `restored-${randomUUID()}.index`);
   const date = await git(access, ["show", "-s", "--format=%cd", "--date=raw", commit], { cwd: folder });
-  const identity = { ...IDENTITY, GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
+  const identity = { ...OWN_IDENTITY, GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
   const own = { ...access, environment: { ...access.environment, ...identity, GIT_INDEX_FILE: index } };
   try {
     await git(own, ["read-tree", commit], { cwd: folder });

@@ -14,7 +14,6 @@ const ONE_A_FILE: readonly (readonly [what: string, path: RegExp])[] = [
   ["wires", /^activities\/model\/wires\//],
   ["schema tables", /^activities\/store\/schema\//],
   ["activities", /^activities\/(step\/prune|follow\/refresh-checkout)\.ts$/],
-  ["forges", /^activities\/forge\/(github|gitlab|gitea)\.ts$/],
   ["adapters", /^worker\/send-notice\.ts$/],
   ["programs", /^(client|worker|examples\/rehearsal)\/main\.ts$/],
   [
