@@ -6,24 +6,21 @@
  * at again later. Cancel: nothing to undo.
  */
 import { createHash } from "node:crypto";
-import { fatal } from "../contract/failures.ts";
 import {
   sessionOfFollower,
   type EndedFollow,
   type FollowActivities,
   type FollowLook,
-  type FollowOrder,
   type PullRequestEnd,
 } from "../contract/follow.ts";
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { ForgeRefusal } from "../forge/calls.ts";
 import { appendEvents } from "../store/events.ts";
-import { setFollows } from "../store/session-settings.ts";
 import { findSession } from "../store/sessions.ts";
 import { plural } from "../text/format.ts";
 import {
-  beginFollow,
+  addPost,
   endFollow,
   findFollow,
   listFollowRounds,
@@ -35,17 +32,20 @@ import {
 import {
   pauseFollowing,
   sendFollowNotice,
+  tellOfClose,
+  tellOfDraft,
   tellOfForeign,
   tellOfHeldChecks,
   tellOfMerge,
   tellOfStop,
 } from "./tell-people.ts";
-import { awayFacts, enterFollow, isAway, isNotToBeFound, requirePlace, type Followed } from "./followed.ts";
+import { awayFacts, enterFollow, isAway, isNotToBeFound, type Followed } from "./followed.ts";
+import { openFollow } from "./open-follow.ts";
 import { answerRounds, countReruns } from "./answers.ts";
-import { heardPosts } from "./conversation.ts";
 import { readFailures, type FailureReader } from "./failures.ts";
 import { readPullRequest, withFailures, type LookedAt } from "./look.ts";
 import { costOfRounds, openRound, toStart, tellRound } from "./rounds.ts";
+import { makeReady, readyMark, removeMergedBranch, updateBranch } from "./worker-steps.ts";
 import {
   BRAKED,
   commentMark,
@@ -70,64 +70,6 @@ export function createFollowActivities(deps: AgentDeps): FollowActivities {
       inScope(deps, (scope) => closeFollow(deps, sessionOfFollower(scope.sessionId), end)),
     notifyFollow: ({ event }) => inScope(deps, (scope) => sendFollowNotice(deps, scope, event)),
   };
-}
-
-/** @throws BadConfiguration (fatal) */
-async function openFollow(deps: AgentDeps, scope: ActivityScope, wants: FollowOrder): Promise<void> {
-  const { db } = deps.store;
-  const { session, forge, call, settings, number, url, branch } = await requirePlace(deps, scope);
-  const before = await findFollow(db, session.id);
-  const pull = await forge.readPullRequest(call, number);
-  if (pull.state !== "open") {
-    // The next look ends it.
-    if (before?.endedAt === null) return;
-    throw fatal("BadConfiguration", `The pull request ${url} is ${pull.state}: there is nothing to follow.`);
-  }
-  if (before?.endedAt !== null && (pull.head.branch !== branch || pull.head.isHere === false))
-    throw fatal(
-      "BadConfiguration",
-      `The pull request ${url} is not of the branch ${branch}, to which the session ${session.id} pushes.`,
-    );
-  // The same whichever attempt stores it.
-  const nowMs = scope.scheduledAtMs;
-  const until = new Date(nowMs + (wants.days ?? settings.days) * DAY_MS);
-  const roundsFrom = before?.rounds ?? 0;
-  const rounds = wants.rounds ?? settings.rounds;
-  const maxCostUsd = wants.maxCostUsd ?? settings.maxCostUsd;
-  if (before?.state === "following" && before.until.getTime() === until.getTime()) return;
-  await db.transaction(async (tx) => {
-    const other = await beginFollow(tx, {
-      sessionId: session.id,
-      forge: call.forge.api,
-      project: call.forge.project,
-      number,
-      url,
-      branch,
-      roundsFrom,
-      roundsUpTo: roundsFrom + rounds,
-      maxCostUsd,
-      openedAt: new Date(nowMs),
-      heardFrom: new Date(nowMs),
-      until,
-      posts: heardPosts(before?.posts ?? []),
-    });
-    if (other !== undefined)
-      throw fatal("BadConfiguration", `${url} is followed by the session ${other} already.`);
-    await setFollows(tx, session.id);
-    await appendEvents(tx, session.id, session.epoch, [
-      {
-        type: "follow:started",
-        step: session.reached,
-        data: {
-          url,
-          number,
-          rounds,
-          until: until.toISOString(),
-          maxCostUsd,
-        },
-      },
-    ]);
-  });
 }
 
 async function lookAtPullRequest(deps: AgentDeps, scope: ActivityScope): Promise<FollowLook> {
@@ -172,7 +114,7 @@ async function conclude(
     calls: callsSince(rounds, followed.nowMs - HOUR_MS / pace),
     roundHead: rounds.find(({ number }) => number === open)?.head,
     works: open !== undefined || followed.works,
-    isOwnDraft: followed.isOwnDraft,
+    isOwnDraft: followed.isOwnDraft && !followed.row.posts.includes(readyMark(followed)),
     rounds: counting.map(({ digest, head, reasons, pushed, outcome }) => ({
       digest,
       head,
@@ -242,7 +184,11 @@ async function apply(
 ): Promise<FollowLook> {
   switch (verdict.kind) {
     case "over":
-      if (verdict.end === "merged") await tellOfMerge(followed);
+      if (verdict.end === "merged") {
+        await removeMergedBranch(followed, looked);
+        await tellOfMerge(followed);
+      }
+      if (verdict.end === "closed") await tellOfClose(followed);
       if (verdict.end === "stopped") await tellOfStop(followed, verdict.command);
       return { kind: "over", end: verdict.end, line: END_LINES[verdict.end], ...stops(followed, verdict) };
     case "round":
@@ -254,11 +200,28 @@ async function apply(
     case "foreign": {
       return waiting(followed, lookMs, await tellOfForeign(followed, looked, verdict.head));
     }
+    case "update":
+    case "ready":
+      return waiting(followed, lookMs, await doByItself(followed, verdict.kind, looked));
     case "wait": {
       await tellOfHeldChecks(followed, looked);
       if (followed.row.state !== "paused") return waiting(followed, lookMs, verdict.line);
       return { ...(await waiting(followed, lookMs, followed.row.reason ?? verdict.line)), isPaused: true };
     }
+  }
+}
+
+/** @returns what came of it, in words: a forge that is away now is asked again by the next look */
+async function doByItself(followed: Followed, what: "update" | "ready", looked: LookedAt): Promise<string> {
+  try {
+    if (what === "update") return await updateBranch(followed, looked);
+    const why = await makeReady(followed);
+    if (why === undefined) return "it is ready for review";
+    await tellOfDraft(followed, why);
+    return `it could not be made ready for review: ${why}`;
+  } catch (error) {
+    if (!isAway(error)) throw error;
+    return `cannot be done now: ${awayFacts(error).why}`;
   }
 }
 
@@ -290,9 +253,9 @@ async function waiting(
 /** Stores what is shown of the pull request. @returns since when nothing has changed, and how often it was looked at since */
 async function noteSeen(
   { deps, session, row, nowMs }: Followed,
-  { pull, seen, openThreads }: LookedAt,
+  { pull, seen }: LookedAt,
 ): Promise<{ readonly quietMs: number; readonly quietLooks: number }> {
-  const { head, headIs, checks, threads, changesWantedBy, spoken, conflicts } = seen;
+  const { head, headIs, checks, threads, openThreads, changesWantedBy, spoken, conflicts } = seen;
   const facts = {
     state: pull.state,
     isDraft: pull.isDraft,
@@ -304,6 +267,7 @@ async function noteSeen(
     unreadThreads: threads.map(({ comments }) => comments.map(commentMark).at(-1)),
     changesWantedBy,
     spoken: spoken.map(({ id }) => id),
+    isOutdated: seen.isOutdated,
     conflicts: conflicts ?? null,
   };
   const digest = createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 32);
@@ -311,6 +275,7 @@ async function noteSeen(
   const changedAt = isSame ? row.changedAt : new Date(nowMs);
   const quietLooks = isSame ? row.quietLooks + 1 : 0;
   await deps.store.db.transaction(async (tx) => {
+    if (pull.state === "open" && !pull.isDraft) await addPost(tx, session.id, readyMark({ session }));
     await updateFollow(tx, session.id, {
       facts,
       digest,
@@ -321,7 +286,7 @@ async function noteSeen(
       mergeCommit: pull.mergeCommit ?? null,
     });
     if (isSame) return;
-    const line = deps.sanitizer.clean(factsLine(seen, openThreads));
+    const line = deps.sanitizer.clean(factsLine(seen));
     await appendEvents(tx, session.id, session.epoch, [
       { type: "follow:looked", step: session.reached, data: { head, line } },
     ]);
@@ -330,7 +295,7 @@ async function noteSeen(
 }
 
 /** Such as `3 checks: 1 failed, 2 good; 1 open thread`. */
-function factsLine({ pullRequest, checks, conflicts = [] }: SeenPullRequest, openThreads: number): string {
+function factsLine({ pullRequest, checks, openThreads, conflicts = [] }: SeenPullRequest): string {
   const counts = Map.groupBy(checks, ({ state }) => state);
   const states = [...counts].map(([state, list]) => `${list.length} ${state}`).join(", ");
   return [

@@ -48,6 +48,8 @@ export interface Followed extends FollowPlace {
   readonly readPushes: () => Promise<readonly BranchPush[]>;
   /** With it, what was written is known as ours. */
   readonly postKey: string;
+  /** The follower's run. */
+  readonly runId: string;
   readonly nowMs: number;
   /** Intervals are divided by it. */
   readonly pace: number;
@@ -130,6 +132,7 @@ export async function enterFollow(deps: AgentDeps, scope: ActivityScope): Promis
     works: await isRunning(db, id),
     readPushes: () => pushesTo(db, followPlace.session, row.branch),
     postKey: await readInstallation(db),
+    runId: scope.runId,
     nowMs: Date.now(),
     pace: deps.followPace ?? 1,
   };

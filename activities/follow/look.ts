@@ -4,7 +4,7 @@ import type { ForgeCall } from "../forge/calls.ts";
 import type { CheckFacts, ForgeUser, PullRequestFacts, ThreadFacts } from "../forge/facts.ts";
 import type { Forge } from "../forge/forge.ts";
 import { postIn } from "../forge/post-once.ts";
-import { conflictsBetween, readHeads, whoseHead } from "../git/followed-branch.ts";
+import { conflictsBetween, hasBase, readHeads, whoseHead, type BranchHeads } from "../git/followed-branch.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import type { FollowRound, FollowRow } from "../store/follows.ts";
 import type { BranchPush } from "../store/repositories.ts";
@@ -42,8 +42,8 @@ export interface LookFrom {
 export interface LookedAt {
   readonly pull: PullRequestFacts;
   readonly seen: SeenPullRequest;
-  /** Open threads whose last word is nobody's that counts, or ours: they wait for people. */
-  readonly openThreads: number;
+  /** The newest commits, as git has them. Undefined unless it is open. */
+  readonly heads: BranchHeads | undefined;
   /** The newest commit that the session has pushed. */
   readonly ownCommit: string | undefined;
 }
@@ -52,7 +52,7 @@ export interface LookedAt {
 export async function readPullRequest(from: LookFrom): Promise<LookedAt> {
   const { access, call, forge, repositoryUrl, number, settings, nowMs } = from;
   const pull = await forge.readPullRequest(call, number);
-  const nothing = { pull, seen: seenOf(pull, pull.head.commit), openThreads: 0, ownCommit: undefined };
+  const nothing = { pull, seen: seenOf(pull, pull.head.commit), heads: undefined, ownCommit: undefined };
   if (pull.state !== "open") return nothing;
   const trust = askTrust(from);
   const spoken = await readSpoken(from, trust);
@@ -74,15 +74,15 @@ export async function readPullRequest(from: LookFrom): Promise<LookedAt> {
     base: heads.base,
     conflicts: await conflictsBetween(access, heads),
   };
-  if (headIs === "stale" || headIs === "gone") return { ...nothing, seen, ownCommit };
+  if (headIs === "stale" || headIs === "gone") return { ...nothing, seen, heads, ownCommit };
   const checks = settings.checks === "none" ? [] : await forge.readChecks(call, pull);
   const withReruns = checks.map((check) => ({ ...check, reruns: from.rerunsOf(seen.head, check) }));
   const reviews =
     settings.reviews === "none"
       ? { threads: [], changesWantedBy: [], openThreads: 0 }
       : await readReviews(from, trust);
-  const { openThreads, ...wanted } = reviews;
-  return { pull, seen: { ...seen, checks: withReruns, ...wanted }, openThreads, ownCommit };
+  const isOutdated = await isBehind(from, pull, { heads, seen });
+  return { pull, seen: { ...seen, checks: withReruns, ...reviews, isOutdated }, heads, ownCommit };
 }
 
 const seenOf = (pullRequest: PullRequestFacts, head: string): SeenPullRequest => ({
@@ -93,9 +93,22 @@ const seenOf = (pullRequest: PullRequestFacts, head: string): SeenPullRequest =>
   threads: [],
   changesWantedBy: [],
   spoken: [],
+  openThreads: 0,
+  isOutdated: false,
   base: undefined,
   conflicts: undefined,
 });
+
+/** Whether it lacks commits of its base that the base's rules demand. Asked only where something follows from it. */
+async function isBehind(
+  { access, call, forge, settings }: LookFrom,
+  pull: PullRequestFacts,
+  { heads, seen }: { readonly heads: BranchHeads; readonly seen: SeenPullRequest },
+): Promise<boolean> {
+  if (settings.update !== "required" || seen.headIs !== "ours" || seen.conflicts?.length !== 0) return false;
+  if (await hasBase(access, heads)) return false;
+  return (await forge.demandsNewestBase(call, pull)) === true;
+}
 
 /** Threads and reviews of people who may, as far as the session was not told of them. */
 async function readReviews(from: LookFrom, { mayReview }: Trust) {

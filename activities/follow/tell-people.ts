@@ -131,6 +131,22 @@ export async function tellOfStop(followed: Followed, command: SpokenComment | un
   );
 }
 
+/** A closed pull request is looked at no more: whoever opens it again has to say that it goes on. */
+export async function tellOfClose(followed: Followed): Promise<void> {
+  const rounds = await listFollowRounds(followed.deps.store.db, followed.session.id);
+  if (rounds.length === 0) return;
+  await post(
+    followed,
+    `closed-${followed.row.heardFrom.getTime()}`,
+    `Longhaul follows this pull request no more, as it is closed. If it is opened again within 30 days, this goes on with the rounds that were left: \`longhaul follow ${followed.session.id}\``,
+  );
+}
+
+/** The session's own draft cannot be made ready: a person has to. */
+export async function tellOfDraft(followed: Followed, why: string): Promise<void> {
+  await waitForPerson(followed, "draft", `it can be reviewed, and could not be made ready: ${why}`);
+}
+
 /** Sends a notice to the operator's address, if there is one. @throws Error if the address does not take it */
 export async function sendFollowNotice(
   { notices, store, sanitizer }: AgentDeps,

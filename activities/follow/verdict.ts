@@ -40,6 +40,10 @@ export interface SeenPullRequest {
   readonly checks: readonly SeenCheck[];
   /** Threads whose last word is a trusted person's that the session was not told of. */
   readonly threads: readonly ThreadFacts[];
+  /** All that are not resolved, whoever has the last word. */
+  readonly openThreads: number;
+  /** It lacks commits of its base, and the base's rules demand them. */
+  readonly isOutdated: boolean;
   /** Comments of people who may, to the agent, that were not heard. */
   readonly spoken: readonly SpokenComment[];
   /** Who wants changes, in reviews that the session was not told of. */
@@ -72,7 +76,7 @@ export interface Standing {
   readonly roundHead: string | undefined;
   /** The session's run is on, with a round or with what somebody else wants of it. */
   readonly works: boolean;
-  /** The session opened it as a draft. */
+  /** The session opened it as a draft, and it was one ever since. */
   readonly isOwnDraft: boolean;
   /** Oldest first. */
   readonly rounds: readonly ToldRound[];
@@ -106,6 +110,10 @@ export type FollowVerdict =
     }
   | { readonly kind: "round"; readonly reasons: readonly Reason[]; readonly digest: string }
   | { readonly kind: "pause"; readonly reason: string }
+  /** The worker merges the base into it. */
+  | { readonly kind: "update" }
+  /** The session's own draft can be reviewed. */
+  | { readonly kind: "ready" }
   /** A person wants it to go on: all bounds count from now on. */
   | { readonly kind: "go-on" };
 
@@ -143,13 +151,13 @@ export function decide(seen: SeenPullRequest, standing: Standing, settings: Foll
 
 function decideRound(seen: SeenPullRequest, standing: Standing, settings: FollowSettings): FollowVerdict {
   const checks = countingChecks(seen.checks, settings.checks);
-  const reasons = reasonsIn(seen, checks);
+  const reasons = reasonsIn(seen, checks, settings);
   const running = checks.filter(({ state }) => state === "running");
   const waitsMs = standing.quietMs;
   const isReview = reasons.some(({ kind }) => kind !== "check");
   if (running.length > 0 && !(isReview && waitsMs >= MOST_PATIENCE_MS))
     return wait("checks", `checks run: ${namesOf(running)}`);
-  if (reasons.length === 0) return wait("people", standingLine(checks));
+  if (reasons.length === 0) return decideRest(seen, { standing, settings, checks });
   if (waitsMs < settings.settle) return wait("quiet", "something has just changed");
   const digest = digestOf(seen, reasons);
   const isCalled = seen.spoken.length > 0;
@@ -159,6 +167,28 @@ function decideRound(seen: SeenPullRequest, standing: Standing, settings: Follow
   const reason = whyPaused(reasons, digest, standing);
   if (reason === undefined) return { kind: "round", reasons, digest };
   return isCalled ? { kind: "go-on" } : { kind: "pause", reason };
+}
+
+/** Nothing is wrong: what the worker does by itself. */
+function decideRest(
+  seen: SeenPullRequest,
+  {
+    standing,
+    settings,
+    checks,
+  }: {
+    readonly standing: Standing;
+    readonly settings: FollowSettings;
+    readonly checks: readonly SeenCheck[];
+  },
+): FollowVerdict {
+  const isGreen = checks.every(({ state }) => state === "good");
+  const isOwnDraft = seen.pullRequest.isDraft && standing.isOwnDraft;
+  const updates = settings.update === "required" && seen.isOutdated && standing.nowMs < standing.untilMs;
+  const readies = settings.ready && isOwnDraft && isGreen && seen.openThreads === 0;
+  if (!updates && !readies) return wait("people", standingLine(checks));
+  if (standing.quietMs < settings.settle) return wait("quiet", "something has just changed");
+  return updates ? { kind: "update" } : { kind: "ready" };
 }
 
 const isContinued = ({ spoken }: SeenPullRequest): boolean =>
@@ -188,8 +218,13 @@ export function countingChecks(
 export const heldChecks = (checks: readonly SeenCheck[]): readonly SeenCheck[] =>
   checks.filter(({ state, isRequired }) => state === "held" || (state === "stopped" && isRequired === true));
 
-function reasonsIn(seen: SeenPullRequest, checks: readonly SeenCheck[]): Reason[] {
-  const { threads, changesWantedBy, conflicts = [] } = seen;
+function reasonsIn(
+  seen: SeenPullRequest,
+  checks: readonly SeenCheck[],
+  { update }: Pick<FollowSettings, "update">,
+): Reason[] {
+  const { threads, changesWantedBy } = seen;
+  const conflicts = update === "never" ? [] : (seen.conflicts ?? []);
   return [
     ...checks
       .filter(({ state, isOfBase }) => state === "failed" && isOfBase !== true)
@@ -302,7 +337,8 @@ export function lookAfterMs(
     Math.min(mostMs, firstMs * 2 ** Math.min(quietLooks, 30));
   if (verdict.kind === "wait" && verdict.for === "checks") return doubling(MINUTE_MS / 2, 15 * MINUTE_MS);
   if (verdict.kind === "wait" && verdict.for === "quiet") return Math.max(1_000, settleMs - quietMs);
-  if (verdict.kind === "wait" && verdict.for === "push") return AFTER_PUSH_MS;
+  const isPush = verdict.kind === "update" || verdict.kind === "ready";
+  if (isPush || (verdict.kind === "wait" && verdict.for === "push")) return AFTER_PUSH_MS;
   // Its end wakes the follower; this is for one that nobody has told.
   if (verdict.kind === "round" || (verdict.kind === "wait" && verdict.for === "session")) return HOUR_MS / 2;
   return doubling(15 * MINUTE_MS, 6 * HOUR_MS);

@@ -13,7 +13,14 @@ import {
   giteaMayWrite,
   giteaPullRequest,
 } from "./gitea-facts.ts";
-import { giteaMakeReady, giteaReply, giteaResolve, giteaReview, giteaReviews, giteaThreads } from "./gitea-talk.ts";
+import {
+  giteaMakeReady,
+  giteaReply,
+  giteaResolve,
+  giteaReview,
+  giteaReviews,
+  giteaThreads,
+} from "./gitea-talk.ts";
 import {
   askGitHubForReview,
   readIssueComments,

@@ -366,9 +366,10 @@ export const eventData = {
   "follow:looked": of({ head: text, line: text }),
   /** The session was told what is wrong. */
   "follow:round": of({ number: number, head: text, reasons: list(text) }),
-  /** In so many review threads, what the session wanted was written. */
   "follow:answered": of({ threads: number }),
-  /** A person has to do something, in words. */
+  /** The worker has merged the base's commit into the branch, and pushed that commit. */
+  "follow:updated": of({ base: text, commit: text }),
+  "follow:ready": of({}),
   "follow:waiting": of({ for: text }),
   /** The session is told nothing more until a person continues it. */
   "follow:paused": of({ reason: text }),

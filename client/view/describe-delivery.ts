@@ -71,6 +71,10 @@ export const DELIVERY_SENTENCES: {
     notice(`round ${number}: ${harmlessLine(reasons.join("; "), REASON_CHARS)}`, "↻"),
   ],
   "follow:answered": ({ threads }) => [quiet(`answered in ${plural(threads, "review thread")}`)],
+  "follow:updated": ({ base }) => [
+    quiet(`pull request: its base (${harmlessLine(base, 12)}) was merged into it`),
+  ],
+  "follow:ready": () => [quiet("pull request: ready for review")],
   "follow:waiting": ({ for: what }) => [quiet(`pull request: waits for ${harmlessLine(what, REASON_CHARS)}`)],
   "follow:paused": ({ reason }) => [warn(`following is paused: ${harmlessLine(reason, REASON_CHARS)}`)],
   "follow:ended": ({ end, rounds, costUsd, hours }) => {

@@ -220,7 +220,7 @@ export const CIRCLE_END = {
   commits: ["Change two", "Merge main", "Change one", "Say zwei", "Mend one", "Add one"],
   files: { one: "1\nzwei\n3\nmended\ntheirs", two: "2" },
   posts: [
-    "Longhaul waits: somebody else has pushed commits on top of the session's: nothing is done until a person continues it.",
+    "Longhaul waits: somebody else has pushed commits on top of the session's: nothing is done until somebody who may write to the repository mentions it in a comment.",
     "Merged. Longhaul has worked on it in 3 rounds.",
   ],
   threads: [

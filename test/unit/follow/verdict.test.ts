@@ -44,6 +44,8 @@ const seen = (some: Partial<SeenPullRequest> = {}): SeenPullRequest => ({
   threads: [],
   changesWantedBy: [],
   spoken: [],
+  openThreads: 0,
+  isOutdated: false,
   base: "b".repeat(40),
   conflicts: [],
   ...some,
@@ -338,5 +340,54 @@ describe("a comment to the agent", () => {
     expect(verdict(look)).toMatchObject({ command: { wants: "stop" } });
     const pullRequest = { state: "merged" as const, isDraft: false, labels: [] };
     expect(verdict({ ...look, pullRequest })).toEqual({ kind: "over", end: "merged" });
+  });
+});
+
+describe("what the worker does by itself", () => {
+  const draft = (some: Partial<SeenPullRequest> = {}) =>
+    seen({ pullRequest: { state: "open", isDraft: true, labels: [] }, checks: [check("good")], ...some });
+  const own = standing({ isOwnDraft: true });
+  const ready = settings({ ready: true });
+
+  it("makes the session's own draft ready once it is green and no thread is open", () => {
+    expect(verdict(draft(), own, ready)).toEqual({ kind: "ready" });
+    expect(verdict(draft(), standing({ isOwnDraft: true, quietMs: 1 }), ready)).toMatchObject({
+      for: "quiet",
+    });
+    expect(verdict(draft(), own)).toMatchObject({ kind: "wait", for: "people" });
+    expect(verdict(draft({ openThreads: 1 }), own, ready)).toMatchObject({ kind: "wait" });
+    expect(verdict(seen(), own, ready)).toMatchObject({ kind: "wait" });
+  });
+
+  it.each(["running", "held", "stopped", "missing", "failed"] as const)(
+    "makes nothing ready with a check that is %s",
+    (state) => {
+      expect(verdict(draft({ checks: [check(state, { isOfBase: true })] }), own, ready).kind).not.toBe(
+        "ready",
+      );
+    },
+  );
+
+  it("leaves a draft that a person has made", () => {
+    expect(verdict(draft(), standing(), ready)).toMatchObject({ for: "people" });
+  });
+
+  it("merges the base where its rules demand that, and only if it is wanted", () => {
+    const required = settings({ update: "required" });
+    const behind = seen({ isOutdated: true });
+    expect(verdict(behind, standing(), required)).toEqual({ kind: "update" });
+    expect(verdict(behind)).toMatchObject({ kind: "wait" });
+    expect(verdict(seen(), standing(), required)).toMatchObject({ kind: "wait" });
+    expect(verdict(behind, standing({ nowMs: 86_400_000 }), required)).toMatchObject({ kind: "wait" });
+    expect(verdict(behind, standing({ isPaused: true }), required)).toMatchObject({ kind: "wait" });
+    expect(verdict({ ...behind, checks: [check("failed")] }, standing(), required)).toMatchObject({
+      kind: "round",
+    });
+  });
+
+  it("tells no conflict if the base is not looked at", () => {
+    const look = seen({ conflicts: ["src/date.ts"] });
+    expect(verdict(look)).toMatchObject({ kind: "round" });
+    expect(verdict(look, standing(), settings({ update: "never" }))).toMatchObject({ kind: "wait" });
   });
 });
