@@ -67,9 +67,11 @@ export async function createRowHolds({ url }: Pick<TestDatabase, "url">): Promis
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   await client.query(INSTALL);
+  // The server shows the locks of all databases, and another file's holds have the same numbers.
   const waiting = async (lockId: number): Promise<number[]> => {
     const { rows } = await client.query<{ pid: number }>(
-      "select pid from pg_locks where locktype = 'advisory' and classid = $1 and objid = $2 and not granted",
+      `select l.pid from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+       where l.locktype = 'advisory' and l.classid = $1 and l.objid = $2 and not l.granted`,
       [LOCK_CLASS, lockId],
     );
     return rows.map((row) => row.pid);
