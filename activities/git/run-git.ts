@@ -5,6 +5,7 @@
 import { execFile, type ExecFileException } from "node:child_process";
 import { readdir, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { pipeline, Readable } from "node:stream";
 import { repositoryAddress } from "../config/git-settings.ts";
 import { passes } from "../contract/errors.ts";
 import type { GitAccess } from "./git-access.ts";
@@ -16,7 +17,9 @@ export interface GitCall {
   readonly cwd?: string;
   /** The remote that git contacts: it gets that remote's credential. */
   readonly url?: string;
-  readonly input?: string | Uint8Array;
+  readonly input?: string | Uint8Array | Readable;
+  /** `latin1`: what git writes is one byte a character. */
+  readonly encoding?: "utf8" | "latin1";
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number;
 }
@@ -64,7 +67,7 @@ export async function runGit(
   args: readonly string[],
   call: GitCall = {},
 ): Promise<GitResult> {
-  const { cwd, input, signal, timeoutMs = TIMEOUT_MS } = call;
+  const { cwd, input, signal, timeoutMs = TIMEOUT_MS, encoding = "utf8" } = call;
   let credential: Credential | undefined;
   try {
     credential = call.url === undefined ? undefined : await credentialFor(access, call.url, signal);
@@ -77,7 +80,7 @@ export async function runGit(
       ...gitEnvironment(access, credential, isNamed(access, call.url) ? NAMED_SETTINGS : []),
       ...(call.url?.startsWith("https:") === true ? access.trust() : {}),
     },
-    encoding: "utf8" as const,
+    encoding,
     maxBuffer: MAX_OUTPUT_BYTES,
     timeout: timeoutMs,
     cwd,
@@ -101,7 +104,8 @@ export async function runGit(
       else reject(error);
     });
     child.stdin?.on("error", () => undefined);
-    child.stdin?.end(input);
+    if (!(input instanceof Readable)) child.stdin?.end(input);
+    else if (child.stdin !== null) pipeline(input, child.stdin, () => undefined);
   });
 }
 
