@@ -142,7 +142,7 @@ export interface WorkerConfig {
   readonly readyFile: string | undefined;
   /**
    * What git may use: LONGHAUL_GIT_TOKEN, one for each host, LONGHAUL_GITHUB_APP_ID with LONGHAUL_GITHUB_APP_KEY_FILE and
-   * LONGHAUL_GITHUB_APP_URL, LONGHAUL_GIT_SSH_KEY_FILE, LONGHAUL_GIT_FOLDER.
+   * LONGHAUL_GITHUB_APP_URL, LONGHAUL_GIT_SSH_KEY_FILE, LONGHAUL_GIT_FOLDER; and LONGHAUL_GIT_SIGNING_KEY_FILE, its key for commits.
    */
   readonly git: GitAccess;
   /** What MCP servers may get: LONGHAUL_MCP_<NAME>_TOKEN, the variables in their headers, LONGHAUL_CREDENTIALS_KEY. */

@@ -1,5 +1,6 @@
 /** Git input and output: the settings, the accepted repository addresses, and the forge that an address is of. */
 import { z } from "zod";
+import { commitSettings } from "./commit-settings.ts";
 import { followSchema } from "./follow-settings.ts";
 import { sizeSchema } from "./setting-values.ts";
 
@@ -27,21 +28,13 @@ export const repositoryPattern = z
   .max(500)
   .regex(REPOSITORY_PATTERN, "a host and a path without a scheme, such as github.com/acme/*");
 
-/** Git strips blanks and these characters, and refuses to commit if nothing is left. Source: its `ident.c`. */
-const AUTHOR = /[^\s\p{Cc}.,:;<>"\\']/u;
-
 export const gitConfigSchema = z.strictObject({
   /** The branch that the session's work is pushed to; `{id}` is the session's id. */
   branch: branchName.default("longhaul/{id}"),
   /** `saves`: also during the session, at most once a minute. */
   push: z.enum(["never", "end", "saves"]).default("never"),
   pr: z.enum(["none", "draft", "ready"]).default("none"),
-  author: z
-    .strictObject({
-      name: z.string().max(100).regex(AUTHOR, "a name with a letter or digit").default("Longhaul"),
-      email: z.string().min(1).max(200).default("longhaul@localhost"),
-    })
-    .prefault({}),
+  ...commitSettings,
   /** Number of commits of history in the sandbox; 0 means all. */
   depth: z.number().int().min(0).default(0),
   /** Whether Git LFS files are fetched and pushed with their content. */
@@ -69,6 +62,10 @@ export const sessionGitSchema = gitConfigSchema.extend({
   pull: z.object({ url: z.string(), number: z.number().int().min(1) }).optional(),
 });
 export type SessionGit = z.infer<typeof sessionGitSchema>;
+
+/** Whether anything is delivered without a person's further word. */
+export const isDelivered = ({ push, pr }: Pick<GitConfig, "push" | "pr">): boolean =>
+  push !== "never" || pr !== "none";
 
 export const toBranchName = ({ branch }: Pick<GitConfig, "branch">, sessionId: string): string =>
   // The id of a scheduled session contains a time with colons, which Git allows in no name.

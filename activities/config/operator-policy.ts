@@ -15,6 +15,7 @@ import { sizeSchema, megabytes } from "./setting-values.ts";
 import { fitsPattern } from "../text/lists.ts";
 import { lackingFields } from "./presets.ts";
 import { moneyRules } from "./money-budgets.ts";
+import { personSchema } from "./commit-settings.ts";
 import { keysSchema } from "./key-settings.ts";
 
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000 } as const;
@@ -113,6 +114,8 @@ export const operatorPolicySchema = z.strictObject({
   mcpServers: z.record(z.string(), workerProgramSchema).optional(),
   /** Providers as this worker reaches them, whatever a session says of them: with an identity, or at an address of its own. */
   providers: z.record(z.string(), operatorProviderSchema).optional(),
+  /** Who the sessions' owners are in commits and on forges. */
+  people: z.record(z.string(), personSchema).optional(),
   /** Secrets that sandboxes can use and not read; sessions name them in `sandbox.keys`. */
   keys: keysSchema.optional(),
   /** Counted from a session's end. Absent: nothing is deleted automatically. */

@@ -99,5 +99,5 @@ const MAX_MS = 1_000;
  * Runs synchronous work that may never end, such as a pattern from a schema or a model, which would block the whole worker.
  * @throws Error if it takes more than a second
  */
-const inTime = <Result>(compute: () => Result): Result =>
+export const inTime = <Result>(compute: () => Result): Result =>
   runInNewContext("compute()", { compute }, { timeout: MAX_MS }) as Result;

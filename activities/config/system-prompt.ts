@@ -11,6 +11,7 @@ import {
   isSkillFile,
   toSkill,
 } from "./skills.ts";
+import type { SessionGit } from "./git-settings.ts";
 import type { RunConfig } from "./agent-config.ts";
 
 /** The properties of a session that determine its prompt. */
@@ -32,6 +33,7 @@ export interface Prompted {
     readonly outputSchema?: OutputSchema | undefined;
     readonly instructions?: { readonly text?: string | undefined } | undefined;
     readonly skills?: SessionSkills | undefined;
+    readonly repository?: Pick<SessionGit, "message"> | undefined;
   };
 }
 
@@ -96,6 +98,7 @@ export function systemPrompt({ instructions, skills, config }: Prompted): string
     hasTools && config.plan === true ? PLAN_MODE : "",
     config.reviews === undefined ? "" : REVIEW_MODE,
     config.outputSchema === undefined ? "" : outputPrompt(config.outputSchema, hasTools),
+    messagesPrompt(config.repository),
     own === undefined ? "" : `The operator's instructions\n${own.trim()}`,
     instructions ? `${ABOUT_NOTES}\n\n${quoteNotes(ROOT_NOTES, instructions)}` : "",
     // A skill is a file to read.
@@ -106,6 +109,14 @@ export function systemPrompt({ instructions, skills, config }: Prompted): string
   ]
     .filter((part) => part !== "")
     .join("\n\n");
+}
+
+/** What is asked of the commits' messages. */
+function messagesPrompt(repository: Prompted["config"]["repository"]): string {
+  const message = repository?.message;
+  if (message === undefined) return "";
+  const end = message.onMismatch === "refuse" ? " A commit that does not match is not delivered." : "";
+  return `Commit all of your work yourself. Each commit message must match this regular expression: ${message.pattern}${end}`;
 }
 
 const toolsPrompt = (container: AttachedContainer | undefined) =>

@@ -4,6 +4,7 @@ import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
 import { isNamed, isSameServer, type NamedRepositories } from "../config/repository-place.ts";
 import { createTrust } from "../process/authorities.ts";
 import { createGitHubApp, gitHubAppSettings } from "./github-app.ts";
+import { signingKeyIn, type SigningKey } from "./signing-key.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -30,6 +31,8 @@ export interface GitAccess {
   /** Tokens that this process has got so far; a new list after each change. */
   readonly madeSecrets: () => readonly string[];
   readonly sshKeyFile: string | undefined;
+  /** The key that signs commits; undefined if there is none. */
+  readonly signing: SigningKey | undefined;
   /** The variables that git itself gets. */
   readonly environment: Readonly<Record<string, string>>;
   /** Those of them that say which certificate authorities it trusts. @throws Error that names an unusable variable */
@@ -61,6 +64,7 @@ export function createGitAccess(environment: Environment, now: () => Date = () =
   };
   const data = environment["XDG_DATA_HOME"] || join(environment["HOME"] || "/tmp", ".local", "share");
   const passed = Object.entries(environment).filter(([name, value]) => PASSED.test(name) && value);
+  const variables = Object.fromEntries(passed) as Record<string, string>;
   const folder = environment["LONGHAUL_GIT_FOLDER"] || join(data, "longhaul", "git");
   const trust = createTrust(environment, folder);
   const accessWhere = (limits: Pick<GitAccess, "isOwn" | "opens">): GitAccess => ({
@@ -78,8 +82,9 @@ export function createGitAccess(environment: Environment, now: () => Date = () =
       }),
     hasToken: (url) => Object.values(sources(url, limits) ?? {}).some((source) => source !== undefined),
     madeSecrets: () => app?.made() ?? NONE,
+    signing: signingKeyIn(environment, variables),
     sshKeyFile: environment["LONGHAUL_GIT_SSH_KEY_FILE"] || undefined,
-    environment: Object.fromEntries(passed) as Record<string, string>,
+    environment: variables,
   });
   return accessWhere({ isOwn: () => true, opens: () => true });
 }

@@ -1,6 +1,7 @@
 /** From an address to files in the sandbox: fetches a session's repository and lays it out. */
 import { posix } from "node:path";
-import { toBranchName, type SessionGit } from "../config/git-settings.ts";
+import { agentIdentity, type GitIdentity } from "../config/commit-settings.ts";
+import { isDelivered, toBranchName, type SessionGit } from "../config/git-settings.ts";
 import { fatal, retryable } from "../contract/failures.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { SandboxLost } from "../sandbox/sandbox.ts";
@@ -174,7 +175,7 @@ export function takeOn(
   }: {
     readonly older: string;
     readonly branch: string;
-    readonly author: SessionGit["author"];
+    readonly author: GitIdentity;
     readonly signal: AbortSignal;
   },
 ): Promise<number> {
@@ -191,7 +192,8 @@ async function checkOutAll(
   to: LayOut,
 ): Promise<number> {
   const { repository, branch, signal } = to;
-  const { url, author, depth } = repository;
+  const { url, depth } = repository;
+  const author = agentIdentity(repository);
   const { commit, defaultBranch } = start;
   let bytes = await withPack(access, mirror, { start, depth, signal }, (pack) =>
     checkOut(sandbox, { url, branch, commit, defaultBranch, author }, pack),
@@ -207,7 +209,7 @@ async function checkOutAll(
 async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: string, signal: AbortSignal) {
   const { url, ref } = repository;
   const branch = toBranchName(repository, sessionId);
-  const isPushed = repository.push !== "never" || repository.pr !== "none";
+  const isPushed = isDelivered(repository);
   const remote = await lsRemote(access, url, refPatterns(ref), { signal, timeoutMs: ASK_MS });
   if ("trouble" in remote) throw awayOr(remote.trouble);
   const { defaultBranch } = remote;

@@ -155,8 +155,8 @@ async function whyUnfit(
   return { refused: `the commits are not well-formed: ${gitReason(checked.err)}`, lacks };
 }
 
-const noRoom = (words: string): string =>
-  `the worker's own disk cannot take the commits: ${gitReason(words)}`;
+const noRoom = (stderr: string): string =>
+  `the worker's own disk cannot take the commits: ${gitReason(stderr)}`;
 
 /** Under a separate reference, so that commits that a reset abandons stay. */
 async function keep({ access, folder }: Relay, commit: string): Promise<ReceivedCommits> {

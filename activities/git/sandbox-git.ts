@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { posix } from "node:path";
+import type { GitIdentity } from "../config/commit-settings.ts";
 import { retryable, fatal } from "../contract/failures.ts";
 import { deliverSource, lfsSource } from "../sandbox/agent/sources.ts";
 import {
@@ -202,7 +203,7 @@ export interface CheckoutOrder {
   readonly branch: string | undefined;
   readonly commit: string;
   readonly defaultBranch: string | undefined;
-  readonly author: { readonly name: string; readonly email: string };
+  readonly author: GitIdentity;
 }
 
 /** Every checkout's settings. `lfs.skipdownloaderrors`: an old commit's file stays a pointer instead of failing. */

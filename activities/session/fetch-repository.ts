@@ -7,8 +7,9 @@
  * ended; the next attempt begins with an empty workspace.
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { agentIdentity } from "../config/commit-settings.ts";
 import { projectFiles, type ProjectFiles } from "../config/system-prompt.ts";
-import { toBranchName } from "../config/git-settings.ts";
+import { isDelivered, type SessionGit, toBranchName } from "../config/git-settings.ts";
 import type { FetchedRepository } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
 import { showHeads } from "../git/followed-branch.ts";
@@ -18,6 +19,7 @@ import { readReviewed, type Reviewed } from "../review/begin-review.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { recoverGuidance } from "../store/guidance.ts";
 import { isReadOnly } from "../config/review-settings.ts";
+import { trySigning } from "../git/signing-key.ts";
 import { projectFilesIn } from "../git/repository-files.ts";
 import { beginBranch } from "../git/sandbox-git.ts";
 import { cleanDeep } from "../text/clean.ts";
@@ -66,6 +68,7 @@ async function fetchRepository(
     return { commit: existing.baseCommit, bytes: 0 };
   const access = accessOf(deps);
   const { signal } = scope;
+  await requireSigning(access, repository);
   const fetched = await fetchForSession(access, repository, session.id, signal);
   const { mirror, start } = fetched;
   const reviewed = await reviewedIn(deps, session, fetched, signal);
@@ -76,7 +79,8 @@ async function fetchRepository(
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, step, scope.signal);
     await takeSandboxTools(deps, scope, session, { step, sandbox });
-    const { url, author } = repository;
+    const { url } = repository;
+    const author = agentIdentity(repository);
     const beganMs = performance.now();
     const isCopy = base === undefined || sandbox.identity.base !== base.key;
     let bytes = 0;
@@ -163,6 +167,14 @@ async function showBase(
   if (base === undefined) return;
   const to = { branch: "", base: base.branch, known: start.commit, mayAdvance: false, signal };
   await showHeads(access, sandbox, { head: undefined, base: base.commit, mirror }, to);
+}
+
+/** Before any work is done: a key that does not sign would have it refused in the end. */
+async function requireSigning(access: GitAccess, git: SessionGit): Promise<void> {
+  const { sign } = git;
+  if (sign === "none" || !isDelivered(git)) return;
+  const tried = await trySigning(access.signing, sign);
+  if ("trouble" in tried) throw fatal("KeyMissing", `${tried.trouble.message}. ${tried.trouble.fix}`);
 }
 
 /** The event of a session that waits for no base. */

@@ -1,4 +1,5 @@
 /** The commit to deliver: uncommitted work is committed, and what is outside of it is found. */
+import { agentIdentity } from "../config/commit-settings.ts";
 import { prepareWork, type Prepared } from "../git/sandbox-git.ts";
 import { lsRemote } from "../git/remote.ts";
 import type { CommandSandbox } from "../sandbox/own-command.ts";
@@ -18,7 +19,11 @@ export async function prepareDelivery(
 ): Promise<Prepared | { readonly trouble: string }> {
   const { url, baseCommit: base } = repository;
   const commit = atEnd
-    ? { message: COMMIT_MESSAGE, author: git.author, date: new Date(scope.scheduledAtMs).toISOString() }
+    ? {
+        message: COMMIT_MESSAGE,
+        author: agentIdentity(git),
+        date: new Date(scope.scheduledAtMs).toISOString(),
+      }
     : undefined;
   const delivered = pushes.filter(({ status }) => status === "done");
   const onto = delivered.filter(({ epoch }) => epoch === session.epoch).slice(0, 1);

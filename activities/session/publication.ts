@@ -1,5 +1,6 @@
 /** What a push and a pull request share: their input, and how their outcome is recorded; and the pull request itself. */
 import type { ActivityScope } from "../runtime/activity-scope.ts";
+import { areFormed } from "../config/commit-settings.ts";
 import { type SessionGit, noForge } from "../config/git-settings.ts";
 import { shorten, cutChars } from "../text/cut.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
@@ -183,7 +184,7 @@ async function open(delivery: Delivery, commit: string) {
         title: input.title ?? titleOf(session.task),
         body: [
           cutChars(text.trim(), MAX_TEXT_CHARS),
-          ...(await verifiedPart(deps, session, input)),
+          ...(await verifiedPart(deps, session, { input, pushed: commit })),
           `Longhaul-Session: ${session.id}`,
         ].join("\n\n"),
       },
@@ -199,11 +200,14 @@ async function open(delivery: Delivery, commit: string) {
 async function verifiedPart(
   { store }: Pick<AgentDeps, "store">,
   { id: sessionId, epoch, config }: Session,
-  { step }: PublishInput,
+  { input: { step }, pushed }: { readonly input: PublishInput; readonly pushed: string },
 ): Promise<string[]> {
   const rows = await newestVerifications(store.db, { sessionId, epoch, step });
   const [first] = rows;
   if (first === undefined) return [];
+  // Written anew, it has the same files under the name that people see.
+  const isFormed = config.repository !== undefined && areFormed(config.repository);
+  const at = isFormed && first.commit !== null ? pushed : first.commit;
   const code = (text: string) => `\`${text.replaceAll("`", "'").replaceAll(/\s+/g, " ")}\``;
   const lines = rows.map(({ text, outcome, exitCode, ms }) => {
     const how = outcome === "failed" && exitCode !== null ? ` (exit code ${exitCode})` : "";
@@ -214,7 +218,7 @@ async function verifiedPart(
   const isRestored = config.verify?.onProtected === "restore";
   const how = isRestored ? ", and put back for that as the session found them" : "";
   return [
-    [`Verified at ${first.commit ?? "the saved files"}:`, ...lines].join("\n"),
+    [`Verified at ${at ?? "the saved files"}:`, ...lines].join("\n"),
     ...(unique.length === 0 ? [] : [`Files that decide about it were changed${how}: ${unique.join(", ")}`]),
   ];
 }

@@ -6,6 +6,7 @@
  * events. Heartbeat: by timer. Retry class: remote, engine, database; what is refused is a result. Cancel: git is ended.
  */
 import { inScope } from "../runtime/activity-scope.ts";
+import { areFormed } from "../config/commit-settings.ts";
 import { parseBytes } from "../config/setting-values.ts";
 import { listLeftOut, type Publication, type PublishInput } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
@@ -21,6 +22,7 @@ import {
   type Delivery,
 } from "./publication.ts";
 import { deliverReview } from "./publish-review.ts";
+import { formCommits, type FormedCommits, handBack } from "./form-commits.ts";
 import { pushLfs } from "../git/lfs.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
 import { updateMirror } from "../git/mirror.ts";
@@ -102,13 +104,14 @@ async function send(
     readonly pushes: readonly PublicationRow[];
   },
 ): Promise<Publication> {
-  const { deps, scope, session, git, repository, branch, input } = delivery;
+  const { deps, scope, session, git, repository, branch } = delivery;
   const { sandbox, prepared, pushes } = work;
   const { url, baseCommit: base } = repository;
   const { head, ref } = prepared;
   const access = accessOf(deps);
   // Without the mirror the commits are taken in full: the push itself reports what is wrong with the remote.
-  const mirror = await updateMirror(access, url, { wants: base, signal: scope.signal }).catch(
+  const wants = areFormed(git) ? {} : { wants: base };
+  const mirror = await updateMirror(access, url, { ...wants, signal: scope.signal }).catch(
     (error: unknown) => {
       if (error instanceof GitFailed) return "/nonexistent";
       throw error;
@@ -123,7 +126,9 @@ async function send(
     signal: scope.signal,
   });
   if ("refused" in received) return refuse(delivery, { commit: head, ...received });
-  const { commit } = received;
+  const formed = await formCommits(delivery, { relay, mirror, commit: received.commit, pushes });
+  if ("refused" in formed) return refuse(delivery, { commit: head, ...formed });
+  const { commit } = formed;
   const further = await deliverFurther(delivery, { relay, sandbox, mirror, commit });
   if (further !== undefined) return refuse(delivery, { commit, ...further });
   await announceIfInCharge(delivery, { kind: "push", commit });
@@ -140,18 +145,41 @@ async function send(
   });
   if ("refused" in result) return refuse(delivery, { commit, ...result });
   const commits = await commitsSince(relay, base, commit);
+  const isDone = await recordPushed(delivery, work, { formed, commits, ...result });
+  await handBack(sandbox, relay, { ref, head, formed });
+  return isDone ? { outcome: "done", branch, commit, commits } : { outcome: "nothing", branch };
+}
+
+/** @returns false if the remote had the commit, and another run has recorded that */
+async function recordPushed(
+  delivery: Delivery,
+  { prepared: { ref }, pushes }: { readonly prepared: Prepared; readonly pushes: readonly PublicationRow[] },
+  pushed: {
+    readonly formed: FormedCommits;
+    readonly commits: number;
+    readonly forced: boolean;
+    readonly wasThere?: true;
+  },
+): Promise<boolean> {
+  const { session, branch, input, scope } = delivery;
+  const { formed, commits, forced, wasThere } = pushed;
+  const { commit, remarks } = formed;
   const before = pushes.find((row) => row.commit === commit && row.status === "done");
-  if (result.wasThere !== true || before?.epoch !== session.epoch) {
-    const forced = result.forced ? { forced: true as const } : {};
-    const from = ref === "HEAD" ? {} : { from: ref.replace("refs/heads/", "") };
-    const data = { branch, commit, commits, ...forced, ...from };
-    await record(
-      delivery,
-      { kind: "push", commit, status: "done" },
-      { type: "git:pushed", step: input.step, data },
-    );
-  } else if (before.runId !== scope.runId) return { outcome: "nothing", branch };
-  return { outcome: "done", branch, commit, commits };
+  if (wasThere === true && before?.epoch === session.epoch) return before.runId === scope.runId;
+  const data = {
+    branch,
+    commit,
+    commits,
+    forced: forced ? (true as const) : undefined,
+    from: ref === "HEAD" ? undefined : ref.replace("refs/heads/", ""),
+    remarks: remarks.length === 0 ? undefined : remarks,
+  };
+  await record(
+    delivery,
+    { kind: "push", commit, status: "done", remarks: data.remarks },
+    { type: "git:pushed", step: input.step, data },
+  );
+  return true;
 }
 
 /** What the delivery comes to. Work that stays behind is a refusal, unless the session's own commits were delivered. */

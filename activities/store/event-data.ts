@@ -10,6 +10,10 @@ const flag = z.boolean();
 const yes = z.literal(true);
 const of = z.strictObject;
 const list = <T extends z.ZodType>(item: T) => z.array(item).readonly();
+/** A person has closed or merged it. */
+const notOpen = z.enum(["closed", "merged"]);
+/** What was not had as it was asked for. */
+const remarks = list(text).optional();
 
 /** What a sandbox can reach: see `SandboxNetwork` in sandbox.ts. */
 const measuredNetwork = of({
@@ -273,15 +277,11 @@ export const eventData = {
     forced: yes.optional(),
     /** The local branch whose commits were delivered, because HEAD had none. */
     from: text.optional(),
+    remarks,
   }),
   "git:refused": of({ branch: text, reason: text }),
   /** `state`: a person has closed or merged it, and it stays so. */
-  "git:pull-request": of({
-    url: text,
-    number: number,
-    created: flag,
-    state: z.enum(["closed", "merged"]).optional(),
-  }),
+  "git:pull-request": of({ url: text, number: number, created: flag, state: notOpen.optional(), remarks }),
   /**
    * A review was written into a pull request. `comments`: on lines; `inSummary`: findings that are on no line of the diff, or too many;
    * `toldBefore`: findings that an earlier review had told; `head`: the newest commit, if that is not what was read; `wasThere`: another

@@ -1,4 +1,5 @@
 /** The files that are verified, in an empty sandbox: from the worker's git and from saves, never from the session's own sandbox. */
+import { agentIdentity } from "../config/commit-settings.ts";
 import { randomUUID } from "node:crypto";
 import type { SessionGit } from "../config/git-settings.ts";
 import { fetchParts } from "../git/fetch-parts.ts";
@@ -111,7 +112,13 @@ async function placeCommit(
     const key = fresh.identity.base;
     const known = key === undefined ? undefined : await findBase(deps.store.db, key);
     if (known === undefined) await layOut(access, fresh, fetched, { repository: git, branch, signal });
-    else await takeOn(access, fresh, fetched, { older: known.commit, branch, author: git.author, signal });
+    else
+      await takeOn(access, fresh, fetched, {
+        older: known.commit,
+        branch,
+        author: agentIdentity(git),
+        signal,
+      });
     return undefined;
   } catch (error) {
     if (error instanceof GitFailed || error instanceof LfsFailed)

@@ -3,6 +3,7 @@
  * begin there. The session's saves list only what differs from it.
  */
 import { createHash } from "node:crypto";
+import { agentIdentity } from "../config/commit-settings.ts";
 import type { SessionGit } from "../config/git-settings.ts";
 import type { Setup } from "../config/sandbox-settings.ts";
 import { fatal } from "../contract/failures.ts";
@@ -80,11 +81,11 @@ export function toBase(
 
 function familyOf(
   { config: { sandbox }, owner }: Pick<Session, "config" | "owner">,
-  { url, depth, submodules, lfs, author }: SessionGit,
+  { url, depth, submodules, lfs, ...git }: SessionGit,
   { scope, settings }: { readonly scope: BaseScope; readonly settings: SetUpSettings | undefined },
 ): string {
   // Each session sets its own author.
-  const of = scope === "team" ? { team: true } : { owner: owner ?? "", author };
+  const of = scope === "team" ? { team: true } : { owner: owner ?? "", author: agentIdentity(git) };
   return hashed([
     "family",
     VERSION,

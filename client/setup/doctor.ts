@@ -17,6 +17,7 @@ import { cacheFolder } from "./temporal-binary.ts";
 import { askTemporal, versionsFinding, workersOf } from "./temporal-server.ts";
 import { configuredTemporal } from "./temporal.ts";
 import { gitHubAppSettings, gitHubAppTrouble } from "../../activities/git/github-app.ts";
+import { signingFinding } from "./repository-check.ts";
 import { probePostgres, probeTables } from "../../temporal/postgres-probe.ts";
 import {
   plainReason,
@@ -193,6 +194,7 @@ export const REQUIREMENTS = [
   "git",
   "git folder",
   "GitHub App",
+  "signing key",
 ] as const;
 
 type Requirement = (typeof REQUIREMENTS)[number];
@@ -231,6 +233,7 @@ async function requirementChecks(services: LocalServices, sandbox: AgentConfig["
     git: gitProgram(),
     "git folder": folder,
     "GitHub App": gitHubApp(),
+    "signing key": await signingFinding(process.env),
   };
   return REQUIREMENTS.flatMap((name) => {
     const finding = found[name];

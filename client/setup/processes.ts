@@ -258,7 +258,7 @@ const ALLOWED: Readonly<Record<Purpose, readonly RegExp[]>> = {
   dockerd: [ANY, NETWORK, /^(DOCKER_(RAMDISK|TMPDIR)|DOCKERD_[A-Z_]+|MOBY_[A-Z_]+)$/],
   rehearsal: [ANY, NODE, /^LONGHAUL_REHEARSAL_/],
   // The engine may be reached over ssh.
-  worker: [ANY, NETWORK, NODE, WORKER_SETTINGS, /^SSH_AUTH_SOCK$/],
+  worker: [ANY, NETWORK, NODE, WORKER_SETTINGS, /^(SSH_AUTH_SOCK|GNUPGHOME)$/],
   git: [NO_GIT_PLACE],
 };
 

@@ -3,6 +3,7 @@
  * devcontainer.json.
  */
 import {
+  isDelivered,
   toBranchName,
   noForge,
   parseForge,
@@ -20,10 +21,12 @@ import { git as runOwnGit } from "../../activities/git/run-git.ts";
 import { refPatterns, fetchByName, isCommit, noStart, startOn } from "../../activities/git/start-point.ts";
 import { branchInTheWay, inTheWay } from "../../activities/git/push.ts";
 import { peekFile } from "../../activities/git/repository-files.ts";
+import { trySigning } from "../../activities/git/signing-key.ts";
 import { lsRemote } from "../../activities/git/remote.ts";
 import { isSetupOff } from "../config/config.ts";
 import { parseDevcontainer, PLACES, type Devcontainer } from "../config/devcontainer.ts";
 import { missing, usageError } from "../console/errors.ts";
+import type { Finding } from "./sandbox-check.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 
 /** A missing credential is reported within 10 s. Source: requirement 1.2. */
@@ -44,6 +47,7 @@ export async function checkRepository(
   const host = "url" in address ? address.host : undefined;
   const isElsewhere = flags.setup === false || isSetupOff(environment);
   if (git.pr !== "none") await requireForge(git, isElsewhere);
+  if (!isElsewhere) await requireSigning(git, access);
   if (isElsewhere && !access.hasToken(git.url)) return;
   if (git.pr !== "none" && host !== undefined)
     requireForgeToken(git.url, { ...flags, what: "Pull requests", without: "--pr" }, environment);
@@ -69,11 +73,28 @@ export async function checkRepository(
       `${git.branch} is the default branch of ${git.url}, and nothing is pushed there.`,
       "Choose another --branch, or set git.allowDefaultBranch: true in your own file.",
     );
-  if (git.push === "never" && git.pr === "none") return;
+  if (!isDelivered(git)) return;
   const branch = toBranchName(git, "{id}");
   const other = branchInTheWay(branch, found.refs.keys());
   if (other !== undefined)
     throw usageError(`${inTheWay(branch, other, git.url)}.`, "Choose another --branch.");
+}
+
+/** With the programs and the key of the worker, which is on this machine. @throws ClientError (missing) */
+async function requireSigning(git: SessionGit, access: GitAccess): Promise<void> {
+  const { sign } = git;
+  if (sign === "none" || !isDelivered(git)) return;
+  const tried = await trySigning(access.signing, sign);
+  if ("trouble" in tried) throw missing(`${tried.trouble.message}. Nothing was started.`, tried.trouble.fix);
+}
+
+/** Of the worker's key, tried by signing with it. @returns undefined if none is configured: most workers have none */
+export async function signingFinding(environment: Environment): Promise<Finding | undefined> {
+  const { signing } = createGitAccess(environment);
+  if (signing === undefined) return undefined;
+  const tried = await trySigning(signing);
+  if ("trouble" in tried) return { ok: false, found: tried.trouble.message, fix: tried.trouble.fix };
+  return { ok: true, found: `${tried.about}, signs the same way each time` };
 }
 
 /**

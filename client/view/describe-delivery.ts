@@ -35,19 +35,20 @@ export const DELIVERY_SENTENCES: {
       `cloned ${harmlessLine(url, 200)} at ${harmlessLine(ref, 100)} (${shortened(commit)}), on ${branch}`,
     ),
   ],
-  "git:pushed": ({ branch, commit, commits, forced, from }) => {
+  "git:pushed": ({ branch, commit, commits, forced, from, remarks }) => {
     const over = forced === true ? ", over commits that an abandoned attempt had pushed" : "";
     const branched = from === undefined ? "" : `, from the session's own branch ${harmlessLine(from, 100)}`;
     const text = `pushed ${plural(commits, "commit")} to ${branch} (${shortened(commit)})${branched}${over}`;
-    return [{ tone: "good", mark: "⇡", text }];
+    return [{ tone: "good", mark: "⇡", text }, ...remarked(remarks)];
   },
   "git:refused": ({ branch, reason }) => [
     warn(`${branch} was not delivered: ${harmlessLine(reason, REASON_CHARS)}`),
   ],
-  "git:pull-request": ({ url, created, state }) => {
+  "git:pull-request": ({ url, created, state, remarks }) => {
     const changed = created ? "opened" : "updated";
     const how = state === undefined ? changed : `is ${state}, and stays so`;
-    return [{ tone: "good", mark: "⇡", text: `pull request ${how}: ${harmlessLine(url, 300)}` }];
+    const text = `pull request ${how}: ${harmlessLine(url, 300)}`;
+    return [{ tone: "good", mark: "⇡", text }, ...remarked(remarks)];
   },
   "git:review": ({ url, commit, comments, inSummary, head, wasThere }) => {
     const address = harmlessLine(url, 300);
@@ -93,5 +94,8 @@ function verified({ command, outcome, how, ms, tail, changed = [] }: EventData["
       warn(`changed files that decide about the outcome: ${harmlessLine(files, LEFT_OUT_CHARS)}`),
   );
 }
+
+const remarked = (remarks: readonly string[] = []): Sentence[] =>
+  remarks.map((remark) => warn(harmlessLine(remark, REASON_CHARS)));
 
 const shortened = (commit: string) => cutChars(commit, COMMIT_CHARS);

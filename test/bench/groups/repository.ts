@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { agentIdentity } from "../../../activities/config/commit-settings.ts";
 import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../../../activities/sandbox/docker/docker.ts";
 import { imageNamed } from "../../../activities/config/sandbox-settings.ts";
@@ -65,7 +66,11 @@ export async function measureRepository(options: { readonly quick: boolean }): P
       beginMs.push(
         await ms(async () => {
           sandbox = await open();
-          await beginBranch(sandbox, { branch: `longhaul/${round}`, commit, author: repository.author });
+          await beginBranch(sandbox, {
+            branch: `longhaul/${round}`,
+            commit,
+            author: agentIdentity(repository),
+          });
           await bash(sandbox, "true");
         }),
       );
