@@ -70,16 +70,16 @@ export function withoutLines(review: Review, facts: ComposeFacts): ComposedRevie
   return composeReview(review, { ...facts, files: new Map(), onlyComment: facts.onlyComment ?? "" });
 }
 
-/** Its post's id: the same finding of a later head has the same. */
-function idOf({ path, text }: ReviewFinding): string {
-  return `${FINDING}${createHash("sha256").update(`${path}\0${text}`).digest("hex").slice(0, 16)}`;
+/** The beginning of its post's id: the same finding of a later head has the same. */
+function digestOf({ path, text }: ReviewFinding): string {
+  return `${FINDING}${createHash("sha256").update(`${path}\0${text}`).digest("hex").slice(0, 16)}.`;
 }
 
 function isTold(finding: ReviewFinding, { earlier }: ComposeFacts): boolean {
-  const id = idOf(finding);
+  const digest = digestOf(finding);
   return earlier.some(
     (one) =>
-      one.id === id ||
+      one.id.startsWith(digest) ||
       // Two wordings of one finding.
       (!one.isResolved && one.path === finding.path && one.line !== undefined && one.line === finding.line),
   );
@@ -113,7 +113,7 @@ const isOneSided = (at: DiffLine, last: DiffLine, side: ReviewFinding["side"]): 
 
 function commentText(
   finding: ReviewFinding,
-  { kind, postKey, clean }: ComposeFacts,
+  { kind, postKey, clean, commit }: ComposeFacts,
   { isRange, mayReplace }: { readonly isRange: boolean; readonly mayReplace: boolean },
 ): string {
   const { line = 0, endLine = 0, severity, text, suggestion } = finding;
@@ -124,7 +124,7 @@ function commentText(
   const body = [`**${severity}**${lines}: ${text}`];
   if (suggestion !== undefined) body.push(`${word === "" ? "Instead:\n" : ""}${fenced(suggestion, word)}`);
   const safe = shorten(harmlessPost(withoutMarks(clean(body.join("\n\n")))), MAX_COMMENT_CHARS);
-  return `${safe}\n\n${makeMark(postKey, idOf(finding))}`;
+  return `${safe}\n\n${makeMark(postKey, `${digestOf(finding)}${commit}`)}`;
 }
 
 /** A fence that the text cannot end. */

@@ -88,15 +88,18 @@ async function post(
     // One line that the forge does not take has it refuse all of them.
     instead: withoutLines(review, facts).order,
   });
-  const isWhole = posted.order === composed.order;
+  // Where an attempt before has written it, what it wrote is among what was told.
+  const ofOthers = facts.earlier.filter(({ id }) => !id.endsWith(`.${commit}`));
+  const written = posted.wasThere ? composeReview(review, { ...facts, earlier: ofOthers }) : composed;
+  const isWhole = posted.wasThere || posted.order === composed.order;
   const data = {
     url: pull.url,
     number: wanted.number,
     commit,
     verdict: posted.verdict,
-    comments: posted.order.comments.length,
-    inSummary: isWhole ? composed.inSummary : review.findings.length - composed.toldBefore,
-    toldBefore: composed.toldBefore,
+    comments: isWhole ? written.order.comments.length : 0,
+    inSummary: isWhole ? written.inSummary : review.findings.length - written.toldBefore,
+    toldBefore: written.toldBefore,
     head: pull.head.commit === commit ? undefined : pull.head.commit,
     // Another session of ours has reviewed this head.
     wasThere: posted.wasThere && !wasBegun ? (true as const) : undefined,

@@ -1,4 +1,5 @@
 /** Reviews of pull requests on a real Gitea: what the session is given, that it changes nothing, and what is posted. */
+import { createServer, request } from "node:http";
 import { expect, it, onTestFinished } from "vitest";
 import { createGitAccess } from "../../activities/git/git-access.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
@@ -9,6 +10,7 @@ import { clientServices, quietOutput, sessionRow } from "../support/client-servi
 import { emptyFolder } from "../support/empty-folder.ts";
 import { describeOnGitea } from "../support/gitea/use-gitea.ts";
 import type { GiteaServer, Person } from "../support/gitea/server.ts";
+import { listen } from "../support/listen.ts";
 import { onRepository } from "../support/remotes.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 
@@ -16,6 +18,8 @@ interface Options {
   readonly name: string;
   readonly post?: boolean;
   readonly mayApprove?: boolean;
+  /** The server's address as the worker knows it. */
+  readonly origin?: string;
 }
 
 /** A pull request of `dev` that changes one line of a file, adds one file, and removes one. */
@@ -51,8 +55,11 @@ describeOnGitea("a pull request on a real Gitea is reviewed", (gitea) => {
     });
     const agent = await startAgent({ git, sanitizer: createSanitizer([token]) });
     onTestFinished(() => agent.close());
-    const review = async (script: ModelScript, { name, post = false, mayApprove = false }: Options) => {
-      const url = `${gitea().url}/owner/${name}`;
+    const review = async (
+      script: ModelScript,
+      { name, post = false, mayApprove = false, origin = gitea().url }: Options,
+    ) => {
+      const url = `${origin}/owner/${name}`;
       const git = onRepository(`${url}.git`, { push: "never", ref: "refs/pull/1/head", forge: "gitea" });
       return agent.start(script, {
         task: `Review the pull request ${url}/pulls/1.`,
@@ -240,4 +247,44 @@ describeOnGitea("a pull request on a real Gitea is reviewed", (gitea) => {
     expect(posted?.commit_id).not.toBe(theirs);
     expect(await session.dataOf("git:review")).toMatchObject([{ head: theirs, comments: 1 }]);
   });
+
+  it("once, also if the forge's answer gets lost after it has taken the review", async () => {
+    const server = gitea();
+    const repository = await openPull(server, "lost");
+    const { origin, lost } = await losingReviews(server.url);
+    const { review } = await stand();
+    const wants = answer([{ path: "two", line: 1, text: "No." }]);
+    const session = await review(scriptedModel().says(wants), { name: "lost", post: true, origin });
+    expect(await session.result()).toMatchObject({ status: "completed", delivery: "done" });
+    expect(lost()).toBe(1);
+    expect(await written(repository)).toMatchObject([{ lines: [{ path: "two" }] }]);
+    // It was this session's own.
+    const [told] = await session.dataOf("git:review");
+    expect(told).toMatchObject({ comments: 1, inSummary: 0, toldBefore: 0 });
+    expect(told).not.toHaveProperty("wasThere");
+  });
 });
+
+/** In front of a server: the first answer to a new review does not arrive, although the server has done what was asked. */
+async function losingReviews(to: string) {
+  let count = 0;
+  const front = createServer((asked, answer) => {
+    const isReview = asked.method === "POST" && asked.url?.endsWith("/reviews") === true;
+    const forwarded = request(
+      `${to}${asked.url}`,
+      { method: asked.method, headers: asked.headers },
+      (from) => {
+        if (isReview && count === 0) {
+          count += 1;
+          from.resume().on("end", () => asked.socket.destroy());
+          return;
+        }
+        answer.writeHead(from.statusCode ?? 502, from.headers);
+        from.pipe(answer);
+      },
+    );
+    forwarded.on("error", () => answer.destroy());
+    asked.pipe(forwarded);
+  });
+  return { origin: `http://127.0.0.1:${await listen(front)}`, lost: () => count };
+}

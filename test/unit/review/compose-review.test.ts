@@ -98,7 +98,7 @@ describe("a finding", () => {
       expect(words).not.toMatch(/@ada|fixes #1|^\/merge|canary/m);
       expect(words).not.toContain("<!-- longhaul x");
     }
-    expect(postIn("key", order.comments[0]?.text ?? "")).toMatch(/^finding\.[0-9a-f]{16}$/);
+    expect(postIn("key", order.comments[0]?.text ?? "")).toMatch(/^finding\.[0-9a-f]{16}\.a{40}$/);
   });
 });
 
