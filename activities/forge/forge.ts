@@ -115,7 +115,6 @@ export const readyNow = (isDraft: boolean): Did =>
 interface ForgeWriter {
   /** @returns the comment's id */
   writeComment(call: ForgeCall, number: number, text: string): Promise<number>;
-  editComment(call: ForgeCall, number: number, comment: number, text: string): Promise<void>;
   /** @returns the comment's id */
   replyToThread(call: ForgeCall, number: number, thread: string, text: string): Promise<number>;
   resolveThread(call: ForgeCall, number: number, thread: string): Promise<Did>;

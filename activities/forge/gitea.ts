@@ -24,7 +24,6 @@ import {
 import {
   askGitHubForReview,
   readIssueComments,
-  editIssueComment,
   readGitHubForm,
   toUser,
   writeIssueComment,
@@ -64,7 +63,6 @@ export const gitea: Forge = {
   demandsNewestBase: giteaDemandsNewestBase,
   readLog: giteaLog,
   writeComment: writeIssueComment,
-  editComment: (call, _number, comment, text) => editIssueComment(call, comment, text),
   replyToThread: giteaReply,
   resolveThread: giteaResolve,
   writeReview: giteaReview,

@@ -95,10 +95,6 @@ export async function writeIssueComment(call: ForgeCall, number: number, text: s
   return requireId(call, await askForge(call, "POST", `${issues(call)}/${number}/comments`, { body: text }));
 }
 
-export async function editIssueComment(call: ForgeCall, comment: number, text: string): Promise<void> {
-  await askForge(call, "PATCH", `${issues(call)}/comments/${comment}`, { body: text });
-}
-
 /** @param pull its path. @throws ForgeRefusal if it may pass */
 export async function askGitHubForReview(call: ForgeCall, pull: string, { login }: ForgeUser): Promise<Did> {
   try {

@@ -15,13 +15,7 @@ import {
   githubPullRequest,
   githubReviews,
 } from "./github-facts.ts";
-import {
-  askGitHubForReview,
-  readIssueComments,
-  editIssueComment,
-  readGitHubForm,
-  writeIssueComment,
-} from "./github-form.ts";
+import { askGitHubForReview, readIssueComments, readGitHubForm, writeIssueComment } from "./github-form.ts";
 import { githubLog, githubRerun } from "./github-logs.ts";
 import { githubBaseChecks, githubViewer } from "./github-graphql.ts";
 import { githubMakeReady, githubReply, githubResolve, githubThreads } from "./github-threads.ts";
@@ -80,7 +74,6 @@ export const github: Forge = {
   demandsNewestBase: githubDemandsNewestBase,
   readLog: githubLog,
   writeComment: writeIssueComment,
-  editComment: (call, _number, comment, text) => editIssueComment(call, comment, text),
   replyToThread: (call, _number, thread, text) => githubReply(call, thread, text),
   resolveThread: (call, _number, thread) => githubResolve(call, thread),
   writeReview: githubReview,

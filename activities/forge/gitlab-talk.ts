@@ -79,11 +79,6 @@ export async function gitlabComment(call: ForgeCall, number: number, text: strin
   return requireId(call, await askForge(call, "POST", `${request(call, number)}/notes`, { body: text }));
 }
 
-/** @throws ForgeRefusal */
-export async function gitlabEdit(call: ForgeCall, number: number, note: number, text: string): Promise<void> {
-  await askForge(call, "PUT", `${request(call, number)}/notes/${note}`, { body: text });
-}
-
 /** @returns the note's id. @throws ForgeRefusal */
 export async function gitlabReply(
   call: ForgeCall,
