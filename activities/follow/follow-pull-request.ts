@@ -78,23 +78,26 @@ async function lookAtPullRequest(deps: AgentDeps, scope: ActivityScope): Promise
   const round = await openRound(followed);
   if (round !== undefined && round.starts) return toStart(followed, round.number);
   const rounds = await listFollowRounds(deps.store.db, followed.session.id);
-  let looked: LookedAt;
+  // What is to be answered comes before all that only looks.
+  const waits = rounds.some(({ endedAt, answeredAt }) => endedAt !== null && answeredAt === null);
+  const call = { ...followed.call, isLook: !waits };
   try {
-    looked = await readPullRequest({
+    const looked = await readPullRequest({
       ...followed,
+      call,
       rounds,
       rerunsOf: (head, check) => countReruns(followed.row.posts, head, check),
     });
     if (looked.pull.state === "open") await answerRounds(followed, looked);
     if (followed.row.lostAt !== null)
       await updateFollow(deps.store.db, followed.session.id, { lostAt: null });
+    return await conclude(followed, rounds, { looked, openRound: round?.number });
   } catch (error) {
     scope.signal.throwIfAborted();
     if (isNotToBeFound(error)) return lost(followed, error);
     if (isAway(error)) return away(followed, error);
     throw error;
   }
-  return conclude(followed, rounds, { looked, openRound: round?.number });
 }
 
 /** Decides, and stores what was seen and decided. */

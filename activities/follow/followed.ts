@@ -175,7 +175,7 @@ export function awayFacts(error: ForgeRefusal | GitFailed | CredentialUnavailabl
   readonly why: string;
   readonly retryAfterMs: number | undefined;
 } {
-  if (error instanceof ForgeRefusal) return { why: error.message, retryAfterMs: error.retryAfterMs };
+  if (error instanceof ForgeRefusal) return { why: error.message, retryAfterMs: error.limitMs };
   const { trouble } = error instanceof GitFailed ? error.result : error;
   return { why: trouble === undefined ? error.message : toRefusal(trouble).refused, retryAfterMs: undefined };
 }

@@ -1,6 +1,5 @@
 /** What people are told of a followed pull request: once each, on the forge, in the session's events, and by a notice. */
 import { createHash } from "node:crypto";
-import { retryable } from "../contract/failures.ts";
 import type { FollowNotice } from "../contract/follow.ts";
 import { harmlessPost } from "../forge/harmless-post.ts";
 import { postOnce } from "../forge/post-once.ts";
@@ -13,7 +12,7 @@ import { cutChars } from "../text/cut.ts";
 import { dollars, inWords, plural } from "../text/format.ts";
 import { sessionOfFollower } from "../contract/follow.ts";
 import type { LookedAt } from "./look.ts";
-import { awayFacts, isAway, isNotToBeFound, type Followed } from "./followed.ts";
+import { isNotToBeFound, type Followed } from "./followed.ts";
 import { stoppedPost, type SpokenComment } from "./conversation.ts";
 import { costOfRounds } from "./rounds.ts";
 import { heldChecks, type HeadIs } from "./verdict.ts";
@@ -89,8 +88,8 @@ async function post(followed: Followed, id: string, text: string): Promise<boole
       since: row.openedAt,
     });
   } catch (error) {
-    if (!isAway(error)) throw error;
-    if (!isNotToBeFound(error)) throw retryable("RepositoryUnavailable", awayFacts(error).why);
+    // One that is away is asked again by the next look.
+    if (!isNotToBeFound(error)) throw error;
     // A token that may read and not write: it is said in the session's events.
   }
   await addPost(db, session.id, postId);

@@ -1,8 +1,9 @@
 /** One request to a forge's API: its credential, its limits, where a renamed repository is now, and which failures may pass. */
 import type { ForgePlace } from "../config/git-settings.ts";
 import { innermostReason, isNetworkTrouble, passes } from "../contract/errors.ts";
-import { bodyText, type Bounds, readJson } from "../process/bounded-body.ts";
+import { bodyText, type Bounds, readJsonText } from "../process/bounded-body.ts";
 import { gitFetch, noAnswerReason, serverWords } from "../process/remote-fetch.ts";
+import { keepAnswer, keptAnswer, leaveAlone, noteLeft, waitForTurn } from "./credential-memory.ts";
 
 /** The forge refused the request, or gave no usable answer. */
 export class ForgeRefusal extends Error {
@@ -11,8 +12,10 @@ export class ForgeRefusal extends Error {
   readonly status: number;
   /** Whether asking again may help. */
   readonly isPassing: boolean;
-  /** How long the forge wants to be left alone before. */
+  /** How long the forge wants to be left alone before; at most what an attempt may wait. */
   readonly retryAfterMs: number | undefined;
+  /** The same, as the forge said it. */
+  readonly limitMs: number | undefined;
   /** Where it says that the repository is now, on this forge's own API. */
   readonly movedTo: string | undefined;
 
@@ -22,6 +25,7 @@ export class ForgeRefusal extends Error {
     facts: {
       readonly isPassing?: boolean;
       readonly retryAfterMs?: number | undefined;
+      readonly limitMs?: number | undefined;
       readonly movedTo?: string | undefined;
     } = {},
   ) {
@@ -29,6 +33,7 @@ export class ForgeRefusal extends Error {
     this.status = status;
     this.isPassing = facts.isPassing ?? (facts.retryAfterMs !== undefined || passes.http(status));
     this.retryAfterMs = facts.retryAfterMs;
+    this.limitMs = facts.limitMs ?? facts.retryAfterMs;
     this.movedTo = facts.movedTo;
   }
 }
@@ -43,6 +48,8 @@ export interface ForgeCall {
   /** Of `user:token`, only the token is sent. */
   readonly token: string | undefined;
   readonly signal: AbortSignal;
+  /** It is only to see whether something has changed: it leaves half of the requests for what has to be written. */
+  readonly isLook?: boolean;
 }
 
 /**
@@ -57,21 +64,33 @@ export async function askForge(
   body?: object,
 ): Promise<unknown> {
   const { forge, signal } = call;
-  const response = await send(call, method, path, { body });
-  if (!response.ok) throw await refusalOf(call, path, response);
-  // Nothing else is said: it is done.
-  if (response.status === 204) return undefined;
-  return await readJson(response).catch((error: unknown) => {
+  const request = { ...call, path };
+  const former = method === "GET" ? keptAnswer(request) : undefined;
+  const response = await send(call, method, path, { body, etag: former?.etag });
+  try {
+    // Nothing has changed since. GitHub does not count such an answer.
+    if (response.status === 304 && former !== undefined) return readJsonText(former.text);
+    if (!response.ok) throw await refusalOf(call, path, response);
+    // Nothing else is said: it is done.
+    if (response.status === 204) return undefined;
+    const text = await bodyText(response);
+    const answer = readJsonText(text);
+    if (method === "GET") keepAnswer(request, response.headers.get("etag"), text);
+    return answer;
+  } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof ForgeRefusal) throw error;
     throw new ForgeRefusal(502, `${forge.api} did not answer in JSON: ${innermostReason(error)}`);
-  });
+  }
 }
 
-async function refusalOf({ forge }: ForgeCall, path: string, response: Response): Promise<ForgeRefusal> {
+async function refusalOf(call: ForgeCall, path: string, response: Response): Promise<ForgeRefusal> {
+  const { forge } = call;
   const { status, headers } = response;
   const text = await bodyText(response).catch(() => "");
   if (MOVED.has(status)) return moved(forge, path, response);
-  const limit = limitIn(status, headers, Date.now());
+  const limit = limitIn(status, headers, Date.now()) ?? secondaryLimit(status, text);
+  if (limit !== undefined) leaveAlone({ ...call, path }, limit.limitMs);
   return new ForgeRefusal(status, `${forge.api} answered ${status}: ${wordsOf(text)}`, limit);
 }
 
@@ -136,14 +155,25 @@ export async function askWhereMoved(call: ForgeCall, path: string): Promise<unkn
   }
 }
 
+/** @throws ForgeRefusal, without asking, if the forge wants to be left alone */
 async function send(
   call: ForgeCall,
   method: string,
   path: string,
-  { body, bounds }: { readonly body?: object | undefined; readonly bounds?: Bounds },
+  {
+    body,
+    bounds,
+    etag,
+  }: { readonly body?: object | undefined; readonly bounds?: Bounds; readonly etag?: string | undefined },
 ): Promise<Response> {
   const { forge, token } = call;
-  return await fetched(call, `${forge.api}${path}`, {
+  const request = { ...call, path };
+  const limitMs = waitForTurn(request, Date.now());
+  if (limitMs !== undefined) {
+    const why = `${forge.api} is not asked for ${Math.ceil(limitMs / 1_000)} s, as its limit for this credential says`;
+    throw new ForgeRefusal(429, why, { retryAfterMs: Math.min(MAX_PAUSE_MS, limitMs), limitMs });
+  }
+  const response = await fetched(call, `${forge.api}${path}`, {
     method,
     headers: {
       accept: forge.kind === "github" ? "application/vnd.github+json" : "application/json, text/plain",
@@ -151,10 +181,13 @@ async function send(
       ...(forge.kind === "github" ? { "x-github-api-version": "2022-11-28" } : {}),
       ...(token === undefined ? {} : { authorization: `Bearer ${token.slice(token.indexOf(":") + 1)}` }),
       ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(etag === undefined ? {} : { "if-none-match": etag }),
     },
     body: body === undefined ? undefined : JSON.stringify(body),
     bounds,
   });
+  noteLeft(request, response.headers);
+  return response;
 }
 
 async function fetched(
@@ -203,10 +236,27 @@ const MAX_PAUSE_MS = 15 * 60_000;
 /** A second more: the forge's clock and ours differ, and it counts in whole seconds. */
 const SPARE_MS = 1_000;
 
+/** Nothing that a forge says is believed to last longer. Chosen. */
+const MAX_LIMIT_MS = 24 * 3_600_000;
+/** Where a limit says no time. Source: docs.github.com/rest, rate limits: "wait for at least one minute". */
+const UNTOLD_LIMIT_MS = 60_000;
+
 /** A pause that a refused request must make. */
 interface ForgeLimit {
   readonly retryAfterMs: number;
+  readonly limitMs: number;
 }
+
+const forgeLimit = (pauseMs: number): ForgeLimit => {
+  const limitMs = Math.min(MAX_LIMIT_MS, Math.max(0, pauseMs) + SPARE_MS);
+  return { retryAfterMs: Math.min(MAX_PAUSE_MS, limitMs), limitMs };
+};
+
+/** GitHub's limits of another kind, which it may tell in words alone. */
+const secondaryLimit = (status: number, text: string): ForgeLimit | undefined =>
+  status === 403 && /secondary rate limit|abuse detection/i.test(text)
+    ? forgeLimit(UNTOLD_LIMIT_MS)
+    : undefined;
 
 /**
  * Whether a refusal is a limit that passes, and when. A 403 is one only if it says so; else it is about rights.
@@ -217,8 +267,7 @@ interface ForgeLimit {
 export function limitIn(status: number, headers: Headers, nowMs: number): ForgeLimit | undefined {
   if (status !== 403 && status !== 429 && status !== 503) return undefined;
   const pauseMs = pauseIn(headers.get("retry-after"), nowMs) ?? untilReset(headers, nowMs);
-  if (pauseMs === undefined) return undefined;
-  return { retryAfterMs: Math.min(MAX_PAUSE_MS, Math.max(0, pauseMs) + SPARE_MS) };
+  return pauseMs === undefined ? undefined : forgeLimit(pauseMs);
 }
 
 /** Seconds, or a date. Source: RFC 9110, 10.2.3. */

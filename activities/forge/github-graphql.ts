@@ -3,6 +3,7 @@
  * once. Source: docs.github.com/graphql; each query is checked against the published schema (test/unit/forge/github-queries.test.ts).
  */
 import { askForge, ForgeRefusal, type ForgeCall } from "./calls.ts";
+import { leaveAlone } from "./credential-memory.ts";
 import {
   checkState,
   newestResults,
@@ -51,6 +52,7 @@ export async function askGraphQl<D, T>(
   if (picked !== null && picked !== undefined) return picked;
   const [error] = answer?.errors ?? [];
   const status = error === undefined ? 404 : (STATUSES.get(error.type ?? "") ?? 422);
+  if (status === 429) leaveAlone({ ...call, path: "/graphql" }, LIMIT_MS);
   throw new ForgeRefusal(status, `${api} answered: ${error?.message ?? "nothing is there"}`, {
     retryAfterMs: status === 429 ? LIMIT_MS : undefined,
   });

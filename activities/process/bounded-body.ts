@@ -134,7 +134,11 @@ export async function bodyText(response: Response, bounds?: Bounds): Promise<str
 
 /** @throws BodyTooLarge, also if it is nested deeper than any answer; SyntaxError if it is not JSON */
 export async function readJson(response: Response, bounds?: Bounds): Promise<unknown> {
-  const text = await bodyText(response, bounds);
+  return readJsonText(await bodyText(response, bounds));
+}
+
+/** @throws BodyTooLarge if it is nested deeper than any answer; SyntaxError if it is not JSON */
+export function readJsonText(text: string): unknown {
   if (new Nesting().isTooDeep(text))
     throw new BodyTooLarge(`its answer has more than ${MAX_NESTING} lists and objects in one another`);
   return JSON.parse(text);

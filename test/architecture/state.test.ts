@@ -7,6 +7,7 @@ const STATE = /^(export )?(let |const \w+(: [^=]+)? = new (Map|Set|WeakMap|WeakS
 /** What holds for the whole process, and answers that are the same whoever asks. */
 const SHARED: Readonly<Record<string, string>> = {
   "activities/context/request.ts": "sizes of tools, by their registry",
+  "activities/forge/credential-memory.ts": "a forge's limits and last answers, by the credential",
   "activities/forge/gitea-description.ts": "what a server says that it can do, by its address",
   "activities/process/remote-fetch.ts": "the process' way out, opened when first needed",
   "activities/git/own-repositories.ts": "paths that this process is making on its disk",
