@@ -35,6 +35,28 @@ export const gitConfigSchema = z.strictObject({
   push: z.enum(["never", "end", "saves"]).default("never"),
   pr: z.enum(["none", "draft", "ready"]).default("none"),
   ...commitSettings,
+  /** What a pull request gets besides its text, when it is opened. */
+  pullRequest: z
+    .strictObject({
+      /** Labels that the repository has; none is made. */
+      labels: z.array(z.string().min(1).max(100)).max(50).default([]),
+      /** Names on the forge, `owner` for the session's, or `@organisation/team`. */
+      reviewers: z
+        .array(
+          z
+            .string()
+            .regex(/^(@[\w.-]+\/)?[\w.-]{1,100}$/, "a name on the forge, owner, or @organisation/team"),
+        )
+        .max(50)
+        .default([]),
+      /** Whether the session's owner is assigned. */
+      assignOwner: z.boolean().default(false),
+      /** Whether the issue whose address is in the task is closed by its merge, or only named. */
+      closes: z.boolean().default(true),
+      /** More changed lines are said in the text. Chosen: what is longer than that is rarely read in one go. */
+      warnLines: z.number().int().positive().default(1_000),
+    })
+    .prefault({}),
   /** Number of commits of history in the sandbox; 0 means all. */
   depth: z.number().int().min(0).default(0),
   /** Whether Git LFS files are fetched and pushed with their content. */

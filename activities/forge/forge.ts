@@ -34,6 +34,8 @@ export interface KnownPullRequest {
   readonly state: "open" | "closed" | "merged";
   readonly text: string;
   readonly into: string | undefined;
+  /** Undefined if the forge does not say. */
+  readonly isDraft: boolean | undefined;
   /** The newest commit of its branch; when it was merged, the last one. */
   readonly commit: string | undefined;
 }
@@ -80,6 +82,15 @@ export function whyNot(error: unknown): Did {
   if (error instanceof ForgeRefusal && !error.isPassing && STAYS.has(error.status))
     return { done: false, why: error.message };
   throw error;
+}
+
+/** Does it, and says if it cannot be done. @throws ForgeRefusal if it may pass, or the credential is wrong */
+export async function did(perform: () => Promise<Did | undefined>): Promise<Did> {
+  try {
+    return (await perform()) ?? { done: true };
+  } catch (error) {
+    return whyNot(error);
+  }
 }
 
 /** A line of a pull request's diff, by its number on each side: an unchanged line has both. */
@@ -129,6 +140,12 @@ interface ForgeWriter {
   rerunCheck(call: ForgeCall, check: CheckFacts): Promise<Did>;
   /** Asks a person for a review, also if they gave one. */
   askForReview(call: ForgeCall, number: number, user: ForgeUser): Promise<Did>;
+  /** Asks somebody by their name on the forge, or a team (`organisation/team`). */
+  askByName(call: ForgeCall, number: number, name: string): Promise<Did>;
+  /** Sets a label that the repository has. */
+  addLabel(call: ForgeCall, number: number, label: string): Promise<Did>;
+  /** Assigns a person by their name on the forge, besides those who are. */
+  assign(call: ForgeCall, number: number, login: string): Promise<Did>;
 }
 
 export interface Forge extends ForgeReader, ForgeWriter {

@@ -4,7 +4,7 @@
  * is in charge of a session may ask.
  */
 import { askForge, type ForgeCall } from "./calls.ts";
-import { projectById, requireList, type Forge, type KnownPullRequest } from "./forge.ts";
+import { did, projectById, requireList, type Did, type Forge, type KnownPullRequest } from "./forge.ts";
 import { giteaLog, giteaRerun } from "./gitea-actions.ts";
 import {
   giteaBaseChecks,
@@ -22,6 +22,7 @@ import {
   giteaThreads,
 } from "./gitea-talk.ts";
 import {
+  askGitHubByName,
   askGitHubForReview,
   readIssueComments,
   readGitHubForm,
@@ -69,6 +70,9 @@ export const gitea: Forge = {
   makeReady: giteaMakeReady,
   rerunCheck: giteaRerun,
   askForReview: (call, number, user) => askGitHubForReview(call, `${pulls(call)}/${number}`, user),
+  askByName: (call, number, name) => askGitHubByName(call, `${pulls(call)}/${number}`, name),
+  addLabel: (call, number, label) => did(() => addLabel(call, number, label)),
+  assign: (call, number, login) => did(() => assign(call, number, login)),
 };
 
 /** There is no filter by branch, so the list is read until it ends: newest first, open ones before ended ones. */
@@ -86,4 +90,36 @@ async function listAll(
     if (rows.length === 0 || (state === "closed" && listed.length > 0)) break;
   }
   return listed;
+}
+
+/** By its number: the repository's own, or its organisation's. */
+async function addLabel(call: ForgeCall, number: number, label: string): Promise<Did | undefined> {
+  const [owner = ""] = call.forge.project.split("/");
+  const id =
+    (await labelId(call, `/repos/${call.forge.project}/labels`, label)) ??
+    // A person has none.
+    (await labelId(call, `/orgs/${owner}/labels`, label).catch(() => undefined));
+  if (id === undefined) return { done: false, why: `the repository has no label ${label}` };
+  await askForge(call, "POST", `/repos/${call.forge.project}/issues/${number}/labels`, { labels: [id] });
+  return undefined;
+}
+
+async function labelId(call: ForgeCall, path: string, label: string): Promise<number | undefined> {
+  for (let page = 1; page <= MAX_PAGES; page += 1) {
+    const list = requireList(call, await askForge(call, "GET", `${path}?limit=${PAGE_SIZE}&page=${page}`));
+    const rows = list as readonly { readonly id: number; readonly name: string }[];
+    const known = rows.find(({ name }) => name === label);
+    if (known !== undefined || rows.length === 0) return known?.id;
+  }
+  return undefined;
+}
+
+/** The list that it is given replaces the one that is there. */
+async function assign(call: ForgeCall, number: number, login: string): Promise<undefined> {
+  const issue = `/repos/${call.forge.project}/issues/${number}`;
+  const { assignees } = (await askForge(call, "GET", issue)) as {
+    readonly assignees?: readonly GitHubUser[] | null;
+  };
+  const others = (assignees ?? []).map((one) => one.login);
+  await askForge(call, "PATCH", issue, { assignees: [...others, login] });
 }

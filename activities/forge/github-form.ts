@@ -4,7 +4,7 @@
  */
 import { askForge, askPages, type ForgeCall } from "./calls.ts";
 import { checkState, type CommentFacts, type ForgeUser, type StepFacts } from "./facts.ts";
-import { requireId, requirePullRequest, whyNot, type Did, type KnownPullRequest } from "./forge.ts";
+import { did, requireId, requirePullRequest, whyNot, type Did, type KnownPullRequest } from "./forge.ts";
 
 interface Answer {
   readonly html_url: string;
@@ -12,6 +12,7 @@ interface Answer {
   readonly state: string;
   readonly merged_at?: string | null;
   readonly body?: string | null;
+  readonly draft?: boolean;
   readonly base?: { readonly ref: string; readonly repo?: { readonly full_name: string } | null };
   readonly head?: {
     readonly sha: string;
@@ -26,13 +27,17 @@ export function readGitHubForm(
   value: unknown,
 ): KnownPullRequest & { readonly isHere: IsHere } {
   const { html_url: url, number } = { ...(value as Partial<Answer> | null) };
-  const { state, merged_at, body, base, head } = requirePullRequest(call, value as Answer, { url, number });
+  const { state, merged_at, body, base, head, draft } = requirePullRequest(call, value as Answer, {
+    url,
+    number,
+  });
   return {
     url: url ?? "",
     number: number ?? 0,
     state: stateOf(state, merged_at),
     text: body ?? "",
     into: base?.ref,
+    isDraft: draft,
     commit: head?.sha,
     isHere: (branch) => {
       if (head?.ref !== undefined && head.ref !== branch) return false;
@@ -104,6 +109,31 @@ export async function askGitHubForReview(call: ForgeCall, pull: string, { login 
     return whyNot(error);
   }
 }
+
+/** @param pull its path; `name` is a login, or `organisation/team` */
+export function askGitHubByName(call: ForgeCall, pull: string, name: string): Promise<Did> {
+  const [, team] = name.split("/");
+  const fields = team === undefined ? { reviewers: [name] } : { team_reviewers: [team] };
+  return did(async () => void (await askForge(call, "POST", `${pull}/requested_reviewers`, fields)));
+}
+
+/** GitHub makes a label that it is given, and passes over whom it may not assign: so both are asked about before. */
+export const labelOnGitHub = (call: ForgeCall, number: number, label: string): Promise<Did> =>
+  did(async () => {
+    await askForge(call, "GET", `/repos/${call.forge.project}/labels/${encodeURIComponent(label)}`);
+    await askForge(call, "POST", `${issues(call)}/${number}/labels`, { labels: [label] });
+    return undefined;
+  });
+
+export const assignOnGitHub = (call: ForgeCall, number: number, login: string): Promise<Did> =>
+  did(async () => {
+    const answer = await askForge(call, "POST", `${issues(call)}/${number}/assignees`, {
+      assignees: [login],
+    });
+    const { assignees } = answer as { readonly assignees?: readonly GitHubUser[] };
+    const isTaken = assignees?.some((one) => one.login.toLowerCase() === login.toLowerCase()) === true;
+    return isTaken ? undefined : { done: false, why: `${login} may not be assigned in this repository` };
+  });
 
 /** A step of a job of Actions, which Gitea answers in the same form. */
 export interface StepAnswer {

@@ -15,7 +15,15 @@ import {
   githubPullRequest,
   githubReviews,
 } from "./github-facts.ts";
-import { askGitHubForReview, readIssueComments, readGitHubForm, writeIssueComment } from "./github-form.ts";
+import {
+  askGitHubByName,
+  askGitHubForReview,
+  assignOnGitHub,
+  labelOnGitHub,
+  readIssueComments,
+  readGitHubForm,
+  writeIssueComment,
+} from "./github-form.ts";
 import { githubLog, githubRerun } from "./github-logs.ts";
 import { githubBaseChecks, githubViewer } from "./github-graphql.ts";
 import { githubMakeReady, githubReply, githubResolve, githubThreads } from "./github-threads.ts";
@@ -80,6 +88,9 @@ export const github: Forge = {
   makeReady: githubMakeReady,
   rerunCheck: githubRerun,
   askForReview: (call, number, user) => askGitHubForReview(call, `${pulls(call)}/${number}`, user),
+  askByName: (call, number, name) => askGitHubByName(call, `${pulls(call)}/${number}`, name),
+  addLabel: labelOnGitHub,
+  assign: assignOnGitHub,
 };
 
 /**

@@ -4,7 +4,7 @@
  */
 import { askForge, askPages, type ForgeCall } from "./calls.ts";
 import type { CommentFacts, ForgeUser, ReviewFacts, ThreadFacts } from "./facts.ts";
-import { readyNow, requireId, whyNot, type Did } from "./forge.ts";
+import { did, readyNow, requireId, requireList, whyNot, type Did } from "./forge.ts";
 import { gitlabProject, gitlabUser, type GitLabUser } from "./gitlab-facts.ts";
 
 const request = (call: ForgeCall, number: number) => `${gitlabProject(call)}/merge_requests/${number}`;
@@ -136,6 +136,46 @@ export async function gitlabAskForReview(
     return whyNot(error);
   }
 }
+
+/** GitLab has a person's number in its orders. @returns undefined if nobody has the name */
+async function personNamed(call: ForgeCall, login: string): Promise<ForgeUser | undefined> {
+  const people = await askForge(call, "GET", `/users?username=${encodeURIComponent(login)}`);
+  const [user] = requireList(call, people) as readonly GitLabUser[];
+  return user && gitlabUser(user);
+}
+
+const nobody = (name: string): Did => ({ done: false, why: `GitLab knows nobody named ${name}` });
+
+export const gitlabAskByName = (call: ForgeCall, number: number, name: string): Promise<Did> =>
+  did(async () => {
+    if (name.includes("/")) return { done: false, why: `GitLab asks no groups for a review (${name})` };
+    const user = await personNamed(call, name);
+    return user === undefined ? nobody(name) : gitlabAskForReview(call, number, user);
+  });
+
+/** GitLab makes a label that it is given: so it is asked about before. */
+export const gitlabLabel = (call: ForgeCall, number: number, label: string): Promise<Did> =>
+  did(async () => {
+    const known = await askForge(call, "GET", `${gitlabProject(call)}/labels/${encodeURIComponent(label)}`);
+    const { name } = known as { readonly name: string };
+    await askForge(call, "PUT", request(call, number), { add_labels: name });
+    return undefined;
+  });
+
+export const gitlabAssign = (call: ForgeCall, number: number, login: string): Promise<Did> =>
+  did(async () => {
+    const user = await personNamed(call, login);
+    if (user === undefined) return nobody(login);
+    const path = request(call, number);
+    const { assignees } = (await askForge(call, "GET", path)) as {
+      readonly assignees?: readonly GitLabUser[];
+    };
+    const ids = [...(assignees ?? []).map((one) => one.id), user.id];
+    const answer = await askForge(call, "PUT", path, { assignee_ids: ids });
+    const { assignees: now } = answer as { readonly assignees?: readonly GitLabUser[] };
+    const isTaken = now?.some((one) => one.id === user.id) === true;
+    return isTaken ? undefined : { done: false, why: `GitLab did not take ${login} as an assignee` };
+  });
 
 interface DiscussionAnswer {
   readonly id: string;

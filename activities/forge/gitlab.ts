@@ -21,7 +21,10 @@ import {
   type GitLabUser,
 } from "./gitlab-facts.ts";
 import {
+  gitlabAskByName,
   gitlabAskForReview,
+  gitlabAssign,
+  gitlabLabel,
   gitlabComment,
   gitlabConversation,
   gitlabMakeReady,
@@ -43,6 +46,7 @@ interface Answer {
   readonly source_project_id?: number;
   readonly target_project_id?: number;
   readonly sha?: string;
+  readonly draft?: boolean;
 }
 
 const repositoryPath = (project: string) => `/projects/${encodeURIComponent(project)}`;
@@ -89,6 +93,9 @@ export const gitlab: Forge = {
   makeReady: gitlabMakeReady,
   rerunCheck: gitlabRerun,
   askForReview: gitlabAskForReview,
+  askByName: gitlabAskByName,
+  addLabel: gitlabLabel,
+  assign: gitlabAssign,
 };
 
 /** The trace has its sections in it; GitLab keeps no annotations. @throws ForgeRefusal if it may pass */
@@ -112,13 +119,14 @@ async function gitlabRerun(call: ForgeCall, { name, job }: CheckFacts): Promise<
 function read(call: ForgeCall, value: unknown): KnownPullRequest {
   const { web_url: url, iid: number } = { ...(value as Partial<Answer> | null) };
   const answer = requirePullRequest(call, value as Answer, { url, number });
-  const { state, description, target_branch: into, sha: commit } = answer;
+  const { state, description, target_branch: into, sha: commit, draft: isDraft } = answer;
   return {
     url: answer.web_url,
     number: answer.iid,
     state: state === "merged" || state === "closed" ? state : "open",
     text: description ?? "",
     into,
+    isDraft,
     commit,
   };
 }

@@ -3,6 +3,7 @@
  * a person may have changed (title, text, draft, target, state) stays theirs: only the block that we wrote is written again.
  */
 import { createHash } from "node:crypto";
+import { type ForgePlace, usualHost } from "../config/git-settings.ts";
 import { ForgeRefusal, type ForgeCall } from "./calls.ts";
 import type { Forge, KnownPullRequest, PullRequestOrder } from "./forge.ts";
 import { atPresentName, adapterFor } from "./forges.ts";
@@ -24,6 +25,8 @@ export interface OpenedPullRequest {
   readonly state?: "closed" | "merged";
   /** Whether its text has the session's block. */
   readonly isOwn: boolean;
+  /** Undefined if the forge does not say. */
+  readonly isDraft?: boolean | undefined;
 }
 
 /** Opens the branch's pull request, or updates what the session wrote into the open one. @throws ForgeRefusal */
@@ -38,7 +41,8 @@ async function openAt(call: ForgeCall, forge: Forge, request: PullRequest): Prom
   try {
     const text = newBlock(session, body);
     const made = await forge.createPullRequest(call, { branch, into, title, draft, text });
-    return { url: made.url, number: made.number, created: true, isOwn: true };
+    const { url, number, isDraft } = made;
+    return { url, number, created: true, isOwn: true, isDraft };
   } catch (error) {
     if (!(error instanceof ForgeRefusal)) throw error;
     // Another client was faster, or the answer to an earlier attempt was lost.
@@ -49,6 +53,75 @@ async function openAt(call: ForgeCall, forge: Forge, request: PullRequest): Prom
     const fix = `Without a draft: longhaul pr ${session}, or --pr ready for a new session`;
     throw new ForgeRefusal(error.status, `${error.message}. ${fix}`);
   }
+}
+
+/** What a new pull request gets besides its text. */
+export interface PullRequestExtras {
+  readonly labels: readonly string[];
+  /** Names on the forge, or `organisation/team`. */
+  readonly reviewers: readonly string[];
+  readonly assignee: string | undefined;
+  readonly isDraft: boolean;
+  /** What could not even be asked for. */
+  readonly remarks: readonly string[];
+}
+
+/** Nothing of it keeps a pull request from being delivered. @returns what was not had, in words for people */
+export async function addExtras(
+  call: ForgeCall,
+  { number, isDraft }: Pick<OpenedPullRequest, "number" | "isDraft">,
+  extras: PullRequestExtras,
+): Promise<readonly string[]> {
+  const remarks = [...extras.remarks];
+  if (extras.isDraft && isDraft === false)
+    remarks.push("it is no draft: the server marks drafts in another way, and keeps it open for a merge");
+  const { assignee } = extras;
+  await atPresentName(call, undefined, async (at) => {
+    const forge = adapterFor(at);
+    const orders = [
+      ...extras.labels.map(
+        (label) => [`the label ${label}`, () => forge.addLabel(at, number, label)] as const,
+      ),
+      ...extras.reviewers.map(
+        (name) => [`the reviewer ${name}`, () => forge.askByName(at, number, name)] as const,
+      ),
+      ...(assignee === undefined
+        ? []
+        : [[`the assignee ${assignee}`, () => forge.assign(at, number, assignee)] as const]),
+    ];
+    for (const [what, order] of orders) {
+      const why = await order().then((did) => (did.done ? undefined : did.why), reasonIn);
+      if (why !== undefined) remarks.push(`not set: ${what} (${why})`);
+    }
+  });
+  return remarks;
+}
+
+/** @throws what the forge did not say, such as a cancellation, and where the repository is now */
+function reasonIn(error: unknown): string {
+  if (!(error instanceof ForgeRefusal) || error.movedTo !== undefined) throw error;
+  return error.message;
+}
+
+/** The issue of this very repository whose address is in a task; undefined if there is none, or more than one. */
+export function linkedIssue(task: string, url: string, { project }: ForgePlace): number | undefined {
+  const web = URL.parse(url);
+  const host = usualHost(web?.hostname || /^[^@/]+@([^:/]+):/.exec(url)?.[1] || "");
+  // A server may be below a path, which only an address of the web says.
+  const isWeb = web !== null && /^https?:$/.test(web.protocol);
+  const own = (isWeb ? web.pathname : project).replace(/^\/+|(\.git)?\/*$/g, "").toLowerCase();
+  const numbers = new Set<number>();
+  for (const [address] of task.matchAll(/https?:\/\/[^\s<>"'`)\]]+/g)) {
+    const named = URL.parse(address);
+    const [, path = "", number] =
+      /^\/(.+?)(?:\/-)?\/(?:issues|work_items)\/(\d{1,10})\/?$/.exec(
+        named?.pathname.replace(/[.,;:!?]+$/, "") ?? "",
+      ) ?? [];
+    const isHere = usualHost(named?.hostname ?? "") === host && path.toLowerCase() === own;
+    if (number !== undefined && isHere) numbers.add(Number(number));
+  }
+  const [only] = numbers;
+  return numbers.size === 1 ? only : undefined;
 }
 
 /** The open one; else one that a person closed, or that was merged with this very commit. */
@@ -68,10 +141,17 @@ async function found(
   );
   const one = open ?? ended;
   if (one === undefined) return undefined;
-  const { url, number, state, text } = one;
+  const { url, number, state, text, isDraft } = one;
   const now = withBlock(text, request.session, request.body);
   if (state === "open" && now !== text) await forge.writeText(call, number, now);
-  return { url, number, created: false, isOwn: isOwn(one), state: state === "open" ? undefined : state };
+  return {
+    url,
+    number,
+    created: false,
+    isOwn: isOwn(one),
+    isDraft,
+    state: state === "open" ? undefined : state,
+  };
 }
 
 /** Marks the end of the part of a pull request's text that a session writes; forges do not show it. */

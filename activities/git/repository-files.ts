@@ -1,9 +1,11 @@
 /** Files of a commit: one of a remote, read before anything of it is cloned; the agent's instructions and skills, from the mirror. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import type { RunConfig } from "../config/agent-config.ts";
+import type { ForgePlace } from "../config/git-settings.ts";
 import { isSkillFile } from "../config/skills.ts";
+import { shorten } from "../text/cut.ts";
 import type { GitAccess } from "./git-access.ts";
 import { toFormatOption } from "./mirror.ts";
 import { lsRemote, remoteTrouble } from "./remote.ts";
@@ -108,4 +110,73 @@ export async function projectFilesIn(
     files.push({ kind: "file", path, bytes: new TextEncoder().encode(text) });
   }
   return files;
+}
+
+/** Of a template; what is longer is cut. Chosen: the longest that people fill in are some thousand characters. */
+const MAX_TEMPLATE_CHARS = 8_000;
+/** A larger one is not read: it is no template. */
+const MAX_TEMPLATE_BYTES = 1024 * 1024;
+
+/** Where forges look, in their order; then the only file of a folder of templates. Source: their documentation, Gitea 1.24's pull.go. */
+const TEMPLATES: Readonly<Record<ForgePlace["kind"], readonly RegExp[]>> = {
+  github: ["\\.github/", "", "docs/"].map(
+    (folder) => new RegExp(`^${folder}pull_request_template\\.(md|txt)$`, "i"),
+  ),
+  gitlab: [/^\.gitlab\/merge_request_templates\/default\.md$/i],
+  gitea: ["", "\\.gitea/", "\\.forgejo/", "\\.github/"].map(
+    (folder) => new RegExp(`^${folder}pull_request_template\\.md$`, "i"),
+  ),
+};
+const FOLDER = /^\d+ tree [0-9a-f]+\t((?:\.github|docs|\.gitea|\.forgejo|\.gitlab|pull_request_template))$/i;
+const OF_SEVERAL = /^((\.github|docs|\.gitea|\.forgejo)\/)?pull_request_template\/[^/]+\.(md|txt)$/i;
+
+/**
+ * The repository's template for the text of a pull request, as its commit has it. A link is followed within the repository only.
+ * @returns undefined if there is none, or several to choose from
+ */
+export async function pullRequestTemplate(
+  access: GitAccess,
+  mirror: string,
+  commit: string,
+  kind: ForgePlace["kind"],
+): Promise<{ readonly path: string; readonly text: string } | undefined> {
+  const call = { cwd: mirror };
+  const top = (await git(access, ["ls-tree", "-z", commit], call)).split("\0");
+  const folders = top.flatMap((line) => FOLDER.exec(line)?.[1] ?? []);
+  const inside = ["ls-tree", "-z", "-r", "--full-tree", commit, "--", ...folders];
+  const below = folders.length === 0 ? [] : (await git(access, inside, call)).split("\0");
+  const entries = [...top, ...below].flatMap((line) => {
+    const [, mode = "", object = "", path = ""] = /^(\d+) blob ([0-9a-f]+)\t(.*)$/s.exec(line) ?? [];
+    return path === "" ? [] : [{ mode, object, path }];
+  });
+  const several = kind === "gitlab" ? [] : entries.filter(({ path }) => OF_SEVERAL.test(path));
+  const named = TEMPLATES[kind].map((pattern) => entries.find(({ path }) => pattern.test(path)));
+  const template =
+    named.find((entry) => entry !== undefined) ?? (several.length === 1 ? several[0] : undefined);
+  if (template === undefined) return undefined;
+  const text = await plainText(access, mirror, { commit, ...template });
+  return text === undefined || text.trim() === "" ? undefined : { path: template.path, text };
+}
+
+async function plainText(
+  access: GitAccess,
+  mirror: string,
+  {
+    commit,
+    mode,
+    object,
+    path,
+  }: { readonly commit: string; readonly mode: string; readonly object: string; readonly path: string },
+): Promise<string | undefined> {
+  const size = Number(await git(access, ["cat-file", "-s", object], { cwd: mirror }));
+  if (size > MAX_TEMPLATE_BYTES) return undefined;
+  const text = (await runGit(access, ["cat-file", "blob", object], { cwd: mirror })).out;
+  if (mode.startsWith("100")) return shorten(text.replaceAll("\0", ""), MAX_TEMPLATE_CHARS);
+  const to = posix.normalize(posix.join(posix.dirname(path), text));
+  if (mode !== "120000" || text.startsWith("/") || to.startsWith("..")) return undefined;
+  const listed = await git(access, ["ls-tree", "-z", "--full-tree", commit, "--", to], { cwd: mirror });
+  const [, behind] = /^100\d{3} blob ([0-9a-f]+)\t/.exec(listed) ?? [];
+  return behind === undefined
+    ? undefined
+    : plainText(access, mirror, { commit, mode: "100644", object: behind, path: to });
 }

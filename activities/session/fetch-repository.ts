@@ -9,7 +9,7 @@
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { agentIdentity } from "../config/commit-settings.ts";
 import { projectFiles, type ProjectFiles } from "../config/system-prompt.ts";
-import { isDelivered, type SessionGit, toBranchName } from "../config/git-settings.ts";
+import { isDelivered, parseForge, type SessionGit, toBranchName } from "../config/git-settings.ts";
 import type { FetchedRepository } from "../contract/delivery.ts";
 import { fatal } from "../contract/failures.ts";
 import { showHeads } from "../git/followed-branch.ts";
@@ -20,7 +20,7 @@ import type { CommandSandbox } from "../sandbox/own-command.ts";
 import { recoverGuidance } from "../store/guidance.ts";
 import { isReadOnly } from "../config/review-settings.ts";
 import { trySigning } from "../git/signing-key.ts";
-import { projectFilesIn } from "../git/repository-files.ts";
+import { projectFilesIn, pullRequestTemplate } from "../git/repository-files.ts";
 import { beginBranch } from "../git/sandbox-git.ts";
 import { cleanDeep } from "../text/clean.ts";
 import { accessOf, type AgentDeps } from "../runtime/deps.ts";
@@ -124,8 +124,25 @@ async function projectAt(
   mirror: string,
   commit: string,
 ): Promise<ProjectFiles> {
-  const files = await projectFilesIn(accessOf(deps), mirror, commit, config);
-  return cleanDeep(projectFiles(files, config), deps.sanitizer.clean) as ProjectFiles;
+  const access = accessOf(deps);
+  const files = await projectFilesIn(access, mirror, commit, config);
+  const project = {
+    ...projectFiles(files, config),
+    template: await templateAt(access, mirror, commit, config),
+  };
+  return cleanDeep(project, deps.sanitizer.clean) as ProjectFiles;
+}
+
+/** For a pull request's text, if there will be one. A server of another name is most likely a Gitea, which takes GitHub's place, too. */
+async function templateAt(
+  access: GitAccess,
+  mirror: string,
+  commit: string,
+  { repository }: Session["config"],
+) {
+  if (repository === undefined || repository.pr === "none") return undefined;
+  const kind = parseForge(repository.url, repository.forge)?.kind ?? "gitea";
+  return pullRequestTemplate(access, mirror, commit, kind);
 }
 
 function noBase(

@@ -12,17 +12,10 @@ import { listLeftOut, type Publication, type PublishInput } from "../contract/de
 import { fatal } from "../contract/failures.ts";
 import { whyNoPush } from "../follow/followed.ts";
 import { prepareDelivery } from "./prepare-delivery.ts";
-import {
-  deliverPullRequest,
-  announceIfInCharge,
-  pushesOf,
-  record,
-  refuse,
-  takenOver,
-  type Delivery,
-} from "./publication.ts";
+import { announceIfInCharge, pushesOf, record, refuse, takenOver, type Delivery } from "./publication.ts";
 import { deliverReview } from "./publish-review.ts";
 import { formCommits, type FormedCommits, handBack } from "./form-commits.ts";
+import { deliverPullRequest } from "./pull-request.ts";
 import { pushLfs } from "../git/lfs.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
 import { updateMirror } from "../git/mirror.ts";

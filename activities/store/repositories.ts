@@ -53,7 +53,17 @@ export async function recordPublication(db: Queryable, publication: NewPublicati
     .values(values)
     .onConflictDoUpdate({
       target: [publications.sessionId, publications.kind, publications.ref, publications.commit],
-      set: { epoch, step, url, status, reason, remarks, runId, at: sql`clock_timestamp()` },
+      set: {
+        epoch,
+        step,
+        url,
+        status,
+        reason,
+        // What a pull request did not get when it was opened, no later run asks for.
+        remarks: remarks ?? sql`${publications.remarks}`,
+        runId,
+        at: sql`clock_timestamp()`,
+      },
     });
   return (
     before?.status !== status || before.reason !== reason || before.url !== url || before.runId !== runId

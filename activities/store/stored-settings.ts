@@ -71,12 +71,13 @@ interface PromptParts {
   readonly config: Prompted["config"];
   readonly instructions?: string | undefined;
   readonly skills?: ProjectFiles["skills"];
+  readonly template?: ProjectFiles["template"];
   /** Copied unchanged from another session. */
   readonly prompt?: string | undefined;
 }
 
-function promptContent({ config, instructions, skills = [], prompt }: PromptParts) {
-  const text = prompt ?? systemPrompt({ config, instructions, skills });
+function promptContent({ config, instructions, skills = [], template, prompt }: PromptParts) {
+  const text = prompt ?? systemPrompt({ config, instructions, skills, template });
   return { content: [{ type: "text", text }], tokenCount: estimateText(text) };
 }
 
@@ -84,11 +85,11 @@ function promptContent({ config, instructions, skills = [], prompt }: PromptPart
 export async function setPrompt(
   db: Queryable,
   { id, config }: { readonly id: string; readonly config: RunConfig },
-  { instructions, skills }: ProjectFiles,
+  { instructions, skills, template }: ProjectFiles,
 ): Promise<void> {
   await db
     .update(storedMessages)
-    .set(promptContent({ config, instructions, skills }))
+    .set(promptContent({ config, instructions, skills, template }))
     .where(
       and(
         eq(storedMessages.sessionId, id),

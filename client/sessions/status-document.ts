@@ -274,13 +274,17 @@ export function gitStatus(
   const findDone = (kind: string) =>
     publications.find((publication) => publication.kind === kind && publication.status === "done");
   const [pushed, opened] = [findDone("push"), findDone("pull-request")];
+  // What it did not get, the run that opened it has said.
+  const opens = publications.filter(
+    ({ url: of, status }) => of === opened?.url && status === "done" && of !== null,
+  );
   return {
     url,
     base: repository?.baseCommit ?? null,
     branch: repository?.branch ?? toBranchName({ branch: configured?.branch ?? "" }, id),
     pushed: pushed?.commit ?? null,
     pullRequest: opened?.url ?? null,
-    remarks: [...(pushed?.remarks ?? []), ...(opened?.remarks ?? [])],
+    remarks: [...new Set([pushed, ...opens].flatMap((row) => row?.remarks ?? []))],
   };
 }
 
