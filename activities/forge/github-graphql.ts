@@ -74,6 +74,8 @@ export const QUEUE_QUERY = `query ($owner: String!, $name: String!, $number: Int
 
 /** Undefined if the credential may not know, or the server has no queues. @throws ForgeRefusal if it may pass */
 export async function isQueued(call: ForgeCall, number: number): Promise<boolean | undefined> {
+  // Without a credential, its limit is 0: it would tell to come again, for ever.
+  if (call.token === undefined) return undefined;
   try {
     return await askGraphQl(
       call,
@@ -92,6 +94,7 @@ export const VIEWER_QUERY = `query { viewer { databaseId login } }`;
 
 /** Of an App's token too, which the other API does not tell. @throws ForgeRefusal if it may pass */
 export async function githubViewer(call: ForgeCall): Promise<ForgeUser | undefined> {
+  if (call.token === undefined) return undefined;
   try {
     return await askGraphQl(
       call,

@@ -21,18 +21,18 @@ const pull = {
   base: { ref: "main", sha: remote.at("main"), repo: here },
   merge_commit_sha: null,
 };
-const answers: Readonly<Record<string, unknown>> = {
-  "/api/v3/repos/acme/app/pulls/7": pull,
-  "/api/graphql": { data: { repository: { pullRequest: { isInMergeQueue: false } } } },
-};
+/** In seconds, when the limit is over: far away. */
+const LATER_S = 4_000_000_000;
 const server = await serveGit(
   remote,
   () => true,
   async (asked, answer) => {
     if (asked.url?.startsWith("/api/") !== true) return Promise.resolve(false);
-    const body = answers[asked.url];
-    answer.writeHead(body === undefined ? 404 : 200, { "content-type": "application/json" });
-    answer.end(JSON.stringify(body ?? { message: "Not Found" }));
+    const isPull = asked.url === "/api/v3/repos/acme/app/pulls/7";
+    // Its other API answers nobody without a token. Source: docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api.
+    const limit = { "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(LATER_S) };
+    answer.writeHead(isPull ? 200 : 403, { "content-type": "application/json", ...(isPull ? {} : limit) });
+    answer.end(JSON.stringify(isPull ? pull : { message: "API rate limit exceeded" }));
     return Promise.resolve(true);
   },
   afterAll,
