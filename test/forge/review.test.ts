@@ -248,6 +248,61 @@ describeOnGitea("a pull request on a real Gitea is reviewed", (gitea) => {
     expect(await session.dataOf("git:review")).toMatchObject([{ head: theirs, comments: 1 }]);
   });
 
+  it("into another branch than the default one, with renamed and deleted files", async () => {
+    const server = gitea();
+    const repository = await server.makeRepository("moves");
+    const lines = (count: number) => Array.from({ length: count }, (_, at) => `line ${at + 1}\n`).join("");
+    const at = { branch: "release/1", from: "main" };
+    await server.commit("owner", repository, { ...at, path: "before", text: lines(20) });
+    await server.commit("owner", repository, { branch: "release/1", path: "gone", text: "x\ny\n" });
+    const known = await server.made<{ readonly sha: string; readonly path: string }[]>(
+      "dev",
+      "GET",
+      `${repository}/contents?ref=release/1`,
+    );
+    const shaOf = (path: string) => known.find((one) => one.path === path)?.sha;
+    const changed = lines(20).replace("line 10\n", "line ten\n");
+    await server.made("dev", "POST", `${repository}/contents`, {
+      branch: "release/1",
+      new_branch: "moving",
+      message: "Move",
+      files: [
+        {
+          operation: "update",
+          path: "src/after",
+          from_path: "before",
+          sha: shaOf("before"),
+          content: Buffer.from(changed).toString("base64"),
+        },
+        { operation: "delete", path: "gone", sha: shaOf("gone") },
+      ],
+    });
+    const order = { head: "moving", base: "release/1", title: "Move" };
+    await server.made("dev", "POST", `${repository}/pulls`, order);
+    const { review } = await stand();
+    const findings = [
+      { path: "src/after", line: 10, text: "In words?" },
+      { path: "before", line: 10, side: "old", text: "It was a number." },
+      { path: "gone", line: 2, side: "old", text: "Why is it gone?" },
+    ];
+    const session = await review(
+      scriptedModel()
+        .calls("bash", { command: "git diff --stat -M origin/release/1...HEAD" })
+        .says(answer(findings)),
+      { name: "moves", post: true },
+    );
+    expect(await session.result()).toMatchObject({ status: "completed", delivery: "done" });
+    expect(JSON.stringify(session.model.requests[1])).toMatch(/2 files changed/);
+    const [posted] = await written(repository);
+    expect(
+      posted?.lines.map(({ path, position, original_position: old }) => [path, position, old]).toSorted(),
+    ).toEqual([
+      ["gone", 0, 2],
+      ["src/after", 0, 10],
+      ["src/after", 10, 0],
+    ]);
+  });
+
   it("once, also if the forge's answer gets lost after it has taken the review", async () => {
     const server = gitea();
     const repository = await openPull(server, "lost");
