@@ -21,7 +21,7 @@ import { inWords } from "../text/format.ts";
 import type { FollowCalls } from "../tools/tool.ts";
 import type { Followed } from "./followed.ts";
 import type { LookedAt } from "./look.ts";
-import { GOES_ON } from "./rounds.ts";
+
 import { commentMark } from "./verdict.ts";
 
 /** For a session's calls. */
@@ -71,7 +71,8 @@ export async function answerRounds(followed: Followed, looked: LookedAt): Promis
 }
 
 async function mayAnswer({ readPushes }: Followed, round: FollowRound): Promise<boolean> {
-  if (!GOES_ON.has(round.outcome ?? "")) return false;
+  // What a run says that did not come to its end is no answer, also if it has pushed.
+  if (round.outcome !== "completed") return false;
   if (round.pushed !== null) return true;
   return !(await readPushes()).some(({ isRefused, at }) => isRefused && at > round.toldAt);
 }
