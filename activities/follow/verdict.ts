@@ -125,6 +125,7 @@ const MOST_PATIENCE_MS = 10 * 60_000;
 const MOST_REPEATS = 3;
 /** So many calls within an hour are no people's any more: two programs answer each other. Source of the number: chosen, for people. */
 const MOST_CALLS = 20;
+const DAYS_OVER = "its days are over";
 /** Only the command `continue`, or the command line, ends this pause. */
 export const BRAKED = `it was called ${MOST_CALLS} times within an hour`;
 
@@ -182,6 +183,7 @@ function decideRest(
     readonly checks: readonly SeenCheck[];
   },
 ): FollowVerdict {
+  if (standing.nowMs >= standing.untilMs && !standing.isPaused) return { kind: "pause", reason: DAYS_OVER };
   const isGreen = checks.every(({ state }) => state === "good");
   const isOwnDraft = seen.pullRequest.isDraft && standing.isOwnDraft;
   const updates = settings.update === "required" && seen.isOutdated && standing.nowMs < standing.untilMs;
@@ -278,7 +280,7 @@ function whyPaused(reasons: readonly Reason[], digest: string, standing: Standin
   if (repeated !== undefined) return `the same failure for the third time: ${repeated}`;
   if (rounds.length + doubled(rounds) >= roundsUpTo)
     return `its ${plural(roundsUpTo, "round")} ${roundsUpTo === 1 ? "is" : "are"} used`;
-  if (nowMs >= untilMs) return "its days are over";
+  if (nowMs >= untilMs) return DAYS_OVER;
   if (spentUsd >= maxCostUsd) return `its rounds have cost ${spentUsd.toFixed(2)} USD`;
   return undefined;
 }

@@ -234,6 +234,14 @@ describe("it is paused", () => {
     expect(verdict(failing, standing(at))).toEqual({ kind: "pause", reason });
   });
 
+  it("when its days are over, also if nothing is wrong", () => {
+    expect(verdict(seen(), standing({ nowMs: 86_400_000 }))).toEqual({
+      kind: "pause",
+      reason: "its days are over",
+    });
+    expect(verdict(seen(), standing({ nowMs: 86_400_000, isPaused: true }))).toMatchObject({ kind: "wait" });
+  });
+
   it("checks that run use no round", () => {
     const rounds = [round(), round()];
     const look = seen({ checks: [check("running")] });
