@@ -16,6 +16,8 @@ import {
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { ForgeRefusal } from "../forge/calls.ts";
+import type { CheckFacts } from "../forge/facts.ts";
+import { atPresentName } from "../forge/forges.ts";
 import { appendEvents } from "../store/events.ts";
 import { findSession } from "../store/sessions.ts";
 import { plural } from "../text/format.ts";
@@ -73,8 +75,9 @@ export function createFollowActivities(deps: AgentDeps): FollowActivities {
 }
 
 async function lookAtPullRequest(deps: AgentDeps, scope: ActivityScope): Promise<FollowLook> {
-  const followed = await enterFollow(deps, scope);
-  if (followed === undefined) return { kind: "over", end: "stopped", line: "it is not followed" };
+  const entered = await enterFollow(deps, scope);
+  if (entered === undefined) return { kind: "over", end: "stopped", line: "it is not followed" };
+  let followed = entered;
   const round = await openRound(followed);
   if (round !== undefined && round.starts) return toStart(followed, round.number);
   const rounds = await listFollowRounds(deps.store.db, followed.session.id);
@@ -82,12 +85,13 @@ async function lookAtPullRequest(deps: AgentDeps, scope: ActivityScope): Promise
   const waits = rounds.some(({ endedAt, answeredAt }) => endedAt !== null && answeredAt === null);
   const call = { ...followed.call, isLook: !waits };
   try {
-    const looked = await readPullRequest({
-      ...followed,
-      call,
-      rounds,
-      rerunsOf: (head, check) => countReruns(followed.row.posts, head, check),
+    const looked = await atPresentName(call, undefined, (at) => {
+      followed = { ...entered, call: { ...entered.call, forge: at.forge } };
+      const rerunsOf = (head: string, check: CheckFacts) => countReruns(entered.row.posts, head, check);
+      return readPullRequest({ ...followed, call: at, rounds, rerunsOf });
     });
+    const { project } = followed.call.forge;
+    if (project !== entered.row.project) await updateFollow(deps.store.db, entered.session.id, { project });
     if (looked.pull.state === "open") await answerRounds(followed, looked);
     if (followed.row.lostAt !== null)
       await updateFollow(deps.store.db, followed.session.id, { lostAt: null });

@@ -122,8 +122,11 @@ export async function enterFollow(deps: AgentDeps, scope: ActivityScope): Promis
   const row = await findFollow(db, id);
   if (row === undefined || row.endedAt !== null) return undefined;
   const followPlace = await requirePlace(deps, scope);
+  const { call } = followPlace;
   return {
     ...followPlace,
+    // It may have been renamed since.
+    call: { ...call, forge: { ...call.forge, project: row.project } },
     // What it was when it began: a later delivery elsewhere is not followed.
     number: row.number,
     url: row.url,
