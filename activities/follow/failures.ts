@@ -3,6 +3,7 @@ import type { CheckFacts } from "../forge/facts.ts";
 import { saveOutputPart } from "../store/tool-calls.ts";
 import { cutPage } from "../text/cut.ts";
 import { failureExcerpt, failureSignature } from "../verify/failure-excerpt.ts";
+import { failingStep } from "./failing-step.ts";
 import type { Followed } from "./followed.ts";
 import type { CheckEvidence } from "./round-message.ts";
 
@@ -22,10 +23,10 @@ export interface FailureReader {
 
 export function readFailures(followed: Followed): FailureReader {
   const { deps, session, forge, call } = followed;
-  const known = new Map<CheckFacts, Promise<Failure>>();
+  const known = new Map<string, Promise<Failure>>();
 
   async function readOne(check: CheckFacts): Promise<Failure> {
-    const { text, annotations = [], summary } = (await forge.readLog(call, check)) ?? {};
+    const { text, annotations = [], summary, steps } = (await forge.readLog(call, check)) ?? {};
     const notes = annotations
       .filter(({ level }) => level === "failure")
       .slice(0, MAX_ANNOTATIONS)
@@ -33,21 +34,26 @@ export function readFailures(followed: Followed): FailureReader {
     const log = text === undefined ? undefined : deps.sanitizer.clean(text);
     const told = [...notes, ...(log === undefined ? [] : [log]), ...(summary === undefined ? [] : [summary])];
     if (told.length === 0) return { signature: check.name, part: undefined, log };
-    const excerpt = failureExcerpt(deps.sanitizer.clean(log ?? summary ?? ""));
+    const failed = log === undefined ? undefined : failingStep(log, steps);
+    const excerpt = failureExcerpt(failed?.text ?? deps.sanitizer.clean(summary ?? ""));
+    const { command } = failed ?? {};
+    const isCommandLost = command !== undefined && !excerpt.text.includes(command);
     const part = [
       ...notes.map(deps.sanitizer.clean),
+      ...(isCommandLost ? [`##[group]${command}`] : []),
       ...(log === undefined && summary === undefined ? [] : [excerpt.text]),
     ];
     return {
-      signature: failureSignature(check.name, "failed", excerpt.firstError ?? notes[0]),
+      signature: failureSignature(check.name, failed?.step ?? "failed", excerpt.firstError ?? notes[0]),
       part: part.join("\n"),
       log,
     };
   }
 
   const read = (check: CheckFacts): Promise<Failure> => {
-    const reading = known.get(check) ?? readOne(check);
-    known.set(check, reading);
+    const key = JSON.stringify([check.name, check.job, check.url]);
+    const reading = known.get(key) ?? readOne(check);
+    known.set(key, reading);
     return reading;
   };
 
