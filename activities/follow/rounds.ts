@@ -27,7 +27,7 @@ const ABOUT_CHARS = 80;
 const HALF_HOUR_MS = 30 * 60_000;
 
 /** How a run may have ended and still go on with the message. */
-export const GOES_ON: ReadonlySet<string> = new Set(["completed", "max_steps"]);
+const GOES_ON: ReadonlySet<string> = new Set(["completed", "max_steps"]);
 
 /**
  * The round that is told and not over; one whose run has ended is closed.

@@ -45,7 +45,7 @@ export interface CircleStand {
 }
 
 /** Where a worker may be killed: each is reached once the change is made. */
-type CirclePoint = "red" | "review" | "conflict" | "foreign" | "merge";
+export type CirclePoint = "red" | "review" | "conflict" | "foreign" | "merge";
 
 const PROMPT_MS = 120_000;
 
@@ -135,7 +135,11 @@ export async function playCircle(
   const own = await place.push("branch", "two", "2\n");
   await at("foreign");
   await changed();
-  await eventually("people are told", async () => (await place.comments()).length > 0, PROMPT_MS);
+  await eventually(
+    "people are told",
+    async () => (await session.dataOf("follow:waiting")).length > 0,
+    PROMPT_MS,
+  );
   expect(await place.head()).toBe(own);
 
   await place.squash();

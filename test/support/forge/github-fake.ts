@@ -128,7 +128,11 @@ function pullAnswer(pull: KeptPull) {
     mergeable: pull.state === "open" ? pull.isMergeable() : null,
     user: user(PEOPLE.bot),
     labels: pull.labels.map((name) => ({ name })),
-    head: { ref: pull.branch, sha: commit, repo: REPOSITORY },
+    head: {
+      ref: pull.branch,
+      sha: commit,
+      repo: pull.fork === undefined ? REPOSITORY : { id: 6, full_name: pull.fork },
+    },
     base: { ref: pull.into, sha: pull.remote.at(`refs/heads/${pull.into}`) ?? "", repo: REPOSITORY },
   } satisfies Some<GitHub["pull-request"]>;
 }
@@ -213,7 +217,7 @@ function commented(pull: KeptPull, fields: Readonly<Record<string, unknown>>): A
 function graphQl(pull: KeptPull, fields: Readonly<Record<string, unknown>>): Answered {
   const { query = "", variables = {} } = fields as { query?: string; variables?: Record<string, unknown> };
   const onPull = (value: object) =>
-    variables["owner"] === "acme" && variables["name"] === "app" && variables["number"] === 1 && pull.isOpened
+    variables["number"] === 1 && pull.isOpened
       ? ok({ data: { repository: { pullRequest: value } } })
       : refusedQuery("NOT_FOUND", "Could not resolve to a PullRequest");
   const thread = pull.threads.find(({ id }) => id === variables["thread"]);

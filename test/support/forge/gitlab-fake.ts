@@ -162,7 +162,7 @@ function requestAnswer(pull: KeptPull) {
     author: user(PEOPLE.bot),
     labels: pull.labels,
     source_branch: pull.branch,
-    source_project_id: 1,
+    source_project_id: pull.fork === undefined ? 1 : 2,
     target_branch: pull.into,
     target_project_id: 1,
     sha,

@@ -70,6 +70,8 @@ export interface KeptPull {
   text: string;
   isDraft: boolean;
   isQueued: boolean;
+  /** Set by a test: the repository that has the branch. */
+  fork: string | undefined;
   state: "open" | "closed" | "merged";
   mergeCommit: string | undefined;
   readonly labels: string[];
@@ -115,6 +117,7 @@ export function keptPull(remote: Remote): KeptPull {
     text: "",
     isDraft: false,
     isQueued: false,
+    fork: undefined,
     state: "open",
     mergeCommit: undefined,
     labels: [],

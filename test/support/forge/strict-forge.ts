@@ -17,6 +17,10 @@ export interface StrictForge extends KeptPull {
   readonly git: GitServer;
   /** `METHOD path` of each request that had the right credential, in order. */
   readonly calls: string[];
+  /** Set by a test: the name that the repository has now; the former one refers there. */
+  renamed: string | undefined;
+  /** Set by a test: so many of the next links to logs are over. */
+  deadLinks: number;
   /** Set by a test: what is answered instead of doing what is asked. */
   instead: ((asked: Asked) => Answered | undefined) | undefined;
   /** Set by a test: whether what was done is answered with a 502, as by a proxy that lost the answer. */
@@ -32,10 +36,10 @@ export async function strictForge(kind: StrictKind, token = "strict-forge-token"
     kind === "github" ? githubRoutes(pull, () => git.origin) : gitlabRoutes(pull);
   const api = kind === "github" ? /^\/api(?:\/v3)?(\/.*)$/ : /^\/api\/v4(\/.*)$/;
   const answerTo = (asked: Asked): Answered => {
-    const given = forge.instead?.(asked);
+    const given = forge.instead?.(asked) ?? movedTo(forge, asked);
     if (given !== undefined) return given;
     try {
-      const answer = answerOf(routes, asked);
+      const answer = answerOf(routes, { ...asked, path: formerPath(forge, asked.path) });
       return forge.losesAnswer?.(asked) === true ? refused(502, "Bad gateway") : answer;
     } catch (error) {
       if (error instanceof Refusal) return error.answer;
@@ -52,10 +56,11 @@ export async function strictForge(kind: StrictKind, token = "strict-forge-token"
       // Where logs are, a credential of the forge is a mistake.
       const known = pull.checks.find(({ id }) => String(id) === log[1]);
       const isStranger = request.headers.authorization === undefined;
-      send(
-        response,
-        isStranger && known !== undefined ? { status: 200, body: known.log } : refused(400, "No."),
-      );
+      const isOver = forge.deadLinks > 0;
+      if (isOver) forge.deadLinks -= 1;
+      const refusal = isOver ? refused(403, "Request has expired") : refused(400, "No.");
+      const isGiven = isStranger && !isOver && known !== undefined;
+      send(response, isGiven ? { status: 200, body: known.log } : refusal);
       return true;
     }
     const { method = "GET", headers } = request;
@@ -78,6 +83,8 @@ export async function strictForge(kind: StrictKind, token = "strict-forge-token"
     url: `${git.origin}/acme/app.git`,
     git,
     calls: [],
+    renamed: undefined,
+    deadLinks: 0,
     instead: undefined,
     losesAnswer: undefined,
   });
@@ -88,4 +95,30 @@ function send(response: ServerResponse, { status, body, headers = {} }: Answered
   const isText = typeof body === "string";
   response.writeHead(status, { "content-type": isText ? "text/plain" : "application/json", ...headers });
   response.end(isText ? body : JSON.stringify(body ?? null));
+}
+
+type Renamed = Pick<StrictForge, "renamed" | "kind">;
+
+const pathOf = (kind: StrictKind, project: string): string =>
+  kind === "github" ? `/repos/${project}` : `/projects/${encodeURIComponent(project)}`;
+
+/** A renamed repository's former name refers to the present one: on GitHub by its number, on GitLab by its path. */
+function movedTo({ renamed, kind }: Renamed, { path }: Asked): Answered | undefined {
+  if (renamed === undefined) return undefined;
+  const [from, now] = [pathOf(kind, "acme/app"), pathOf(kind, renamed)];
+  if (path === "/repositories/5" || path === now)
+    return { status: 200, body: { id: 5, full_name: renamed, path_with_namespace: renamed } };
+  if (path !== from && !path.startsWith(`${from}/`)) return undefined;
+  const to = kind === "github" ? "/api/v3/repositories/5" : `/api/v4${now}`;
+  return {
+    status: 301,
+    headers: { location: `${to}${path.slice(from.length)}` },
+    body: { message: "Moved" },
+  };
+}
+
+/** The routes know it by its first name. */
+function formerPath({ renamed, kind }: Renamed, path: string): string {
+  if (renamed === undefined) return path;
+  return path.replace(pathOf(kind, renamed), pathOf(kind, "acme/app"));
 }
