@@ -51,11 +51,7 @@ export async function tellOfHeldChecks(followed: Followed, looked: LookedAt): Pr
 
 /** Tells people once, on the forge and in the events, what a person has to do. */
 async function waitForPerson(followed: Followed, id: string, what: string): Promise<void> {
-  const { deps, session } = followed;
-  if (!(await post(followed, id, `Longhaul waits: ${what}.`))) return;
-  await appendEvents(deps.store.db, session.id, session.epoch, [
-    { type: "follow:waiting", step: session.reached, data: { for: what } },
-  ]);
+  await post(followed, id, `Longhaul waits: ${what}.`, what);
 }
 
 export async function pauseFollowing(followed: Followed, reason: string): Promise<void> {
@@ -74,12 +70,15 @@ export async function pauseFollowing(followed: Followed, reason: string): Promis
   });
 }
 
-/** @returns whether it was told only now */
-async function post(followed: Followed, id: string, text: string): Promise<boolean> {
+/**
+ * Written once. That it was is stored together with its event: of a worker that dies in between, both are made up for.
+ * @param waitsFor what a person has to do, for the events
+ */
+async function post(followed: Followed, id: string, text: string, waitsFor?: string): Promise<void> {
   const { deps, session, call, row } = followed;
   const { db } = deps.store;
   const postId = `${session.id}.${id}`;
-  if (row.posts.includes(postId)) return false;
+  if (row.posts.includes(postId)) return;
   try {
     await postOnce(call, row.number, {
       key: followed.postKey,
@@ -92,8 +91,13 @@ async function post(followed: Followed, id: string, text: string): Promise<boole
     if (!isNotToBeFound(error)) throw error;
     // A token that may read and not write: it is said in the session's events.
   }
-  await addPost(db, session.id, postId);
-  return true;
+  await db.transaction(async (tx) => {
+    await addPost(tx, session.id, postId);
+    if (waitsFor === undefined) return;
+    await appendEvents(tx, session.id, session.epoch, [
+      { type: "follow:waiting", step: session.reached, data: { for: waitsFor } },
+    ]);
+  });
 }
 
 /** Tells that the newest commit is not the session's. @returns it in words */

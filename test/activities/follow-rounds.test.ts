@@ -181,7 +181,7 @@ describe("a session's run that", () => {
     await wantsReply(stand);
     stand.forge.squash();
     const scope = { sessionId: stand.id, signal: AbortSignal.timeout(30_000) } as ActivityScope;
-    expect(await whyNoPush(stand.deps, stand.id, scope)).toBe("its pull request is merged");
+    expect(await whyNoPush(stand.deps, stand.id, scope, undefined)).toBe("its pull request is merged");
     expect(await stand.look()).toMatchObject({ kind: "over", end: "merged" });
     const activities = createFollowActivities(stand.deps);
     for (let close = 0; close < 2; close += 1)

@@ -44,7 +44,7 @@ export interface CircleStand {
   readonly changed: () => Promise<void>;
 }
 
-/** Where a worker may be killed: each is reached once the change is made. */
+/** Where a worker may be killed: each is reached before the change is made. */
 export type CirclePoint = "red" | "review" | "conflict" | "foreign" | "merge";
 
 const PROMPT_MS = 120_000;
@@ -84,7 +84,7 @@ export function circleModel(place: () => CirclePlace): ModelScript {
 /** Settings of the session that the script needs. */
 export const CIRCLE_VERIFY = "test -f one";
 
-/** @param at is called at each point, before what people do is looked at */
+/** @param at is called at each point, before people do something */
 export async function playCircle(
   stand: CircleStand,
   at: (point: CirclePoint) => Promise<void> = async () => {},
@@ -100,8 +100,8 @@ export async function playCircle(
       PROMPT_MS,
     );
   const first = await place.head();
-  await place.report("failed", ["##[group]Run npm test", "FAIL one.test: broken", "##[error]broken"]);
   await at("red");
+  await place.report("failed", ["##[group]Run npm test", "FAIL one.test: broken", "##[error]broken"]);
   await changed();
   await eventually("the check is mended", async () => (await place.head()) !== first, PROMPT_MS);
   await roundOver(1);
@@ -109,11 +109,11 @@ export async function playCircle(
   await changed();
 
   const second = await place.head();
+  await at("review");
   await place.review([
     { line: 2, text: "In German, please." },
     { line: 3, text: "Why three?" },
   ]);
-  await at("review");
   await changed();
   await eventually("the review is worked on", async () => (await place.head()) !== second, PROMPT_MS);
   await roundOver(2);
@@ -121,8 +121,8 @@ export async function playCircle(
   await changed();
 
   const third = await place.head();
-  const base = await place.push("base", "one", "theirs\n");
   await at("conflict");
+  const base = await place.push("base", "one", "theirs\n");
   await changed();
   await eventually(
     "the conflict is gone",
@@ -132,8 +132,8 @@ export async function playCircle(
   await roundOver(3);
   expect(place.git("rev-parse", `${place.branch}^2`)).toBe(base);
 
-  const own = await place.push("branch", "two", "2\n");
   await at("foreign");
+  const own = await place.push("branch", "two", "2\n");
   await changed();
   await eventually(
     "people are told",
@@ -142,8 +142,8 @@ export async function playCircle(
   );
   expect(await place.head()).toBe(own);
 
-  await place.squash();
   await at("merge");
+  await place.squash();
   await changed();
   await eventually(
     "following has ended",
