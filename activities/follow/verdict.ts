@@ -186,7 +186,7 @@ function decideRest(
   if (standing.nowMs >= standing.untilMs && !standing.isPaused) return { kind: "pause", reason: DAYS_OVER };
   const isGreen = checks.every(({ state }) => state === "good");
   const isOwnDraft = seen.pullRequest.isDraft && standing.isOwnDraft;
-  const updates = settings.update === "required" && seen.isOutdated && standing.nowMs < standing.untilMs;
+  const updates = settings.update === "required" && seen.isOutdated;
   const readies = settings.ready && isOwnDraft && isGreen && seen.openThreads === 0;
   if (!updates && !readies) return wait("people", standingLine(checks));
   if (standing.quietMs < settings.settle) return wait("quiet", "something has just changed");

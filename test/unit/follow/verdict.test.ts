@@ -234,14 +234,6 @@ describe("it is paused", () => {
     expect(verdict(failing, standing(at))).toEqual({ kind: "pause", reason });
   });
 
-  it("when its days are over, also if nothing is wrong", () => {
-    expect(verdict(seen(), standing({ nowMs: 86_400_000 }))).toEqual({
-      kind: "pause",
-      reason: "its days are over",
-    });
-    expect(verdict(seen(), standing({ nowMs: 86_400_000, isPaused: true }))).toMatchObject({ kind: "wait" });
-  });
-
   it("checks that run use no round", () => {
     const rounds = [round(), round()];
     const look = seen({ checks: [check("running")] });
@@ -386,7 +378,7 @@ describe("what the worker does by itself", () => {
     expect(verdict(behind, standing(), required)).toEqual({ kind: "update" });
     expect(verdict(behind)).toMatchObject({ kind: "wait" });
     expect(verdict(seen(), standing(), required)).toMatchObject({ kind: "wait" });
-    expect(verdict(behind, standing({ nowMs: 86_400_000 }), required)).toMatchObject({ kind: "wait" });
+    expect(verdict(behind, standing({ nowMs: 86_400_000 }), required)).toMatchObject({ kind: "pause" });
     expect(verdict(behind, standing({ isPaused: true }), required)).toMatchObject({ kind: "wait" });
     expect(verdict({ ...behind, checks: [check("failed")] }, standing(), required)).toMatchObject({
       kind: "round",
