@@ -1,6 +1,6 @@
 /**
  * Of a job's log, the step that failed: not the steps before it, and neither the environment that is printed first nor the clean-up that
- * comes last. Pure.
+ * comes last.
  */
 import type { StepFacts } from "../forge/facts.ts";
 
@@ -34,8 +34,8 @@ export function failingStep(log: string, steps: readonly StepFacts[] | undefined
   const lines = log.split("\n").map(lineOf);
   const failed = steps?.find(({ state }) => state === "failed");
   const own = (failed === undefined ? undefined : linesOfStep(lines, failed)) ?? lastSection(lines);
-  const { lines: shown, command } = withoutEnvironment(own?.lines ?? lines);
-  const text = shown.filter((line) => !/^section_(?:start|end):/.test(line)).join("\n");
+  const { lines: kept, command } = withoutEnvironment(own?.lines ?? lines);
+  const text = kept.filter((line) => !/^section_(?:start|end):/.test(line)).join("\n");
   return { text, step: own?.name, command };
 }
 
@@ -104,7 +104,7 @@ function withoutEnvironment(lines: readonly LogLine[]): {
   let isEnvironment = false;
   let isHead = false;
   let command: string | undefined;
-  const shown = lines.flatMap(({ text }) => {
+  const told = lines.flatMap(({ text }) => {
     const [, run] = COMMAND.exec(text) ?? [];
     if (run !== undefined) {
       command ??= run;
@@ -119,5 +119,5 @@ function withoutEnvironment(lines: readonly LogLine[]): {
     }
     return isEnvironment ? [] : [text];
   });
-  return { lines: shown, command };
+  return { lines: told, command };
 }

@@ -132,10 +132,10 @@ function tasks({ reasons, evidence, base, canReply }: RoundFacts): string[] {
 function dataOf({ reasons, evidence }: RoundFacts): object[] {
   let logChars = MAX_LOG_CHARS;
   let talkChars = MAX_TALK_CHARS;
-  const said = (text: string, most: number) => {
-    const shown = cutChars(text, Math.min(most, Math.max(0, talkChars)));
-    talkChars -= shown.length;
-    return shown;
+  const withinTalk = (text: string, maxChars: number) => {
+    const cut = cutChars(text, Math.min(maxChars, Math.max(0, talkChars)));
+    talkChars -= cut.length;
+    return cut;
   };
   return reasons.slice(0, MAX_SHOWN).flatMap((reason): object[] => {
     switch (reason.kind) {
@@ -148,16 +148,16 @@ function dataOf({ reasons, evidence }: RoundFacts): object[] {
       }
       case "thread": {
         const { id, path, line, isOutdated, comments } = reason.thread;
-        const shown = [...comments.slice(0, 1), ...comments.slice(1).slice(1 - MAX_COMMENTS)];
-        const texts = shown.map(({ author, text }) => ({
+        const newest = [...comments.slice(0, 1), ...comments.slice(1).slice(1 - MAX_COMMENTS)];
+        const texts = newest.map(({ author, text }) => ({
           by: author && cutChars(author.login, MAX_NAME_CHARS),
-          text: said(visibleText(text), MAX_COMMENT_CHARS),
+          text: withinTalk(visibleText(text), MAX_COMMENT_CHARS),
         }));
         // That the code has moved is no evidence that anything was repaired.
         const codeHasMoved = isOutdated === true || undefined;
-        const more = comments.length > shown.length ? comments.length - shown.length : undefined;
-        const place = { path: cutChars(path, MAX_NAME_CHARS), line };
-        return [{ thread: id, ...place, codeHasMoved, comments: texts, commentsLeftOut: more }];
+        const more = comments.length > newest.length ? comments.length - newest.length : undefined;
+        const shortPath = cutChars(path, MAX_NAME_CHARS);
+        return [{ thread: id, path: shortPath, line, codeHasMoved, comments: texts, commentsLeftOut: more }];
       }
       case "mention": {
         const { author, text } = reason.comment;
@@ -165,7 +165,7 @@ function dataOf({ reasons, evidence }: RoundFacts): object[] {
           {
             mention: mentionName(reason.comment),
             by: author?.login,
-            text: said(text, MAX_MENTION_CHARS),
+            text: withinTalk(text, MAX_MENTION_CHARS),
           },
         ];
       }
