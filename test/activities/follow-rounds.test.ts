@@ -232,7 +232,9 @@ describe("a forge", () => {
     expect(look.kind === "wait" && look.lookMs).toBeGreaterThanOrEqual(600_000);
     expect(stand.forge.calls).toHaveLength(calls + 1);
     stand.forge.instead = undefined;
-    expect(await stand.look()).toMatchObject({ kind: "round" });
+    // Whoever looks before that asks nothing.
+    expect(await stand.look()).toMatchObject({ kind: "wait" });
+    expect(stand.forge.calls).toHaveLength(calls + 1);
   });
 
   it("that is away for days loses nothing, and the days count on (F28)", async () => {
