@@ -43,9 +43,11 @@ export async function gitlabConversation(
   number: number,
   since?: Date,
 ): Promise<readonly CommentFacts[]> {
-  const path = `${request(call, number)}/notes?sort=asc&order_by=created_at`;
+  // Of very many, the newest are read: what the forge itself notes is among them.
+  const path = `${request(call, number)}/notes?sort=desc&order_by=created_at`;
   const rows = (await askPages(call, path)) as readonly NoteAnswer[];
   return rows
+    .toReversed()
     .filter(({ system, resolvable }) => system !== true && !resolvable)
     .filter(({ updated_at: at }) => since === undefined || Date.parse(at) >= since.getTime())
     .map(noteOf);

@@ -60,7 +60,7 @@ export function gitlabRoutes(pull: KeptPull): readonly Route[] {
           return ok({ id });
         }),
     ],
-    ["GET", request("/notes"), ({ query }) => ok(paged(notesOf(pull), query))],
+    ["GET", request("/notes"), ({ query }) => ok(paged(notesOf(pull, query), query))],
     [
       "POST",
       request("/notes"),
@@ -204,10 +204,14 @@ function noteOf({ id, by: author, text, at }: KeptComment, thread?: KeptThread) 
   } satisfies Some<Omit<DiscussionNoteSchema, "position">> & { position?: object | undefined };
 }
 
-const notesOf = ({ comments, threads }: KeptPull) => [
-  ...comments.map((comment) => noteOf(comment)),
-  ...threads.flatMap((thread) => thread.comments.map((comment) => noteOf(comment, thread))),
-];
+/** The newest first, unless it is asked otherwise. */
+function notesOf({ comments, threads }: KeptPull, query: URLSearchParams) {
+  const oldestFirst = [
+    ...comments.map((comment) => noteOf(comment)),
+    ...threads.flatMap((thread) => thread.comments.map((comment) => noteOf(comment, thread))),
+  ].toSorted((one, other) => one.id - other.id);
+  return query.get("sort") === "asc" ? oldestFirst : oldestFirst.toReversed();
+}
 
 /** A note of the conversation is a discussion, too. */
 const discussionsOf = ({ comments, threads }: KeptPull) => [

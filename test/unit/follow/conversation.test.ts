@@ -47,6 +47,9 @@ const gitlabNote = ({ by, text, at = LATER }: Said, index: number) =>
     updated_at: at,
   }) satisfies Some<MergeRequestNoteSchema>;
 
+const newestFirst = <T>(rows: readonly T[], query: URLSearchParams): readonly T[] =>
+  query.get("sort") === "asc" ? rows : rows.toReversed();
+
 /** Answers as GitHub and GitLab do, and counts what it is asked. */
 async function forgeWith(kind: "github" | "gitlab", said: readonly Said[], may: (login: string) => boolean) {
   const asked: string[] = [];
@@ -65,7 +68,8 @@ async function forgeWith(kind: "github" | "gitlab", said: readonly Said[], may: 
         200,
         said.map(githubComment).filter(({ updated_at: at }) => Date.parse(at) >= since),
       );
-    if (path.endsWith("/merge_requests/1/notes")) return send(200, said.map(gitlabNote));
+    if (path.endsWith("/merge_requests/1/notes"))
+      return send(200, newestFirst(said.map(gitlabNote), url.searchParams));
     if (path === "/api/graphql") return send(200, { data: { viewer: { databaseId: 9, login: "acme-bot" } } });
     if (path === "/user") return send(200, { id: 9, username: "acme-bot" });
     if (login !== "") {
