@@ -21,8 +21,8 @@ test("lists what it found and where each setting comes from; secrets are masked"
     source: "environment",
   });
   expect(out).not.toContain("sk-commands");
-  // No GitHub App is configured here.
-  expect(checks.map(({ name }) => name).slice(0, REQUIREMENTS.length - 1)).toEqual(REQUIREMENTS.slice(0, -1));
+  // No GitHub App and no key that signs are configured here.
+  expect(checks.map(({ name }) => name).slice(0, REQUIREMENTS.length - 2)).toEqual(REQUIREMENTS.slice(0, -2));
   const named = (name: string) => checks.find((check) => check.name === name)?.found;
   expect(named("tables")).toBe("in the schema public, of this version");
   expect(named("search attributes")).toBe("all there");

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { afterAll, expect, it } from "vitest";
 import { createGitAccess } from "../../activities/git/git-access.ts";
+import { verifySchema } from "../../activities/config/verify-settings.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { startAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -64,7 +65,8 @@ describeOnGitea("commits on a real Gitea", (gitea) => {
           committer: { name: "bot", email: "bot@example.org" },
           trailers: { "Assisted-by": "Longhaul:{model}" },
         });
-        const session = await agent.start(script, { task: "Add both", config });
+        const verify = verifySchema.parse({ commands: ["test -f two"] });
+        const session = await agent.start(script, { task: "Add both", config: { ...config, verify } });
         expect(await session.result()).toMatchObject({ status: "completed", delivery: "done" });
         const branch = `longhaul/${session.id}`;
         const list = await server.made<ShownCommit[]>(
@@ -79,6 +81,9 @@ describeOnGitea("commits on a real Gitea", (gitea) => {
         expect(list[0]?.commit.message).toMatch(/^Two\n\nAssisted-by: Longhaul:/);
         const pushed = (await session.dataOf("git:pushed")) as readonly { readonly commit: string }[];
         expect(pushed.at(-1)).toMatchObject({ commit: list[0]?.sha });
+        // What was verified has another name on the forge than in the sandbox; the files are the same.
+        const pull = await server.made<{ readonly body: string }>("dev", "GET", `${repository}/pulls/1`);
+        expect(pull.body).toContain(`Verified at ${list[0]?.sha}:`);
         const seen = JSON.stringify([session.model.requests, await session.events()]);
         const [secret = ""] = readFileSync(key, "utf8")
           .split("\n")

@@ -4,6 +4,9 @@ import { dirname, join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { createGitAccess } from "../../../activities/git/git-access.ts";
 import { type SigningKind, withSigner } from "../../../activities/git/signing-key.ts";
+import { sessionGitSchema } from "../../../activities/config/git-settings.ts";
+import { checkRepository, signingFinding } from "../../../client/setup/repository-check.ts";
+import { makeRemote } from "../../support/remotes.ts";
 import { emptyFolder } from "../../support/empty-folder.ts";
 import { gpgKeys, makeSshKey } from "../../support/signing-keys.ts";
 
@@ -156,3 +159,35 @@ function written(text: string): string {
   writeFileSync(path, text, { mode: 0o600 });
   return path;
 }
+
+describe("a session that is to be signed", () => {
+  const check = (key: string, more: object = {}) =>
+    checkRepository(
+      sessionGitSchema.parse({ url: makeRemote().url, push: "end", sign: "ssh", ...more }),
+      {},
+      { PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: emptyFolder(), LONGHAUL_GIT_SIGNING_KEY_FILE: key },
+    );
+
+  it("is not started with a key that does not do, with code 4 and what to do (C4)", async () => {
+    await expect(check(makeSshKey("ecdsa"))).rejects.toMatchObject({
+      exitCode: 4,
+      message: expect.stringMatching(/signs the same text in another way.*Nothing was started/) as string,
+      fix: "Use an ed25519 key.",
+    });
+    await expect(check("")).rejects.toMatchObject({ exitCode: 4 });
+    await check(makeSshKey("ed25519"));
+    // Nothing is pushed, so nothing is signed.
+    await check("", { push: "never" });
+  });
+
+  it("is what doctor looks at, if there is a key", async () => {
+    const finding = (key: string) =>
+      signingFinding({ PATH: process.env["PATH"], LONGHAUL_GIT_SIGNING_KEY_FILE: key });
+    expect(await finding("")).toBeUndefined();
+    expect(await finding(makeSshKey("ed25519"))).toMatchObject({
+      ok: true,
+      found: expect.stringContaining("ED25519") as string,
+    });
+    expect(await finding(makeSshKey("ecdsa"))).toMatchObject({ ok: false, fix: "Use an ed25519 key." });
+  });
+});
