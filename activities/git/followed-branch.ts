@@ -61,19 +61,36 @@ export async function whoseHead(
   return (await isAncestor(access, mirror, newest.commit, head)) ? "on-top" : "rewritten";
 }
 
-/** As a forge's "Update branch" makes one: its tree is what git itself makes of both. */
+/** So many merges of the base, one on the other, are looked through. Chosen: the button was pressed so often since the session's push. */
+const MAX_MERGES = 50;
+
+/** As a forge's "Update branch" makes one, or several: the tree of each is what git itself makes of both. */
 async function isCleanMerge(
   access: GitAccess,
   mirror: string,
   { head, base, own }: { readonly head: string; readonly base: string; readonly own: readonly string[] },
 ): Promise<boolean> {
+  let at: string | undefined = head;
+  for (let merges = 0; merges < MAX_MERGES && at !== undefined; merges += 1) {
+    at = await beforeMerge(access, mirror, { head: at, base });
+    if (at !== undefined && own.includes(at)) return true;
+  }
+  return false;
+}
+
+/** The commit that a clean merge of the base was made on; undefined if it is none. */
+async function beforeMerge(
+  access: GitAccess,
+  mirror: string,
+  { head, base }: { readonly head: string; readonly base: string },
+): Promise<string | undefined> {
   const parents = await runGit(access, ["rev-list", "--parents", "-n", "1", head], { cwd: mirror });
   const [, first = "", second = "", ...more] = parents.out.trim().split(" ");
-  if (parents.code !== 0 || more.length > 0 || second === "") return false;
-  if (!own.includes(first) || !(await isAncestor(access, mirror, second, base))) return false;
+  if (parents.code !== 0 || more.length > 0 || second === "") return undefined;
+  if (!(await isAncestor(access, mirror, second, base))) return undefined;
   const merged = await runGit(access, ["merge-tree", "--write-tree", first, second], { cwd: mirror });
   const tree = await git(access, ["rev-parse", `${head}^{tree}`], { cwd: mirror });
-  return merged.code === 0 && merged.out.trim() === tree;
+  return merged.code === 0 && merged.out.trim() === tree ? first : undefined;
 }
 
 /** Whether the branch has the base's newest commit. */

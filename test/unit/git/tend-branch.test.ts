@@ -45,6 +45,19 @@ it("merges the base as a forge's button does: the same commit each time, and it 
   expect(await whoseHead(access, await heads(), [{ commit: own, isDone: true }])).toBe("ours");
 });
 
+it("counts as ours however often the base was merged since, and not with a commit in between", async () => {
+  const whose = async () => whoseHead(access, await heads(), [{ commit: own, isDone: true }]);
+  for (const text of ["a\n", "b\n"]) {
+    remote.commit("main", { other: text });
+    await pushMerge(access, await heads(), tended(await merged()));
+  }
+  expect(await whose()).toBe("ours");
+  remote.commit("work", { two: "2\n" });
+  remote.commit("main", { other: "c\n" });
+  await pushMerge(access, await heads(), tended(await merged()));
+  expect(await whose()).toBe("on-top");
+});
+
 it("merges nothing that conflicts", async () => {
   remote.commit("main", { one: "theirs\n" });
   expect(await mergeOfBase(access, await heads(), names)).toMatchObject({
