@@ -80,10 +80,25 @@ function isTold(finding: ReviewFinding, { earlier }: ComposeFacts): boolean {
   return earlier.some(
     (one) =>
       one.id.startsWith(digest) ||
-      // Two wordings of one finding.
-      (!one.isResolved && one.path === finding.path && one.line !== undefined && one.line === finding.line),
+      (!one.isResolved && isSamePlace(one, finding) && isReworded(one.text, finding.text)),
   );
 }
+
+const isSamePlace = (one: EarlierFinding, { path, line }: ReviewFinding): boolean =>
+  one.path === path && one.line !== undefined && one.line === line;
+
+/** Of the words of a finding that another wording of it has. Chosen. */
+const SHARED = 0.6;
+
+/** Only then it is the same finding: another one on the same line is told. */
+function isReworded(earlier: string, text: string): boolean {
+  const before = new Set(wordsIn(earlier));
+  const own = wordsIn(text);
+  return own.length > 0 && own.filter((word) => before.has(word)).length >= SHARED * own.length;
+}
+
+/** Short ones are in any text. */
+const wordsIn = (text: string): readonly string[] => text.toLowerCase().match(/[\p{L}\p{N}_]{4,}/gu) ?? [];
 
 function commentFor(finding: ReviewFinding, facts: ComposeFacts): ReviewComment | undefined {
   const { line, endLine, side } = finding;

@@ -137,7 +137,7 @@ describe("a review", () => {
     });
   });
 
-  it("tells no finding twice: not the same words, nor the same line", () => {
+  it("tells no finding twice: not the same words, nor nearly the same on the same line", () => {
     const [comment] = composed([one({ line: 2 })]).order.comments;
     const say = (id: string, text: string, more: object = {}) => ({
       id,
@@ -150,15 +150,30 @@ describe("a review", () => {
     const threads = [
       say("1", comment?.text ?? ""),
       say("2", "A person's words.", { line: 3 }),
-      say("3", composed([one({ line: 3, text: "Else." })]).order.comments[0]?.text ?? "", { line: 4 }),
+      say(
+        "3",
+        composed([one({ line: 3, text: "The counter is read twice here." })]).order.comments[0]?.text ?? "",
+        { line: 4 },
+      ),
     ];
     const earlier = earlierFindings("key", threads);
-    expect(earlier.map(({ text }) => text)).toEqual(["**medium**: Wrong.", "**medium**: Else."]);
+    expect(earlier.map(({ text }) => text)).toEqual([
+      "**medium**: Wrong.",
+      "**medium**: The counter is read twice here.",
+    ]);
     const { order, toldBefore } = composed(
-      [one({ line: 2 }), one({ line: 4, text: "Else, in other words." }), one({ line: 3, text: "New." })],
+      [
+        one({ line: 2 }),
+        one({ line: 4, text: "Here, the counter is being read twice." }),
+        one({ line: 4, text: "It overflows after four billion." }),
+        one({ line: 3, text: "New." }),
+      ],
       { earlier },
     );
-    expect(order.comments).toMatchObject([{ text: expect.stringContaining("New.") as string }]);
+    expect(order.comments).toMatchObject([
+      { text: expect.stringContaining("It overflows") as string },
+      { text: expect.stringContaining("New.") as string },
+    ]);
     expect(toldBefore).toBe(2);
     expect(order.text).toContain("2 findings of earlier reviews still stand.");
   });
