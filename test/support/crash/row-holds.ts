@@ -21,6 +21,7 @@ const TABLES = [
   "budget_reservations",
   "model_calls",
   "sandboxes",
+  "follow_rounds",
 ] as const;
 
 export interface RowHoldSpec {
