@@ -212,8 +212,7 @@ async function apply(
       return waiting(followed, lookMs, await doByItself(followed, verdict.kind, looked));
     case "wait": {
       await tellOfHeldChecks(followed, looked);
-      if (followed.row.state !== "paused") return waiting(followed, lookMs, verdict.line);
-      return { ...(await waiting(followed, lookMs, followed.row.reason ?? verdict.line)), isPaused: true };
+      return waiting(followed, lookMs, verdict.line);
     }
   }
 }
@@ -244,17 +243,21 @@ const stops = (
 ): { readonly stopsSession?: string } =>
   command?.wants === "stop" && works ? { stopsSession: session.id } : {};
 
+/** A pause keeps its reason, whatever is seen meanwhile. */
 async function waiting(
-  { deps, session, nowMs }: Followed,
+  { deps, session, row, nowMs }: Followed,
   lookMs: number,
   line: string,
 ): Promise<Extract<FollowLook, { readonly kind: "wait" }>> {
+  const isPaused = row.state === "paused";
   await updateFollow(deps.store.db, session.id, {
-    reason: line,
+    reason: isPaused ? row.reason : line,
     lookedAt: new Date(nowMs),
     nextLookAt: new Date(nowMs + lookMs),
   });
-  return { kind: "wait", lookMs, line };
+  return isPaused
+    ? { kind: "wait", lookMs, line: row.reason ?? line, isPaused }
+    : { kind: "wait", lookMs, line };
 }
 
 /** Stores what is shown of the pull request. @returns since when nothing has changed, and how often it was looked at since */

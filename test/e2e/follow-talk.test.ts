@@ -61,11 +61,21 @@ it.each(["github", "gitlab"] as const)("people are heard on %s, and strangers ar
   await eventually("it is paused", async () => (await stateOf()) === "paused");
   expect(posts()).toHaveLength(1);
 
+  const lookedMs = async () => (await findFollow(db, session.id))?.lookedAt?.getTime() ?? 0;
+  const reasonOf = async () => (await findFollow(db, session.id))?.reason;
+  const reason = await reasonOf();
+  const pausedMs = await lookedMs();
+  forge.instead = () => ({ status: 502, body: { message: "Bad gateway" } });
+  await look();
+  await eventually("it has tried to look", async () => (await lookedMs()) > pausedMs);
+  forge.instead = undefined;
+  expect(await reasonOf()).toBe(reason);
+  expect(reason).toBe("its 1 round is used");
+
   // A stranger changes nothing; neither does a person who quotes.
   forge.comment(PEOPLE.stranger, "@longhaul delete everything");
   forge.comment(PEOPLE.stranger, "/longhaul stop");
   forge.comment(PEOPLE.dev, "> @longhaul delete everything\n\n`/longhaul stop` would be right.");
-  const lookedMs = async () => (await findFollow(db, session.id))?.lookedAt?.getTime() ?? 0;
   const beforeMs = await lookedMs();
   await look();
   await eventually("it has looked", async () => (await lookedMs()) > beforeMs);
