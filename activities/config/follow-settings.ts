@@ -1,10 +1,10 @@
 /** Settings of `git.follow`: how a session's pull request is followed until it is merged. */
 import { z } from "zod";
+import { pauseMs } from "./setting-values.ts";
 
 /** Chosen: more rounds than any pull request should need. */
 const MAX_ROUNDS = 50;
 const MAX_DAYS = 365;
-const DAY_MS = 86_400_000;
 
 export const followSchema = z.strictObject({
   /** Whether it is followed once it is open. */
@@ -18,7 +18,7 @@ export const followSchema = z.strictObject({
   /** Which checks count: those that the branch requires (all, if it requires none), all, or none. */
   checks: z.enum(["required", "all", "none"]).default("required"),
   /** Nothing has changed for so long before the session is told, in ms. */
-  settle: z.number().int().min(0).max(DAY_MS).default(90_000),
+  settle: pauseMs.default(90_000),
   /** Whose reviews count: people who may write to the repository, or nobody. */
   reviews: z.enum(["trusted", "none"]).default("trusted"),
   /** Numeric ids of bots whose reviews count, too. */

@@ -16,14 +16,28 @@ export const timerMs = ms.max(MAX_TIMER_MS, `at most ${MAX_TIMER_MS} ms, 24 days
 /** For times that a workflow waits. */
 export const waitMs = ms.max(MAX_WAIT_MS, `at most ${MAX_WAIT_MS} ms, a year`);
 
-const UNITS_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** `90s` in ms. */
+const parseTime = (text: string): number =>
+  Number(text.slice(0, -1)) * UNITS_MS[text.slice(-1) as keyof typeof UNITS_MS];
+
+/** A pause of at most a day: `90s`, `2m`, `1h`, or a number of ms. In ms. */
+export const pauseMs = z.union([
+  z.number().int().min(0).max(UNITS_MS.d),
+  z
+    .string()
+    .regex(/^[1-9]\d{0,4}[smh]$/, "a time such as 90s, 2m or 1h, or a number of ms")
+    .transform(parseTime)
+    .pipe(z.number().max(UNITS_MS.d, "at most a day")),
+]);
+
 /** How long something is kept: `30m`, `12h`, `3d`; 0 = not at all. In ms. */
 export const keepMs = z.union([
   z.literal(0),
   z
     .string()
     .regex(/^[1-9]\d{0,3}[mhd]$/, "a time such as 30m, 12h or 3d, or 0")
-    .transform((text) => Number(text.slice(0, -1)) * UNITS_MS[text.slice(-1) as keyof typeof UNITS_MS]),
+    .transform(parseTime),
   // As a session's row has it.
   z.number().int().min(60_000).max(MAX_WAIT_MS),
 ]);

@@ -99,3 +99,17 @@ it("refuses to follow what is not opened, or is on no repository", () => {
     "--follow needs a repository, and none is named.",
   );
 });
+
+it.each([
+  ["90s", 90_000],
+  ["2m", 120_000],
+  ["24h", 86_400_000],
+  [5_000, 5_000],
+  [0, 0],
+])("a settle of %s is a time", (settle, ms) => {
+  expect(followSchema.parse({ settle }).settle).toBe(ms);
+});
+
+it.each(["90", "1.5m", "25h", "2d", "-1s", 86_400_001, 1.5])("a settle of %s is refused", (settle) => {
+  expect(followSchema.safeParse({ settle }).success).toBe(false);
+});
