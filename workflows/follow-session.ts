@@ -130,7 +130,7 @@ async function takeTurn(follower: Follower): Promise<FollowLook> {
   }
   const look = await followActivities.lookAtPullRequest();
   follower.hasLooked = true;
-  setCurrentDetails(look.line);
+  setCurrentDetails(look.details ?? look.line);
   if (look.kind === "round") await begin(follower, look);
   const isPaused = look.kind === "wait" && look.isPaused === true;
   if (isPaused && !follower.isPaused) await tell("follow:paused");

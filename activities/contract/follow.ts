@@ -18,8 +18,8 @@ export type PullRequestEnd = (typeof PULL_REQUEST_ENDS)[number];
 /** `paused`: it is looked at, and the session is told nothing until a person continues it. */
 export type FollowState = "following" | "paused" | PullRequestEnd;
 
-/** What a look came to. */
-export type FollowLook =
+/** What a look came to, and what the Web UI says of it, in Markdown. */
+export type FollowLook = { readonly details?: string } & (
   | {
       readonly kind: "wait";
       readonly lookMs: number;
@@ -44,7 +44,8 @@ export type FollowLook =
       readonly line: string;
       /** The session whose run is to end, too. */
       readonly stopsSession?: string;
-    };
+    }
+);
 
 export type FollowNotice = "follow:paused" | "follow:ended";
 

@@ -67,11 +67,23 @@ const AWAY_LOOK_MS = 15 * 60_000;
 export function createFollowActivities(deps: AgentDeps): FollowActivities {
   return {
     openFollow: (wants) => inScope(deps, (scope) => openFollow(deps, scope, wants)),
-    lookAtPullRequest: () => inScope(deps, (scope) => lookAtPullRequest(deps, scope)),
+    lookAtPullRequest: () =>
+      inScope(deps, async (scope) => withDetails(deps, scope, await lookAtPullRequest(deps, scope))),
     closeFollow: (end) =>
       inScope(deps, (scope) => closeFollow(deps, sessionOfFollower(scope.sessionId), end)),
     notifyFollow: ({ event }) => inScope(deps, (scope) => sendFollowNotice(deps, scope, event)),
   };
+}
+
+/** What the Web UI shows beside the line, unless only ids go to Temporal. */
+async function withDetails(deps: AgentDeps, scope: ActivityScope, outcome: FollowLook): Promise<FollowLook> {
+  const row = await findFollow(deps.store.db, sessionOfFollower(scope.sessionId));
+  if (row === undefined || deps.idsOnly) return outcome;
+  const rounds = `${row.rounds === 0 ? "no round" : `round ${row.rounds}`} of ${row.roundsUpTo}`;
+  const next = row.nextLookAt?.toISOString().replace(/^(.{10})T(.{5}).*$/, "$1 $2 UTC");
+  const then =
+    outcome.kind === "over" || next === undefined ? "" : ` · looks again at ${next}, or when woken`;
+  return { ...outcome, details: `**${outcome.line}**\n\n${row.url}\n\n${rounds}${then}` };
 }
 
 async function lookAtPullRequest(deps: AgentDeps, scope: ActivityScope): Promise<FollowLook> {

@@ -1,5 +1,6 @@
 /** A session as one self-contained page: figures, the window's use, the timeline, the change. */
 import type { SessionEvent } from "../../activities/store/event.ts";
+import type { FollowRound } from "../../activities/store/follows.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
 import { stamp, present, shellWord } from "../console/format.ts";
@@ -11,6 +12,7 @@ import { html, Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";
 import { cutChars } from "../../activities/text/cut.ts";
 import { describeEvent } from "../view/describe-event.ts";
+import { followLines, followRoundText, type FollowStatus } from "../view/followed-words.ts";
 import { verifiedText } from "../view/verified-words.ts";
 import { patchFiles, type PatchFile } from "../workspace/workspace-diff.ts";
 
@@ -41,9 +43,13 @@ export interface ReportData {
   readonly costs: readonly StepCost[];
   /** Patch against the initial files; empty if nothing was saved. */
   readonly patch: string;
+  /** Its pull request, if it is or was followed, and each round of that. */
+  readonly follow: FollowStatus | null;
+  readonly followRounds: readonly FollowRound[];
   readonly madeAt: Date;
 }
 
+const PULL_REQUEST = "Pull request";
 const SECTIONS = ["Context", "Changes", "Timeline"] as const;
 
 /** The complete HTML file. Whatever the session's texts contain, it fetches and runs nothing. */
@@ -72,7 +78,7 @@ export function reportPage(data: ReportData): string {
       <header class="page">
         <h1>${session.id}</h1>
         <p class="task">${session.task}</p>
-        ${sectionLinks(data.events, failures.length)}
+        ${sectionLinks(data, failures.length)}
       </header>
       <main>
         <dl>
@@ -84,7 +90,7 @@ export function reportPage(data: ReportData): string {
               </div>`,
           )}
         </dl>
-        ${endPart(session)} ${failuresPart(failures)} ${verificationPart(data.events)}
+        ${endPart(session)} ${failuresPart(failures)} ${verificationPart(data.events)} ${followPart(data)}
         <h2 id="context">Context</h2>
         ${contextPlot(data.costs, data.rounds, data.contextWindow, data.triggerTokens)}
         <p class="faint">
@@ -104,14 +110,16 @@ export function reportPage(data: ReportData): string {
   return `<!doctype html>\n${page.text}\n`;
 }
 
-function sectionLinks(events: readonly SessionEvent[], failures: number): Html {
+function sectionLinks({ events, follow }: ReportData, failures: number): Html {
   const isVerified = events.some(({ type }) => type === "verify:ended");
-  const sections = [...(isVerified ? ["Verification"] : []), ...SECTIONS];
+  const sections = present(isVerified && "Verification", follow !== null && PULL_REQUEST, ...SECTIONS);
   return html`<nav aria-label="Sections">
     ${failures === 0 ? html`` : html`<a class="red" href="#failures">Failures (${failures})</a>`}
-    ${sections.map((name) => html`<a href="#${name.toLowerCase()}">${name}</a>`)}
+    ${sections.map((name) => html`<a href="#${anchorOf(name)}">${name}</a>`)}
   </nav>`;
 }
+
+const anchorOf = (name: string): string => name.toLowerCase().replace(" ", "-");
 
 function figures({ session, usage, ...data }: ReportData) {
   const ended = session.endedAt ?? session.updatedAt;
@@ -179,6 +187,23 @@ function verificationPart(events: readonly SessionEvent[]): Html {
           </li>`,
       )}
     </ul>`;
+}
+
+/** What became of the pull request, and what each round of following it was for. */
+function followPart({ session, follow, followRounds, madeAt }: ReportData): Html {
+  if (follow === null) return html``;
+  return html`<h2 id="${anchorOf(PULL_REQUEST)}">${PULL_REQUEST}</h2>
+    <p>${/^https?:/.test(follow.url) ? html`<a href="${follow.url}">${follow.url}</a>` : follow.url}</p>
+    <ul>
+      ${followLines(session.id, follow, madeAt).map((line) => html`<li>${line}</li>`)}
+    </ul>
+    ${
+      followRounds.length === 0
+        ? html``
+        : html`<ol aria-label="Rounds">
+            ${followRounds.map((round) => html`<li>${followRoundText(round)}</li>`)}
+          </ol>`
+    }`;
 }
 
 const outputPart = (output: string): Html =>

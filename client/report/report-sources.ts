@@ -4,12 +4,14 @@ import { buildPrefix } from "../../activities/context/request.ts";
 import { wasReported } from "../../activities/store/reported.ts";
 import type { SessionEvent } from "../../activities/store/event.ts";
 import { readEvents } from "../../activities/store/events.ts";
+import { findFollow, listFollowRounds } from "../../activities/store/follows.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { noSuchSession } from "../console/errors.ts";
 import { productVersion } from "../console/program.ts";
 import { costOfCall, isSaid, trajectoryDocument } from "../sessions/transcript.ts";
 import { requireSession } from "../sessions/with-session.ts";
+import { followStatus } from "../view/followed-words.ts";
 import { sessionStates } from "../workspace/pull-workspace.ts";
 import { diffWorkspaces } from "../workspace/workspace-diff.ts";
 import type { ReportData } from "./report-page.ts";
@@ -43,6 +45,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
     .filter(isEstimate)
     .reduce((total, call) => total + (call.costUsd ?? 0), 0);
   const paid = bills.map((call) => costOfCall(call, config));
+  const followRounds = await listFollowRounds(db, id);
   const { before, after } = (await sessionStates(db, id)) ?? { before: [], after: [] };
   return {
     session,
@@ -75,6 +78,8 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
         costUsd: costOfCall(call, config),
       })),
     patch: diffWorkspaces(before, after, { binaries: "named" }).patch,
+    follow: followStatus(await findFollow(db, id), followRounds),
+    followRounds,
     madeAt: new Date(),
   };
 }

@@ -92,6 +92,25 @@ export function followLines(id: string, follow: FollowStatus, now: Date): string
   );
 }
 
+const REASONS: Readonly<Record<FollowRound["reasons"][number]["kind"], string>> = {
+  check: "the check",
+  thread: "the thread",
+  changes: "changes wanted by",
+  conflict: "a conflict in",
+  mention: "the comment",
+};
+const MAX_NAME_CHARS = 60;
+
+/** What a round was for, and what came of it. */
+export function followRoundText({ reasons, endedAt, pushed, outcome, costUsd }: FollowRound): string {
+  const why = reasons.map(({ kind, name }) => `${REASONS[kind]} ${harmlessLine(name, MAX_NAME_CHARS)}`);
+  const told = why.slice(0, MAX_CHECKS).join(", ");
+  const more = why.length > MAX_CHECKS ? ` and ${why.length - MAX_CHECKS} more` : "";
+  const work = pushed === null ? "nothing was pushed" : `pushed ${pushed.slice(0, 12)}`;
+  const end = endedAt === null ? "at work" : `${outcome ?? "ended"}, ${work}`;
+  return `${told}${more}: ${end}${costUsd === null ? "" : `, ${dollars(costUsd)}`}`;
+}
+
 function checksText(checks: NonNullable<FollowStatus["checks"]>): string {
   if (checks.length === 0) return "no checks";
   const bad = checks.filter(({ state }) => state !== "good");

@@ -24,7 +24,7 @@ const KEYS_COUNT: readonly (readonly [path: string, why: string])[] = [
   ["activities/sandbox/docker/build-image.ts", "a query"],
   ["activities/tools/index.ts", "a tool as it is shown"],
   ["client/schedules/make-schedule.ts", "the SDK's type lacks the field"],
-  ["scripts/screenshots.ts", "environment variables"],
+  ["scripts/screenshots/stand.ts", "environment variables"],
   ["test/activities/model-server.test.ts", "headers"],
   ["test/commands/serve.test.ts", "headers"],
   ["test/faults/hosts.test.ts", "environment variables"],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { escapeHtml, html } from "../../../client/report/html.ts";
 import { markdownHtml } from "../../../client/report/markdown-html.ts";
+import type { FollowStatus } from "../../../client/view/followed-words.ts";
 import { reportPage, type ReportData } from "../../../client/report/report-page.ts";
 import type { SessionEvent } from "../../../activities/store/event.ts";
 import { describeEvent } from "../../../client/view/describe-event.ts";
@@ -65,6 +66,8 @@ const DATA: ReportData = {
     { step: 2, input: 90_000, cached: 80_000, output: 50, costUsd: null },
   ],
   patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-<i>old</i>\n+new\n",
+  follow: null,
+  followRounds: [],
   madeAt: AT,
 };
 const page = reportPage(DATA);
@@ -140,6 +143,53 @@ describe("the report", () => {
     expect(page).toContain("2 Jan 2026, 03:04:05 UTC");
   });
 
+  it("tells of a followed pull request and its rounds, and runs no address", () => {
+    const follow: FollowStatus = {
+      url: "https://forge.example/acme/app/pulls/7",
+      state: "following",
+      reason: "it can be reviewed",
+      head: "f203c1b72b00aa",
+      base: "main",
+      checks: [],
+      openThreads: 0,
+      conflicts: null,
+      rounds: 1,
+      roundsUpTo: 5,
+      costUsd: 0.01,
+      maxCostUsd: 10,
+      until: AT.toISOString(),
+      lookedAt: null,
+      nextLookAt: null,
+      endedAt: null,
+      mergeCommit: null,
+    };
+    const round = {
+      sessionId: "s",
+      number: 1,
+      head: "a",
+      digest: "d",
+      toldAt: AT,
+      endedAt: AT,
+      answeredAt: AT,
+      reasons: [{ kind: "thread" as const, name: "week.js:3<script>" }],
+      pushed: "f203c1b72b00aa",
+      outcome: "completed",
+      costBeforeUsd: 0,
+      costUsd: 0.01,
+    };
+    const told = reportPage({ ...DATA, follow, followRounds: [round] });
+    expect(told).toContain('<h2 id="pull-request">');
+    expect(told).toContain('<a href="https://forge.example/acme/app/pulls/7">');
+    expect(told).toContain("the thread week.js:3&lt;script&gt;: completed, pushed f203c1b72b00, $0.0100");
+    const hostile = reportPage({
+      ...DATA,
+      follow: { ...follow, url: "javascript:alert(1)" },
+      followRounds: [],
+    });
+    expect(hostile).not.toContain('href="javascript');
+    expect(page).not.toContain("Pull request");
+  });
+
   it("renders a session without a single request", () => {
     const fresh = { ...sessionRow, status: "active", endedAt: null, result: null } as const;
     const empty = reportPage({
@@ -156,6 +206,8 @@ describe("the report", () => {
       calls: { facts: new Map(), pictures: new Map() },
       costs: [],
       patch: "",
+      follow: null,
+      followRounds: [],
       madeAt: AT,
     });
     expect(empty).toContain("No request was billed.");
