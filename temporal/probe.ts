@@ -176,8 +176,8 @@ export function isPermissionDenied(error: unknown): boolean {
 export async function dockerHasImage(tag: string): Promise<boolean> {
   try {
     const path = `/images/${encodeURIComponent(tag)}/json`;
-    const found = (await ask(engineAddress(), path, PROBE_MS)) as { Id?: string };
-    return found.Id !== undefined;
+    const answer = (await ask(engineAddress(), path, PROBE_MS)) as { Id?: string };
+    return answer.Id !== undefined;
   } catch {
     return false;
   }

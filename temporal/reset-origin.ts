@@ -54,7 +54,7 @@ type Finding = {
 
 /** How far a run had come by the end of these events, with decoded payloads. */
 export function placeAfter(events: readonly Event[]): HistoryPlace {
-  const found: Finding = {
+  const progress: Finding = {
     step: undefined,
     calls: undefined,
     settled: [],
@@ -70,33 +70,36 @@ export function placeAfter(events: readonly Event[]): HistoryPlace {
       const input = valueOf(scheduling.input?.payloads?.[0]) as Scheduled["input"] | undefined;
       const activity = { name: scheduling.activityType?.name ?? "", input: input ?? {} };
       scheduled.set(String(event.eventId), activity);
-      applyScheduled(found, activity);
+      applyScheduled(progress, activity);
     }
     const completion = event.activityTaskCompletedEventAttributes;
     const activity = scheduled.get(String(completion?.scheduledEventId));
     if (completion && activity)
-      applyCompleted(found, activity, { result: valueOf(completion.result?.payloads?.[0]) ?? {}, carried });
+      applyCompleted(progress, activity, {
+        result: valueOf(completion.result?.payloads?.[0]) ?? {},
+        carried,
+      });
   }
-  const { calls, ...rest } = found;
+  const { calls, ...rest } = progress;
   return calls === undefined || (calls.size === 0 && rest.step !== undefined)
     ? { ...rest, step: calls === undefined ? rest.step : (rest.step ?? 0) + 1, phase: "model", settled: [] }
     : { ...rest, phase: "tools", open: [...calls] };
 }
 
 /** A run that asks for the next step, or closes, has nothing more to do in the step before. */
-function applyScheduled(found: Finding, { name, input }: Scheduled): void {
+function applyScheduled(progress: Finding, { name, input }: Scheduled): void {
   const { step } = input;
-  if (step === undefined || found.step === undefined) return;
-  if (["modelStep", "summarize", "undoCompaction"].includes(name)) toModel(found, step);
+  if (step === undefined || progress.step === undefined) return;
+  if (["modelStep", "summarize", "undoCompaction"].includes(name)) toModel(progress, step);
   const isAfterTools = ["prune", "closeSandbox", "closeSession"].includes(name);
   if (isAfterTools && (input as Partial<CloseSandboxInput>).neverOpened === undefined)
-    toModel(found, step + 1);
+    toModel(progress, step + 1);
 }
 
-function toModel(found: Finding, step: number): void {
-  found.step = step;
-  found.calls = undefined;
-  found.settled = [];
+function toModel(progress: Finding, step: number): void {
+  progress.step = step;
+  progress.calls = undefined;
+  progress.settled = [];
 }
 
 interface Completed {
@@ -104,54 +107,54 @@ interface Completed {
   readonly carried: Carried;
 }
 
-function applyCompleted(found: Finding, { name, input }: Scheduled, { result, carried }: Completed): void {
+function applyCompleted(progress: Finding, { name, input }: Scheduled, { result, carried }: Completed): void {
   const { step, index } = input;
   switch (name) {
     case "openSession": {
       const opened = result as OpenedSession;
-      toModel(found, opened.step + 1);
-      found.round = opened.round;
+      toModel(progress, opened.step + 1);
+      progress.round = opened.round;
       if (carried.waitingCalls) {
-        found.step = opened.step;
-        found.calls = new Set(carried.waitingCalls.map((waiting) => waiting.index));
+        progress.step = opened.step;
+        progress.calls = new Set(carried.waitingCalls.map((waiting) => waiting.index));
       }
       return;
     }
     case "modelStep": {
       const answer = result as ModelStepFacts;
       if (step === undefined || (answer.kind !== "answered" && answer.kind !== "interrupted")) return;
-      toModel(found, step + 1);
+      toModel(progress, step + 1);
       if (answer.kind !== "answered" || answer.calls.length === 0) return;
-      found.step = step;
-      found.calls = new Set(answer.calls.keys());
+      progress.step = step;
+      progress.calls = new Set(answer.calls.keys());
       return;
     }
     case "summarize": {
       const facts = result as CompactionFacts;
-      if (facts.kind === "compacted") found.round = facts.round;
-      if (facts.kind === "pruned") found.pruned = step;
+      if (facts.kind === "compacted") progress.round = facts.round;
+      if (facts.kind === "pruned") progress.pruned = step;
       return;
     }
     case "prune":
-      found.pruned = step;
+      progress.pruned = step;
       return;
     case "undoCompaction":
-      if (input.requestId !== undefined) found.undone.push(input.requestId);
+      if (input.requestId !== undefined) progress.undone.push(input.requestId);
       return;
     case "settleQuestion":
-      if (step !== found.step) return;
-      if (input.id !== undefined) found.settled.push(input.id);
-      if ((result as SettledQuestion).kind === "result" && index !== undefined) found.calls?.delete(index);
+      if (step !== progress.step) return;
+      if (input.id !== undefined) progress.settled.push(input.id);
+      if ((result as SettledQuestion).kind === "result" && index !== undefined) progress.calls?.delete(index);
       return;
     case "openDelegate":
     case "settleDelegate":
-      if ((result as { kind: string }).kind === "settled" && step === found.step && index !== undefined)
-        found.calls?.delete(index);
+      if ((result as { kind: string }).kind === "settled" && step === progress.step && index !== undefined)
+        progress.calls?.delete(index);
       return;
     case "runTool": {
       const facts = result as ToolFacts;
       const isOver = facts.serverAsks === undefined && facts.needsApproval !== true;
-      if (isOver && step === found.step && index !== undefined) found.calls?.delete(index);
+      if (isOver && step === progress.step && index !== undefined) progress.calls?.delete(index);
     }
   }
 }

@@ -46,14 +46,14 @@ export function temporalRuns(
   const messagesTo = (sessionId: string, runs: readonly KnownRun[]) =>
     saidTo({ client, clean }, sessionId, runs);
   const known = async (sessionId: string, runId: string): Promise<KnownRun | undefined> => {
-    const found = await describedOwnRun(client, own, sessionId, runId);
-    return found && { runId, isKept: isKept(found.status), startedMs: found.startedMs };
+    const run = await describedOwnRun(client, own, sessionId, runId);
+    return run && { runId, isKept: isKept(run.status), startedMs: run.startedMs };
   };
   return {
     namespace: client.options.namespace,
     async isCurrent(sessionId, runId) {
-      const found = await bounded(() => describedRun(client, sessionId));
-      return found?.runId === runId && found.status === "RUNNING";
+      const run = await bounded(() => describedRun(client, sessionId));
+      return run?.runId === runId && run.status === "RUNNING";
     },
     async isRunning(sessionId) {
       return (await bounded(() => describedOwnRun(client, own, sessionId)))?.status === "RUNNING";
@@ -133,13 +133,13 @@ async function runsOf(
   sessionId: string,
   known: string | undefined,
 ): Promise<OtherRun[]> {
-  const found = new Map<string, OtherRun>();
-  if (known !== undefined) found.set(known, { runId: known, isRunning: true, isKept: true, startedMs: 0 });
+  const runs = new Map<string, OtherRun>();
+  if (known !== undefined) runs.set(known, { runId: known, isRunning: true, isKept: true, startedMs: 0 });
   for await (const { runId, startedMs, status } of listOwnRuns(client, own, { workflowId: sessionId })) {
     const isRunning = runId === known || status === "RUNNING";
-    found.set(runId, { runId, isRunning, isKept: isKept(status), startedMs });
+    runs.set(runId, { runId, isRunning, isKept: isKept(status), startedMs });
   }
-  return [...found.values()];
+  return [...runs.values()];
 }
 
 /** Whether a run stored its undelivered messages: one that ended by itself did; one that failed may have had no Postgres. */

@@ -46,11 +46,11 @@ export async function endedSession(
   if (!isOpen) return session;
   const own = { db: store.db, taskQueue };
   const isOthers = newest !== undefined && (await isRunOfOthers(client, own, id, newest));
-  const found = isOthers ? undefined : newest;
-  if (found === undefined && !isGone(await standingOf(store.db, id), client)) return undefined;
+  const ended = isOthers ? undefined : newest;
+  if (ended === undefined && !isGone(await standingOf(store.db, id), client)) return undefined;
   const stores = { store, client, taskQueue, clean };
-  const isOlder = found !== undefined && (await noteMissing(stores, session, found.runId));
-  const end = found === undefined ? GONE : await endOf(stores, { id, isOlder }, found);
+  const isOlder = ended !== undefined && (await noteMissing(stores, session, ended.runId));
+  const end = ended === undefined ? GONE : await endOf(stores, { id, isOlder }, ended);
   return (await endAbandoned(store.db, id, session.runId, end)) ? session : undefined;
 }
 
@@ -127,8 +127,8 @@ async function outcomeOf(client: Client, id: string, runId: string): Promise<Aba
 export async function cancelIfOver({ store, client }: Stores, id: string): Promise<boolean> {
   const standing = await standingOf(store.db, id);
   if (standing?.hasEnded !== true || standing.unchangedMs < GRACE_MS.begun) return false;
-  const found = await describedRun(client, id);
-  if (found?.status !== "RUNNING" || found.runId !== standing.runId) return false;
-  await whereFound(client.workflow.getHandle(id, found.runId).cancel());
+  const run = await describedRun(client, id);
+  if (run?.status !== "RUNNING" || run.runId !== standing.runId) return false;
+  await whereFound(client.workflow.getHandle(id, run.runId).cancel());
   return true;
 }

@@ -75,28 +75,28 @@ export async function pushSaves(run: Run): Promise<void> {
  * @returns why it was not delivered, unless a row records that
  */
 export async function deliver(run: Run, outcome: Outcome): Promise<string | undefined> {
-  const order = run.order ?? orderOf(run, outcome);
-  if (!run.opened || order === undefined) return undefined;
-  const { branch, title } = order;
+  const deliveryOrder = run.order ?? orderOf(run, outcome);
+  if (!run.opened || deliveryOrder === undefined) return undefined;
+  const { branch, title } = deliveryOrder;
   const more = branch === undefined ? {} : { branch };
   // What a person orders is delivered as it is.
   const isOwnEnd = run.order === undefined;
-  const held = isOwnEnd ? heldBack(run, outcome) : undefined;
-  if (held !== undefined) return held;
+  const withheld = isOwnEnd ? heldBack(run, outcome) : undefined;
+  if (withheld !== undefined) return withheld;
   if (isOwnEnd && run.policy?.git?.review === true) return deliverReview(run, outcome);
   const verified = isOwnEnd ? outcome.verified : undefined;
   const hasFailed = isUnverified(verified?.outcome, run.policy?.verify ?? {});
   try {
-    if (order.push) {
-      const tree = order.tree ?? (hasFailed ? undefined : verified?.tree);
+    if (deliveryOrder.push) {
+      const tree = deliveryOrder.tree ?? (hasFailed ? undefined : verified?.tree);
       const pushed = await publish(run, { kind: "push", end: true, ...more, tree, summary: "end · push" });
       if (pushed.outcome === "refused") return undefined;
     }
-    if (order.pr === "none") return undefined;
+    if (deliveryOrder.pr === "none") return undefined;
     const opened = await publish(run, {
       kind: "pull-request",
       ...more,
-      draft: order.pr === "draft" || hasFailed ? true : undefined,
+      draft: deliveryOrder.pr === "draft" || hasFailed ? true : undefined,
       title,
       summary: "end · pull request",
     });

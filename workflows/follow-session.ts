@@ -69,15 +69,15 @@ export async function followSession(input: FollowSessionInput = {}): Promise<End
     isPaused,
   };
   setHandler(woken, () => void (follower.isWoken = true));
-  setHandler(goOn, (wanted) => void Object.assign(follower, { order: wanted, isWoken: true }));
+  setHandler(goOn, (followOrder) => void Object.assign(follower, { order: followOrder, isWoken: true }));
   try {
     for (;;) {
       // A turn that has begun runs to its end: a cancel takes effect between turns.
-      const look = await CancellationScope.nonCancellable(() => takeTurn(follower));
-      if (look.kind === "over")
+      const seen = await CancellationScope.nonCancellable(() => takeTurn(follower));
+      if (seen.kind === "over")
         return await CancellationScope.nonCancellable(async () => {
-          if (look.stopsSession !== undefined) await stopSession(look.stopsSession);
-          return end(look.end);
+          if (seen.stopsSession !== undefined) await stopSession(seen.stopsSession);
+          return end(seen.end);
         });
       const isNew = hasNewVersion(leftVersion);
       if (continueDue(maxHistoryEvents) || isNew) {
@@ -89,7 +89,7 @@ export async function followSession(input: FollowSessionInput = {}): Promise<End
         };
         return await (isNew ? moveOn<typeof followSession>(next) : continueAsNew<typeof followSession>(next));
       }
-      await condition(() => follower.isWoken, look.lookMs);
+      await condition(() => follower.isWoken, seen.lookMs);
     }
   } catch (error) {
     if (isCancellation(error)) return CancellationScope.nonCancellable(() => end("stopped"));
@@ -128,14 +128,14 @@ async function takeTurn(follower: Follower): Promise<FollowLook> {
     await followActivities.openFollow(order);
     if (follower.order === order) follower.order = undefined;
   }
-  const look = await followActivities.lookAtPullRequest();
+  const seen = await followActivities.lookAtPullRequest();
   follower.hasLooked = true;
-  setCurrentDetails(look.details ?? look.line);
-  if (look.kind === "round") await begin(follower, look);
-  const isPaused = look.kind === "wait" && look.isPaused === true;
+  setCurrentDetails(seen.details ?? seen.line);
+  if (seen.kind === "round") await begin(follower, seen);
+  const isPaused = seen.kind === "wait" && seen.isPaused === true;
   if (isPaused && !follower.isPaused) await tell("follow:paused");
   follower.isPaused = isPaused;
-  return look;
+  return seen;
 }
 
 /** Starts the session, whose queue has the round's message; a run that is on reads it as it is. */

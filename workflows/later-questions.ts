@@ -36,12 +36,13 @@ export function askedForLater(
 
 /** Puts an answer into the queue, once: its id is the question's. */
 export function tellAnswer(run: Run, { id, text }: OpenQuestion, settlement: Settlement): void {
-  const words = settlement.how === "answered" ? settlement.text : "The person does not want to answer this.";
+  const answerText =
+    settlement.how === "answered" ? settlement.text : "The person does not want to answer this.";
   const about = text === "" ? "" : ` (${text})`;
   const by = "by" in settlement && settlement.by !== undefined ? { by: settlement.by } : {};
   const item = {
     id: toAnswerId(id),
-    parts: [{ type: "text" as const, text: `Answer to your question ${id}${about}: ${words}` }],
+    parts: [{ type: "text" as const, text: `Answer to your question ${id}${about}: ${answerText}` }],
     queuedAt: new Date().toISOString(),
     ...by,
   };

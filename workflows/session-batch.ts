@@ -114,10 +114,10 @@ async function takeTurn(
     await lookAt(batch, batch.hasAsked ? undefined : true);
     batch.hasAsked = true;
   }
-  const places = report.concurrency - batch.open.length;
-  if (stopped === undefined && !batch.isTaken && places > 0) {
-    const items = await batchActivities.takeBatchItems({ after: batch.after, count: places });
-    batch.isTaken = items.length < places;
+  const freeSlots = report.concurrency - batch.open.length;
+  if (stopped === undefined && !batch.isTaken && freeSlots > 0) {
+    const items = await batchActivities.takeBatchItems({ after: batch.after, count: freeSlots });
+    batch.isTaken = items.length < freeSlots;
     for (const item of items) await begin(batch, item, report);
   }
   const isOver = batch.open.length === 0 && (batch.isTaken || stopped !== undefined);

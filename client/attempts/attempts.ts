@@ -48,11 +48,11 @@ export async function prepareAttempts(
   const name = batchName(flags.id, "attempts") && (flags.id ?? createSessionId());
   const items: PreparedItem[] = [];
   let config: ResolvedConfig | undefined;
-  let words = taskWords;
+  let taskText = taskWords;
   for (let number = 1; number <= count; number += 1) {
     const model = models.length === 0 ? flags.model : models[(number - 1) % models.length];
     const ready = await prepareStart(
-      words,
+      taskText,
       attemptFlags(flags, model),
       number === 1 ? note : () => undefined,
       {
@@ -62,7 +62,7 @@ export async function prepareAttempts(
       },
     );
     config ??= ready.config;
-    words = [ready.start.task];
+    taskText = [ready.start.task];
     items.push(asItem(number, ready.start));
   }
   if (config === undefined) throw usageError("There is no attempt to start.");
@@ -104,11 +104,11 @@ function asItem(number: number, { config, ...start }: PreparedItem["start"]): Pr
 /** Starts them, and prints their name alone on stdout. The same again under the same name attaches to them, also after their end. */
 export async function startAttempts(
   services: Services,
-  order: BatchOrder,
+  batch: BatchOrder,
   output: Output,
 ): Promise<ExitCode> {
-  const { name } = order;
-  await startBatch(services, order);
+  const { name } = batch;
+  await startBatch(services, batch);
   output.result(`${name}\n`);
   output.note(`See them: longhaul batch status ${shellWord(name)}\n`);
   return exitCodes.completed;
@@ -117,12 +117,12 @@ export async function startAttempts(
 /** Starts them and shows their progress. The best one's answer goes alone to stdout; with `json`, the batch. */
 export async function runAttempts(
   services: Services,
-  order: BatchOrder,
+  batch: BatchOrder,
   { json }: { readonly json: boolean },
   output: Output,
 ): Promise<ExitCode> {
-  const { name, items } = order;
-  const { attached } = await startBatch(services, order);
+  const { name, items } = batch;
+  const { attached } = await startBatch(services, batch);
   const action = attached ? "attached to" : `${items.length} attempts:`;
   output.note(`${action} ${output.style("bold", name)}\n`);
   await warnWithoutWorker(services, output);

@@ -20,13 +20,13 @@ export function pushCommand(command: Command, output: Output) {
 export async function deliverByReference(
   reference: string,
   setup: boolean,
-  order: DeliveryOrder,
+  deliveryOrder: DeliveryOrder,
   output: Output,
 ) {
   const { deliverSession } = await import("../watch/deliver-session.ts");
   const say = (line: string) => output.note(`${line}\n`);
   return withPreparedServices({ setup }, say, async (services) =>
-    deliverSession(services, await requireSession(services, reference), order, output),
+    deliverSession(services, await requireSession(services, reference), deliveryOrder, output),
   );
 }
 

@@ -29,8 +29,8 @@ export function mcpCommand(command: Command, output: Output) {
     if (server === undefined || !["test", "login", "logout"].includes(action))
       throw usageError("Write `mcp list`, `mcp test NAME`, `mcp login NAME` or `mcp logout NAME`.");
     const names = Object.keys(loaded.settings.mcpServers);
-    const found = loaded.settings.mcpServers[server];
-    if (found === undefined)
+    const settings = loaded.settings.mcpServers[server];
+    if (settings === undefined)
       throw usageError(
         `The configuration has no MCP server ${server}.`,
         names.length === 0 ? "Name it under mcpServers in longhaul.yaml." : `It has: ${names.join(", ")}.`,
@@ -44,12 +44,12 @@ export function mcpCommand(command: Command, output: Output) {
         true,
       );
     }
-    if (found.auth !== "oauth" || found.url === undefined)
+    if (settings.auth !== "oauth" || settings.url === undefined)
       throw usageError(
         `The server ${server} is not configured for a login.`,
         `For a server over HTTP that requires one, set mcpServers.${server}.auth: oauth`,
       );
-    const target = { name: server, url: found.url, scopes: found.scopes };
+    const target = { name: server, url: settings.url, scopes: settings.scopes };
     return action === "login" ? login(target, loaded.environment, output) : logout(target, output);
   };
 }

@@ -72,8 +72,9 @@ export async function serverNamed(
 ): Promise<{ readonly rows: ModelRow[]; readonly found: string } | undefined> {
   const [name = ""] = filter.toLowerCase().split("/");
   const isOwn = Object.hasOwn(settings.providers, name);
-  const found = name === "" ? undefined : findProvider(`${name}/any`, settings.providers, environment);
-  const { provider } = found ?? {};
+  const providerModel =
+    name === "" ? undefined : findProvider(`${name}/any`, settings.providers, environment);
+  const { provider } = providerModel ?? {};
   if (provider?.name !== name || provider.baseUrl === undefined || provider.preset !== undefined)
     return undefined;
   if (!isOwn && provider.keyEnv !== undefined) return undefined;
@@ -128,10 +129,11 @@ export function modelRows(from: {
     .map((model): ModelRow => {
       const catalogued = catalogue.models[model];
       const modelSettings = configured.find(([name]) => name === model)?.[1];
-      const found = findProvider(model, settings.providers, environment);
+      const providerModel = findProvider(model, settings.providers, environment);
       return {
         model,
-        usable: found !== undefined && missingVariables(found.provider, environment).length === 0,
+        usable:
+          providerModel !== undefined && missingVariables(providerModel.provider, environment).length === 0,
         isDefault: model === chosen,
         ...sizeAndPrice(modelSettings, catalogued),
         reasons: catalogued?.thinks === true || modelSettings?.reasoning !== undefined,

@@ -40,11 +40,11 @@ export function sayCommand(command: Command, output: Output) {
     }
     // Wrong usage is found before anything is sent.
     const model = flags.model === undefined ? undefined : (await resolveAsking(flags)).run;
-    await withWorkingSession(reference, async (services, found) => {
-      const sessionId = found.id;
-      let row = found;
+    await withWorkingSession(reference, async (services, session) => {
+      const sessionId = session.id;
+      let row = session;
       // Nothing is changed in a session that cannot continue.
-      const settings = parseSettings(found);
+      const settings = parseSettings(session);
       // The prompt and the conversation of a session speak of its tools, or of none.
       if (model !== undefined && model.noTools !== settings.noTools)
         throw usageError(

@@ -113,7 +113,7 @@ function documents(
   rows: readonly UsageRow[],
   budgets: UsageBudgets | undefined,
 ) {
-  const shown = (states: readonly BudgetState[] = []) =>
+  const budgetRows = (states: readonly BudgetState[] = []) =>
     states.map((state) => ({
       period: state.budget.period,
       since: state.budget.since,
@@ -126,9 +126,9 @@ function documents(
   const row = ({ of, ...figures }: UsageRow) => ({
     ...Object.fromEntries(by.map((dimension, index) => [dimension, of[index] || null])),
     ...figures,
-    budgets: shown(budgets?.rows.get(of[0] ?? "")),
+    budgets: budgetRows(budgets?.rows.get(of[0] ?? "")),
   });
-  return { rows: rows.map(row), budgets: shown(budgets?.all) };
+  return { rows: rows.map(row), budgets: budgetRows(budgets?.all) };
 }
 
 const MAX_NAME_CHARS = 60;

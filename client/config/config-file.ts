@@ -33,8 +33,8 @@ export function parseConfigFile(path: string, text: string): ConfigFile {
     );
   const result = agentConfigSchema.safeParse(read.raw);
   if (result.success) return read.raw as ConfigFile;
-  const found = result.error.issues.flatMap((issue) => describe(issue, read));
-  throw usageError(`The configuration has ${count(found.length)}.\n${found.join("\n")}`);
+  const mistakes = result.error.issues.flatMap((issue) => describe(issue, read));
+  throw usageError(`The configuration has ${count(mistakes.length)}.\n${mistakes.join("\n")}`);
 }
 
 /** A setting's place in a file's text, as `longhaul.yaml:3:5`, under whichever of its names the file has it. */
@@ -104,21 +104,21 @@ function describe(issue: z.core.$ZodIssue, { document, lines, at, spelled }: Rea
 /** Where the setting's name and its value begin, or those of the nearest group above it that the file has. */
 function pathOffsets(document: Document, path: SettingPath): { key?: number; value?: number } {
   let node: unknown = document.contents;
-  let found = offset("value", node);
+  let position = offset("value", node);
   for (const part of path) {
     if (isAlias(node)) node = node.resolve(document);
     if (isMap(node)) {
       const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === part);
       if (pair === undefined) break;
-      found = { ...offset("key", pair.key), ...offset("value", pair.value) };
+      position = { ...offset("key", pair.key), ...offset("value", pair.value) };
       node = pair.value;
     } else {
       if (!isSeq(node) || node.items[Number(part)] === undefined) break;
       node = node.items[Number(part)];
-      found = { ...offset("key", node), ...offset("value", node) };
+      position = { ...offset("key", node), ...offset("value", node) };
     }
   }
-  return found;
+  return position;
 }
 
 const offset = (name: "key" | "value", node: unknown): { key?: number; value?: number } =>

@@ -53,9 +53,9 @@ export function readConfigFiles(flags: FileFlags, environment: Environment, cwd:
 export function ownDefinitions(environment: Environment, cwd: string): KeyDefinitions {
   const named = setting(environment, "LONGHAUL_CONFIG");
   const files = [ownConfigFile(environment), named === undefined ? undefined : resolve(cwd, named)];
-  return files.reduce<KeyDefinitions>((found, path) => {
-    if (path === undefined || !existsSync(path)) return found;
-    return { ...found, ...agentConfigSchema.parse(parseConfigFile(path, readConfig(path, true))).keys };
+  return files.reduce<KeyDefinitions>((definitions, path) => {
+    if (path === undefined || !existsSync(path)) return definitions;
+    return { ...definitions, ...agentConfigSchema.parse(parseConfigFile(path, readConfig(path, true))).keys };
   }, {});
 }
 
@@ -72,9 +72,9 @@ function ownConfigFile(environment: Environment): string | undefined {
 function refuseWidening(name: string, text: string, file: ConfigFile, ownSettings: ConfigFile): void {
   const widening = wideningSettings(file, agentConfigSchema.parse(ownSettings));
   if (widening.length === 0) return;
-  const found = widening.map((path) => `${settingPlace(name, text, path)}: ${path.join(".")}`);
+  const widenings = widening.map((path) => `${settingPlace(name, text, path)}: ${path.join(".")}`);
   throw usageError(
-    `${name} in the current folder may not give a session more rights, because it may have come with a repository. It sets:\n${found.join("\n")}`,
+    `${name} in the current folder may not give a session more rights, because it may have come with a repository. It sets:\n${widenings.join("\n")}`,
     `If the file is yours, name it: --config ./${name}`,
   );
 }

@@ -315,33 +315,33 @@ const SKILL_FILE = /^(?!\.)[\w.-]{1,100}$/;
 /** The person's own skills are read when a session starts, and stored with it. @throws ClientError (usage) if a folder cannot be read, or the skills are too large */
 function withSharedSkills<T extends SessionSkills | undefined>(skills: T, cwd: string): T | SessionSkills {
   if (skills === undefined || skills.enabled === false || (skills.folders ?? []).length === 0) return skills;
-  const found = new Map<string, string>();
+  const texts = new Map<string, string>();
   for (const folder of skills.folders ?? []) {
     try {
-      readSkills(resolve(cwd, folder), "", 0, found);
+      readSkills(resolve(cwd, folder), "", 0, texts);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === undefined) throw error;
       throw unreadable(`skills.folders: ${folder}`, error);
     }
   }
-  const size = [...found.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const size = [...texts.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   if (size > MAX_SKILL_BYTES)
     throw usageError(
       `skills.folders: the skills take ${bytes(size)}; at most ${bytes(MAX_SKILL_BYTES)} can be included.`,
       "Keep large files in the workspace, or in the sandbox's image.",
     );
-  const shared = [...found].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([path, text]) => ({ path, text }));
+  const shared = [...texts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([path, text]) => ({ path, text }));
   return { ...skills, shared };
 }
 
 /** Reads plain text files only. If several folders contain the same path, the first one wins. */
-function readSkills(root: string, below: string, depth: number, found: Map<string, string>): void {
+function readSkills(root: string, below: string, depth: number, texts: Map<string, string>): void {
   for (const entry of readdirSync(join(root, below), { withFileTypes: true })) {
     const path = below === "" ? entry.name : `${below}/${entry.name}`;
     if (!SKILL_FILE.test(entry.name)) continue;
-    if (entry.isDirectory() && depth < MAX_SKILL_DEPTH) readSkills(root, path, depth + 1, found);
-    if (!entry.isFile() || depth === 0 || found.has(path)) continue;
+    if (entry.isDirectory() && depth < MAX_SKILL_DEPTH) readSkills(root, path, depth + 1, texts);
+    if (!entry.isFile() || depth === 0 || texts.has(path)) continue;
     const text = readBoundedText(join(root, path));
-    if (!text.includes("\0")) found.set(path, text);
+    if (!text.includes("\0")) texts.set(path, text);
   }
 }

@@ -117,10 +117,10 @@ export function parseDevcontainer(
   const file: DevcontainerFile = { ...named, image: named.image ?? composed?.sandbox?.image };
   const { env, notes } = environmentOf(file);
   const own = composed?.sandbox?.build;
-  const place = own && { ...file, build: { ...own }, dockerFile: undefined };
+  const ownBuild = own && { ...file, build: { ...own }, dockerFile: undefined };
   const composeFolder = posix.join(folder, posix.dirname(String(named.dockerComposeFile ?? "")));
   const { build, notes: buildNotes } =
-    file.image === undefined ? buildOf(place ?? file, path, own ? composeFolder : folder) : NO_BUILD;
+    file.image === undefined ? buildOf(ownBuild ?? file, path, own ? composeFolder : folder) : NO_BUILD;
   const ignoredKeys = LEFT_OUT.filter((key) => file[key] !== undefined);
   const ports = file.forwardPorts ?? [];
   return {

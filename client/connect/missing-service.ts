@@ -91,10 +91,10 @@ export async function settled<T>({ make, find, what, again }: Effect<T>): Promis
     return await make();
   } catch (error) {
     if (error instanceof ClientError) throw error;
-    const found = await find().catch((unanswered: unknown) => {
+    const answer = await find().catch((unanswered: unknown) => {
       throw missing(`Temporal did not say whether ${what} (${plainReason(unanswered)}).`, again, error);
     });
-    if (found === undefined) throw error;
-    return found;
+    if (answer === undefined) throw error;
+    return answer;
   }
 }

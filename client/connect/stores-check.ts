@@ -79,23 +79,23 @@ async function compare(services: Services): Promise<Finding> {
       warning: true,
       found: `not compared: more than ${MAX_SESSIONS} sessions are open`,
     };
-  const found = [
+  const differences = [
     ...(await Promise.all(rows.map((row) => ofRow(client, row, services.temporal.namespace)))),
     ...(await unknownRuns(services, running, rows)),
     ...(await behind(services, client, rows)),
   ].filter((difference) => difference !== undefined);
-  return summary(found, rows.length);
+  return summary(differences, rows.length);
 }
 
-function summary(found: readonly Difference[], open: number): Finding {
-  if (found.length === 0)
+function summary(differences: readonly Difference[], open: number): Finding {
+  if (differences.length === 0)
     return { ok: true, found: `agree on ${open === 1 ? "the open session" : `${open} open sessions`}` };
-  const lines = found.slice(0, SHOWN).map(({ id, what, fix }) => `${id}: ${what} ${fix}`);
-  const more = found.length > SHOWN ? [`and ${found.length - SHOWN} more`] : [];
+  const lines = differences.slice(0, SHOWN).map(({ id, what, fix }) => `${id}: ${what} ${fix}`);
+  const more = differences.length > SHOWN ? [`and ${differences.length - SHOWN} more`] : [];
   return {
     ok: true,
     warning: true,
-    found: `${plural(found.length, "difference")} between Postgres and Temporal`,
+    found: `${plural(differences.length, "difference")} between Postgres and Temporal`,
     fix: [...lines, ...more].join("\n"),
   };
 }

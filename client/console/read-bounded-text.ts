@@ -17,9 +17,9 @@ export function readBoundedText(
   if (!statSync(path).isFIFO() || pipes) {
     const file = openSync(path, "r");
     try {
-      const found = fstatSync(file);
-      if (found.isDirectory()) throw failure("EISDIR", path);
-      if (found.isFile() || pipes) return readAll(file, path, maxBytes);
+      const stats = fstatSync(file);
+      if (stats.isDirectory()) throw failure("EISDIR", path);
+      if (stats.isFile() || pipes) return readAll(file, path, maxBytes);
     } finally {
       closeSync(file);
     }

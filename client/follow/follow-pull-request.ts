@@ -33,7 +33,7 @@ const BEGIN_MS = 60_000;
 export async function startFollowing(
   services: Services,
   row: SessionRow,
-  order: FollowOrder,
+  followOrder: FollowOrder,
 ): Promise<FollowRow> {
   const workflowId = followWorkflowId(row.id);
   await requireAccess(services, workflowId);
@@ -49,7 +49,7 @@ export async function startFollowing(
         taskQueue,
         args: [{}],
         signal: FOLLOW_SIGNALS.goOn,
-        signalArgs: [order],
+        signalArgs: [followOrder],
         staticSummary: "the pull request is followed until it is merged",
         memo: { installation } satisfies OwnerMemo,
       }),
@@ -104,12 +104,12 @@ export async function stopFollowing(services: Services, row: SessionRow): Promis
   const client = await services.temporal.client();
   const handle = client.workflow.getHandle(workflowId);
   // Temporal takes a cancel of a run that is over, too.
-  const asked = await unlessGone(async () => {
+  const ending = await unlessGone(async () => {
     if ((await handle.describe()).status.name !== "RUNNING") return undefined;
     await handle.cancel();
     return true;
   });
-  if (asked === undefined)
+  if (ending === undefined)
     throw notPossible(
       `The pull request of ${row.id} is not followed.`,
       `Follow it: longhaul follow ${shellWord(row.id)}`,

@@ -49,10 +49,10 @@ async function newest(db: Store["db"]): Promise<SessionRow> {
 }
 
 async function deleted(db: Store["db"], id: string): Promise<ClientError | undefined> {
-  const found = await findDeleted(db, id);
-  if (found === undefined) return undefined;
-  const by = found.deletedBy === null ? "" : ` by ${found.deletedBy}`;
-  return noSuchSession(id, `It was deleted${by}: ${stamp(found.deletedAt)}.`);
+  const deletion = await findDeleted(db, id);
+  if (deletion === undefined) return undefined;
+  const by = deletion.deletedBy === null ? "" : ` by ${deletion.deletedBy}`;
+  return noSuchSession(id, `It was deleted${by}: ${stamp(deletion.deletedAt)}.`);
 }
 
 function ambiguous(reference: string, matches: readonly string[]): ClientError {

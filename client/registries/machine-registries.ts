@@ -19,8 +19,8 @@ export interface MachineRegistries extends FoundRegistries {
 const NO_HOME = "/nonexistent";
 
 export function registriesOfMachine(environment: Environment): MachineRegistries {
-  const found = findRegistries({ environment, home: environment["HOME"] || NO_HOME, read });
-  return { ...found, certificates: extraCertificates(environment) };
+  const registries = findRegistries({ environment, home: environment["HOME"] || NO_HOME, read });
+  return { ...registries, certificates: extraCertificates(environment) };
 }
 
 function read(path: string): string | undefined {
@@ -60,7 +60,7 @@ export function findRegistries(machine: PersonsMachine): FoundRegistries {
   const entries = Object.entries(READERS).map(([name, read]) => [name, read(machine)] as const);
   return withoutCredentials(
     Object.fromEntries(
-      entries.map(([name, found]) => [name, found.filter((address) => address !== undefined)]),
+      entries.map(([name, addresses]) => [name, addresses.filter((address) => address !== undefined)]),
     ),
   );
 }
@@ -105,7 +105,7 @@ function pipIndexes({ environment, home, read }: PersonsMachine): (string | unde
   ].map((path) => (path === undefined ? undefined : read(path)));
   const value = (name: string) =>
     environment[`PIP_${name.toUpperCase().replace("-", "_")}`] ||
-    files.map((text) => iniValue(text, "global", name)).find((found) => found !== undefined);
+    files.map((text) => iniValue(text, "global", name)).find((text) => text !== undefined);
   const [main, more] = [value("index-url") ?? environment["UV_DEFAULT_INDEX"], value("extra-index-url")];
   if (main === undefined && more === undefined) return [];
   return [main ?? PIP_INDEX, ...(more?.split(/\s+/) ?? [])];
@@ -135,7 +135,7 @@ function goProxies({ environment, home, read }: PersonsMachine): (string | undef
     `${home}/Library/Application Support/go/env`,
   ].map((path) => (path === undefined ? undefined : read(path)));
   const set =
-    environment["GOPROXY"] || files.map((text) => iniValue(text, "", "GOPROXY")).find((found) => found);
+    environment["GOPROXY"] || files.map((text) => iniValue(text, "", "GOPROXY")).find((value) => value);
   return set?.split(/[,|]/) ?? [];
 }
 
@@ -159,12 +159,12 @@ function iniValue(
   quotes: "off" | "raw" = "off",
 ): string | undefined {
   let current = "";
-  let found: string | undefined;
+  let setting: string | undefined;
   let going = false;
   for (const line of (text ?? "").split("\n")) {
     // A value may continue on the next lines, if they begin with a space.
     if (going && /^\s+[^\s#;]/.test(line)) {
-      found = `${found} ${line.trim()}`.trim();
+      setting = `${setting} ${line.trim()}`.trim();
       continue;
     }
     going = false;
@@ -173,10 +173,10 @@ function iniValue(
     const [, key, value] = /^\s*([^=#;\s]+)\s*=\s*(.*?)\s*$/.exec(line) ?? [];
     if (current !== section || key === undefined || key.replaceAll("_", "-") !== name.replaceAll("_", "-"))
       continue;
-    found = quotes === "raw" ? value : value?.replace(/^(["'])(.*)\1$/, "$2");
+    setting = quotes === "raw" ? value : value?.replace(/^(["'])(.*)\1$/, "$2");
     going = true;
   }
-  return found === "" ? undefined : found;
+  return setting === "" ? undefined : setting;
 }
 
 /** Variables that name a certificate bundle for tools, the most common first. */
@@ -205,8 +205,8 @@ const PUBLIC_FOLDER = "/usr/share/ca-certificates";
 function extraCertificates(environment: Environment): string | undefined {
   const files = new Set(VARIABLES.map((name) => environment[name] ?? ""));
   const texts = [...files].filter((path) => path !== "").map(textIn);
-  const found = certificatesIn([...texts, ...LOCAL_FOLDERS.flatMap(readFolder)].join("\n"));
-  const added = without(found, rootCertificates);
+  const certificates = certificatesIn([...texts, ...LOCAL_FOLDERS.flatMap(readFolder)].join("\n"));
+  const added = without(certificates, rootCertificates);
   return added.length === 0
     ? undefined
     : joined(without(added, certificatesIn(readFolder(PUBLIC_FOLDER).join("\n"))));

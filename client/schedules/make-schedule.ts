@@ -45,31 +45,35 @@ export const parseZone = ({ cron, timeZone }: Pick<ScheduleOrder, "cron" | "time
  * @returns the next times, at most three
  * @throws ClientError: usage for an expression or time zone that Temporal refuses or that never comes, impossible if the name is taken
  */
-export async function makeSchedule(services: Services, order: ScheduleOrder): Promise<readonly Date[]> {
+export async function makeSchedule(
+  services: Services,
+  scheduleOrder: ScheduleOrder,
+): Promise<readonly Date[]> {
   const { db } = services.store;
-  const { name, task, config } = order;
-  checkTimes(order.cron);
+  const { name, task, config } = scheduleOrder;
+  checkTimes(scheduleOrder.cron);
   const client = await services.temporal.client();
   const row = { name, task, config, owner: services.user };
-  const memo = memoOf(services, order);
+  const memo = memoOf(services, scheduleOrder);
   if (!(await createSchedule(db, row))) {
     // A row without a schedule is left by an attempt that died in between, or by a Temporal that was lost.
-    const [mine, found] = await Promise.all([findSchedule(db, name), describeSchedule(client, name)]);
+    const [mine, existing] = await Promise.all([findSchedule(db, name), describeSchedule(client, name)]);
     // The same order before, whose answers were lost.
-    if (mine && found && isSameOrder(mine, order) && isAdoptable(found, order, memo)) return nextOf(found);
-    if (mine === undefined || found !== undefined) throw nameInUse(name);
+    if (mine && existing && isSameOrder(mine, scheduleOrder) && isAdoptable(existing, scheduleOrder, memo))
+      return nextOf(existing);
+    if (mine === undefined || existing !== undefined) throw nameInUse(name);
     await removeSchedule(db, name);
     if (!(await createSchedule(db, row))) throw nameInUse(name);
   }
-  const found = await createInTemporal(services, order, memo).then(
+  const existing = await createInTemporal(services, scheduleOrder, memo).then(
     () => describeSchedule(client, name),
-    (error: unknown) => settle(services, client, { order, memo, error }),
+    (error: unknown) => settle(services, client, { order: scheduleOrder, memo, error }),
   );
-  const next = found === undefined ? [] : nextOf(found);
-  if (found !== undefined && next.length === 0) {
+  const next = existing === undefined ? [] : nextOf(existing);
+  if (existing !== undefined && next.length === 0) {
     await client.schedule.getHandle(name).delete();
     await removeSchedule(db, name);
-    throw usageError(`The times ${JSON.stringify(order.cron)} never come.`, FORM);
+    throw usageError(`The times ${JSON.stringify(scheduleOrder.cron)} never come.`, FORM);
   }
   return next;
 }
@@ -79,12 +83,13 @@ const nextOf = ({ info }: ScheduleDescription) => info.nextActionTimes.slice(0, 
 /** Whether the stored task and settings are those of the order. */
 const isSameOrder = (
   { task, config }: { readonly task: string; readonly config: unknown },
-  order: ScheduleOrder,
-) => task === order.task && isDeepStrictEqual(config, JSON.parse(JSON.stringify(order.config)));
+  scheduleOrder: ScheduleOrder,
+) =>
+  task === scheduleOrder.task && isDeepStrictEqual(config, JSON.parse(JSON.stringify(scheduleOrder.config)));
 
-const memoOf = ({ taskQueue, user }: Services, order: ScheduleOrder): ScheduleMemo => ({
-  cron: order.cron,
-  timeZone: parseZone(order),
+const memoOf = ({ taskQueue, user }: Services, scheduleOrder: ScheduleOrder): ScheduleMemo => ({
+  cron: scheduleOrder.cron,
+  timeZone: parseZone(scheduleOrder),
   queue: taskQueue,
   owner: user,
   creation: randomUUID(),
@@ -133,18 +138,18 @@ interface Failed {
 async function settle(
   services: Services,
   client: Client,
-  { order, memo, error }: Failed,
+  { order: scheduleOrder, memo, error }: Failed,
 ): Promise<ScheduleDescription> {
-  const { name } = order;
+  const { name } = scheduleOrder;
   const { db } = services.store;
-  const refused = refusal(error, order);
+  const refused = refusal(error, scheduleOrder);
   if (refused !== undefined) {
     await removeSchedule(db, name);
     throw refused;
   }
-  let found: ScheduleDescription | undefined;
+  let existing: ScheduleDescription | undefined;
   try {
-    found = await describeSchedule(client, name);
+    existing = await describeSchedule(client, name);
   } catch (unanswered) {
     throw missing(
       `Temporal did not say whether it made the schedule ${name} (${plainReason(unanswered)}).`,
@@ -152,19 +157,19 @@ async function settle(
       error,
     );
   }
-  if (found !== undefined && isAdoptable(found, order, memo)) return found;
+  if (existing !== undefined && isAdoptable(existing, scheduleOrder, memo)) return existing;
   await removeSchedule(db, name);
-  if (found !== undefined) throw nameInUse(name);
+  if (existing !== undefined) throw nameInUse(name);
   throw error;
 }
 
-function isAdoptable(found: ScheduleDescription, { overlap }: ScheduleOrder, memo: ScheduleMemo): boolean {
-  const theirs = found.memo as Partial<ScheduleMemo> | undefined;
+function isAdoptable(existing: ScheduleDescription, { overlap }: ScheduleOrder, memo: ScheduleMemo): boolean {
+  const theirs = existing.memo as Partial<ScheduleMemo> | undefined;
   if (theirs?.creation === memo.creation) return true;
   const isSame = (["cron", "timeZone", "queue", "owner"] as const).every(
     (key) => theirs?.[key] === memo[key],
   );
-  return isSame && isOfAgent(found) && overlapOf(found) === overlap;
+  return isSame && isOfAgent(existing) && overlapOf(existing) === overlap;
 }
 
 const FORM =

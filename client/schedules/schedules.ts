@@ -43,10 +43,10 @@ export async function readSchedules(services: Services): Promise<ScheduleDocumen
   const others: ScheduleDocument[] = [];
   for await (const { scheduleId: name, memo } of client.schedule.list()) {
     if (known.has(name) || !isOurs(services, memo as Partial<ScheduleMemo> | undefined)) continue;
-    const found = await describeSchedule(client, name);
-    if (found === undefined || !isOfAgent(found)) continue;
+    const schedule = await describeSchedule(client, name);
+    if (schedule === undefined || !isOfAgent(schedule)) continue;
     others.push({
-      ...documentOf({ name, task: "", limits: readLimits(undefined) }, found),
+      ...documentOf({ name, task: "", limits: readLimits(undefined) }, schedule),
       state: "unrecorded",
     });
   }
@@ -55,18 +55,18 @@ export async function readSchedules(services: Services): Promise<ScheduleDocumen
 
 function documentOf(
   row: Pick<ScheduleDocument, "name" | "task" | "limits">,
-  found: ScheduleDescription | undefined,
+  schedule: ScheduleDescription | undefined,
 ): ScheduleDocument {
-  const { cron, timeZone } = (found?.memo ?? {}) as { readonly cron?: string; readonly timeZone?: string };
+  const { cron, timeZone } = (schedule?.memo ?? {}) as { readonly cron?: string; readonly timeZone?: string };
   return {
     ...row,
-    state: stateOf(found),
+    state: stateOf(schedule),
     cron: cron ?? null,
     timeZone: timeZone ?? null,
-    overlap: overlapOf(found) ?? null,
-    next: found?.info.nextActionTimes[0]?.toISOString() ?? null,
-    last: found?.info.recentActions.at(-1)?.action.workflow.workflowId ?? null,
-    running: found?.info.runningActions.map(({ workflow }) => workflow.workflowId) ?? [],
+    overlap: overlapOf(schedule) ?? null,
+    next: schedule?.info.nextActionTimes[0]?.toISOString() ?? null,
+    last: schedule?.info.recentActions.at(-1)?.action.workflow.workflowId ?? null,
+    running: schedule?.info.runningActions.map(({ workflow }) => workflow.workflowId) ?? [],
   };
 }
 
@@ -86,10 +86,10 @@ export async function deleteSchedule(services: Services, name: string): Promise<
   const client = await services.temporal.client();
   const { db } = services.store;
   const row = await unlessTableMissing(() => findSchedule(db, name));
-  const found = await describeSchedule(client, name);
-  if (row === undefined && !isUnrecorded(services, found)) throw unknown(name);
+  const schedule = await describeSchedule(client, name);
+  if (row === undefined && !isUnrecorded(services, schedule)) throw unknown(name);
   try {
-    if (found !== undefined) await client.schedule.getHandle(name).delete();
+    if (schedule !== undefined) await client.schedule.getHandle(name).delete();
   } catch (error) {
     if (!(error instanceof ScheduleNotFoundError)) throw error;
   }
@@ -129,10 +129,10 @@ export async function triggerSchedule(services: Services, name: string): Promise
 }
 
 /** A schedule of ours that only Temporal has. */
-const isUnrecorded = (services: Services, found: ScheduleDescription | undefined): boolean =>
-  found !== undefined &&
-  isOfAgent(found) &&
-  isOurs(services, found.memo as Partial<ScheduleMemo> | undefined);
+const isUnrecorded = (services: Services, schedule: ScheduleDescription | undefined): boolean =>
+  schedule !== undefined &&
+  isOfAgent(schedule) &&
+  isOurs(services, schedule.memo as Partial<ScheduleMemo> | undefined);
 
 const counted = ({ info }: ScheduleDescription) => info.numActionsTaken + info.numActionsSkippedOverlap;
 
@@ -167,9 +167,9 @@ async function requireRow(services: Services, name: string): Promise<void> {
 const unknown = (name: string) =>
   notPossible(`There is no schedule ${name}.`, "List them: longhaul schedule list");
 
-function stateOf(found: ScheduleDescription | undefined): ScheduleDocument["state"] {
-  if (found === undefined) return "missing";
-  return found.state.paused ? "paused" : "active";
+function stateOf(schedule: ScheduleDescription | undefined): ScheduleDocument["state"] {
+  if (schedule === undefined) return "missing";
+  return schedule.state.paused ? "paused" : "active";
 }
 
 /** What happens to a start while the previous session runs. */
@@ -184,8 +184,8 @@ export const POLICIES = {
   allow: "ALLOW_ALL",
 } as const satisfies Record<Overlap, ScheduleDescription["policies"]["overlap"]>;
 
-export const overlapOf = (found: ScheduleDescription | undefined): Overlap | undefined =>
-  OVERLAPS.find((name) => POLICIES[name] === found?.policies.overlap);
+export const overlapOf = (schedule: ScheduleDescription | undefined): Overlap | undefined =>
+  OVERLAPS.find((name) => POLICIES[name] === schedule?.policies.overlap);
 
 /** What a schedule of ours carries in Temporal. */
 export interface ScheduleMemo extends Readonly<Record<string, unknown>> {

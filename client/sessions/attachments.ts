@@ -100,9 +100,9 @@ async function readAttachment(flag: "--image" | "--file", source: AttachmentSour
 
 /** Reading a pipe would block, and a device has no end. */
 async function readRegular(path: string, called: string): Promise<Uint8Array> {
-  const found = await stat(path);
-  if (!found.isFile() && !found.isDirectory()) throw usageError(`${called} is not a regular file.`);
-  if (found.isFile()) requireSize(called, found.size);
+  const stats = await stat(path);
+  if (!stats.isFile() && !stats.isDirectory()) throw usageError(`${called} is not a regular file.`);
+  if (stats.isFile()) requireSize(called, stats.size);
   return readFile(path);
 }
 
@@ -120,22 +120,22 @@ function attachmentOf(
   // The provider would refuse the whole request because of this file.
   const mediaType = detectImageType(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
   if (mediaType !== undefined) return { bytes, mediaType, filename };
-  const found = readText(bytes);
-  const text = flag === "--file" ? textOfFile(found) : undefined;
+  const contents = readText(bytes);
+  const text = flag === "--file" ? textOfFile(contents) : undefined;
   if (text !== undefined) return { bytes: Buffer.from(text), mediaType: TEXT, filename };
   throw usageError(
     `${called} is not a PNG, JPEG, GIF, WebP or PDF${flag === "--file" ? ", nor text in UTF-8 or UTF-16," : ""} by its content.`,
-    ...(flag === "--file" ? [howElse(found)] : []),
+    ...(flag === "--file" ? [howElse(contents)] : []),
   );
 }
 
-function howElse(found: FoundText): string {
+function howElse(contents: FoundText): string {
   const advice = "Put it into the workspace (--workspace DIR) and name it in the text.";
-  if (found.kind !== "guessed" || found.label === undefined) return advice;
-  return `It looks like ${found.name}: iconv -f ${found.label} -t UTF-8 makes it UTF-8. Or put it into the workspace (--workspace DIR) and name it in the text.`;
+  if (contents.kind !== "guessed" || contents.label === undefined) return advice;
+  return `It looks like ${contents.name}: iconv -f ${contents.label} -t UTF-8 makes it UTF-8. Or put it into the workspace (--workspace DIR) and name it in the text.`;
 }
 
 /** The text of a file, if its encoding is known for sure. */
-function textOfFile(found: FoundText): string | undefined {
-  return found.kind === "text" && !found.text.includes("\0") ? cleanText(found.text) : undefined;
+function textOfFile(contents: FoundText): string | undefined {
+  return contents.kind === "text" && !contents.text.includes("\0") ? cleanText(contents.text) : undefined;
 }

@@ -33,18 +33,22 @@ export interface ForkOrder {
  * @throws ClientError (usage) for a step that never ran, (impossible) if the id is used or a step is not finished,
  * (missing) as `requireAccess`
  */
-export async function forkSession(services: Services, row: SessionRow, order: ForkOrder): Promise<string> {
+export async function forkSession(
+  services: Services,
+  row: SessionRow,
+  forkOrder: ForkOrder,
+): Promise<string> {
   const { store } = services;
   await requireAccess(services, row.id);
-  if (order.id !== undefined) await requireAccess(services, order.id);
+  if (forkOrder.id !== undefined) await requireAccess(services, forkOrder.id);
   const config = parseSettings(row);
   const client = await services.temporal.client();
   const last = await lastStep(store.db, row.id);
-  const beforeStep = order.fromStep ?? last + 1;
+  const beforeStep = forkOrder.fromStep ?? last + 1;
   requireStep(row.id, beforeStep, last);
   await awaitSaves(store.db, row.id);
-  const id = await copy(services, row.id, beforeStep, order.id);
-  const guidance = order.message === undefined ? [] : [await guidanceOf(services, id, order.message)];
+  const id = await copy(services, row.id, beforeStep, forkOrder.id);
+  const guidance = forkOrder.message === undefined ? [] : [await guidanceOf(services, id, forkOrder.message)];
   await settled({
     make: async () => {
       try {

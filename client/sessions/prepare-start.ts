@@ -32,7 +32,7 @@ export interface Sources {
 /** Finds every usage error before anything starts. @throws ClientError */
 export async function prepareStart(
   taskWords: readonly string[],
-  given: RunFlags,
+  runFlags: RunFlags,
   note: (text: string) => void,
   {
     stdin = processStdin(),
@@ -40,15 +40,15 @@ export async function prepareStart(
     checkRepository: check = checkRemote,
   }: Sources = {},
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
-  const taken = await pullFor(given);
-  const { flags } = taken;
+  const takeover = await pullFor(runFlags);
+  const { flags } = takeover;
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
   const fromDevcontainer = await devcontainerFor(flags);
   const fromCompose = composeFor(flags);
   const config = await resolveAsking({ ...flags, fromDevcontainer, fromCompose });
   const container = await containerFor(flags);
   const outputSchema = await readOutputSchema(flags.outputSchema);
-  const git = taken.on(sessionGit(flags, config.settings.git));
+  const git = takeover.on(sessionGit(flags, config.settings.git));
   if (git !== undefined && flags.repo !== undefined && git.url !== flags.repo)
     note(`The user's name in --repo is left out: the repository is ${git.url}.\n`);
   for (const line of [config, fromDevcontainer, fromCompose].flatMap((from) => from?.notes ?? []))
@@ -86,10 +86,10 @@ interface Taken {
 }
 
 /** @throws ClientError */
-async function pullFor(given: RunFlags): Promise<Taken> {
-  if (given.pull === undefined) return { flags: given, on: (git) => git };
+async function pullFor(runFlags: RunFlags): Promise<Taken> {
+  if (runFlags.pull === undefined) return { flags: runFlags, on: (git) => git };
   const { takeOverPull } = await import("../setup/pull-request-check.ts");
-  const { flags, kind, pull } = await takeOverPull(given.pull, given);
+  const { flags, kind, pull } = await takeOverPull(runFlags.pull, runFlags);
   return { flags, on: (git) => git && { ...git, forge: kind, pull } };
 }
 

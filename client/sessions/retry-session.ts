@@ -59,13 +59,13 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
   );
   const known = await runsOfLine(store.db, row.id);
   const runIds = [...new Set([...(newest === undefined ? [] : [newest]), ...known])];
-  const found = await findResetPoint(client, row.id, runIds, retry.fromStep);
-  if (found.kind === "gone") throw historyGone(row.id, retry.fromStep ?? last);
-  if (found.kind === "never") {
+  const resetPoint = await findResetPoint(client, row.id, runIds, retry.fromStep);
+  if (resetPoint.kind === "gone") throw historyGone(row.id, retry.fromStep ?? last);
+  if (resetPoint.kind === "never") {
     if (retry.fromStep !== undefined && last > 0) throw outOfRange(row.id, retry.fromStep, last);
     throw notPossible(`${row.id} has not started a step: there is nothing to retry.`);
   }
-  const { point } = found;
+  const { point } = resetPoint;
   await recordAction(services, row, "retry");
   await awaitSaves(store.db, row.id);
   // Messages that the ended runs have not stored are stored before the new run can ask for them.

@@ -62,10 +62,10 @@ export async function callResult(
   { id }: SessionRow,
   callId: string,
 ): Promise<CallResult> {
-  const found = await callWithResult(store.db, id, callId);
-  if (found === undefined) throw notPossible(`Session ${id} has no call ${JSON.stringify(callId)}.`);
-  const { name, status, exitCode, truncated, streams } = found.row;
-  const text = textOf(found.content) ?? null;
+  const call = await callWithResult(store.db, id, callId);
+  if (call === undefined) throw notPossible(`Session ${id} has no call ${JSON.stringify(callId)}.`);
+  const { name, status, exitCode, truncated, streams } = call.row;
+  const text = textOf(call.content) ?? null;
   // Cast safely: a check of the table holds these values.
   const known = status as CallResult["status"];
   return { name, status: known, exitCode, text, truncated, ...textsApart(text ?? "", streams) };

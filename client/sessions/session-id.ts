@@ -14,8 +14,8 @@ const LETTERS = "bcdfghjkmnpqrstvwxz23456789";
 /** A new id such as `calm-otter-4k7x`: 2 billion of them, and a collision is refused by the database. */
 export function createSessionId(pick: (below: number) => number = randomInt): string {
   const word = (list: string) => {
-    const words = list.split(" ");
-    return words[pick(words.length)] ?? "x";
+    const choices = list.split(" ");
+    return choices[pick(choices.length)] ?? "x";
   };
   const tail = Array.from({ length: 4 }, () => LETTERS.charAt(pick(LETTERS.length))).join("");
   return `${word(ADJECTIVES)}-${word(NOUNS)}-${tail}`;

@@ -96,8 +96,8 @@ async function readPiped(stdin: Stdin, note: (text: string) => void): Promise<st
 
 /** A shell of Windows writes UTF-16. */
 function textOfBytes(bytes: Buffer): string {
-  const found = readText(bytes);
-  return found.kind === "text" ? found.text : bytes.toString("utf8");
+  const contents = readText(bytes);
+  return contents.kind === "text" ? contents.text : bytes.toString("utf8");
 }
 
 /** UTF-8 has at most four bytes a character. */

@@ -36,10 +36,10 @@ export function findAptSource(texts: readonly string[], codename: string): AptSo
 /** `deb [signed-by=…] ADDRESS SUITE COMPONENT…` */
 function parseLines(text: string): AptSource[] {
   return text.split("\n").flatMap((line) => {
-    const found =
+    const entry =
       /^\s*deb\s+(?:\[(?<options>[^\]]*)\]\s+)?(?<address>\S+)\s+(?<suite>\S+)\s+(?<rest>[^#]+)/.exec(line);
-    if (found?.groups === undefined) return [];
-    const { options = "", address = "", suite = "", rest = "" } = found.groups;
+    if (entry?.groups === undefined) return [];
+    const { options = "", address = "", suite = "", rest = "" } = entry.groups;
     const keyring = /signed-by=(\S+)/.exec(options)?.[1];
     return [{ address, suite, components: splitWords(rest), keyring }];
   });

@@ -78,14 +78,14 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
   const running = await runningWorker(home, services);
   if (running !== undefined) {
     const { worker, difference } = running;
-    const found = `process ${worker.pid}, log ${worker.log}`;
-    if (!isDifferent(difference)) return { name: "Worker", ok: true, found };
+    const processText = `process ${worker.pid}, log ${worker.log}`;
+    if (!isDifferent(difference)) return { name: "Worker", ok: true, found: processText };
     const lostNames = lostProtections(worker, toWorkerEnvironment(services));
     return {
       name: "Worker",
       ok: true,
       warning: true,
-      found: `${found}; it was started before ${describeDifference(difference)} changed, or from a shell with other settings`,
+      found: `${processText}; it was started before ${describeDifference(difference)} changed, or from a shell with other settings`,
       fix:
         lostNames.length > 0
           ? protectionMissing(lostNames).fix
@@ -218,7 +218,7 @@ async function requirementChecks(services: LocalServices, sandbox: AgentConfig["
     probed(undefined, () => gitFolder()),
   ]);
   const notLooked = notLookedAt("Docker");
-  const found: Record<Requirement, Finding | undefined> = {
+  const findings: Record<Requirement, Finding | undefined> = {
     Node: { ok: true, found: process.versions.node },
     "certificate authorities": authorities,
     "worker settings": settings,
@@ -236,7 +236,7 @@ async function requirementChecks(services: LocalServices, sandbox: AgentConfig["
     "signing key": await signingFinding(process.env),
   };
   return REQUIREMENTS.flatMap((name) => {
-    const finding = found[name];
+    const finding = findings[name];
     return finding === undefined ? [] : [{ name, ...finding }];
   });
 }
@@ -274,8 +274,8 @@ async function searchAttributesFinding(address: string): Promise<Finding> {
     if (other.length > 0)
       return { ok: true, warning: true, found: `of another type than Keyword: ${other.join(", ")}`, fix };
     if (missing.length === 0) return { ok: true, found: "all there" };
-    const found = `${missing.join(", ")} missing; the next worker adds them, if the server lets it`;
-    return { ok: true, warning: true, found, fix };
+    const lacking = `${missing.join(", ")} missing; the next worker adds them, if the server lets it`;
+    return { ok: true, warning: true, found: lacking, fix };
   } catch (error) {
     return { ok: true, warning: true, found: `not shown by Temporal (${plainReason(error)})`, fix };
   }

@@ -46,23 +46,23 @@ async function finding(name: string, key: KeyDefinition, asking: Asking): Promis
   if (problem !== undefined)
     return { ok: true, warning: true, found: problem, fix: `Set ${keyVariable(name)}.` };
   const { host, port } = keyRule(key);
-  const place = port === 443 ? host : `${host}:${port}`;
+  const hostPort = port === 443 ? host : `${host}:${port}`;
   try {
     const status = await ask(key, asking);
     if (status === 401 || status === 403)
       return {
         ok: false,
-        found: `refused by ${place} (${status})`,
+        found: `refused by ${hostPort} (${status})`,
         fix: `Set ${keyVariable(name)} to another value.`,
       };
-    if (status < 400) return { ok: true, found: `accepted by ${place} (${status})` };
+    if (status < 400) return { ok: true, found: `accepted by ${hostPort} (${status})` };
     return {
       ok: true,
       warning: true,
-      found: `${place} answers ${status}, which neither accepts nor refuses it`,
+      found: `${hostPort} answers ${status}, which neither accepts nor refuses it`,
     };
   } catch (error) {
-    return { ok: false, found: `${place} is unreachable: ${reasonOf(error)}` };
+    return { ok: false, found: `${hostPort} is unreachable: ${reasonOf(error)}` };
   }
 }
 

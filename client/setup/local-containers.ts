@@ -22,26 +22,28 @@ export async function checkContainer(name: string, folder: string | undefined): 
   if (!containerSchema.shape.name.safeParse(name).success)
     throw usageError(`"${name}" is not the name or id of a container.`);
   const docker = connectDocker();
-  const found = await withTimeout(usableContainer(docker, { name }), TIMEOUT_MS).catch((error: unknown) => {
-    // The worker may use another engine, and makes its own check.
-    if (folder !== undefined) return undefined;
-    throw missing(
-      `Docker does not answer here, so the working folder of ${name} is not known: ${reasonOf(error)}`,
-      "Name the folder: --workspace-dir DIR; or set DOCKER_HOST.",
-      error,
-    );
-  });
-  if (found === undefined) return { name, folder: folder ?? "" };
-  if (found.id === undefined) throw refused(name, found.why);
-  const trouble = await withTimeout(lacksPython(docker, found.id), TIMEOUT_MS);
+  const container = await withTimeout(usableContainer(docker, { name }), TIMEOUT_MS).catch(
+    (error: unknown) => {
+      // The worker may use another engine, and makes its own check.
+      if (folder !== undefined) return undefined;
+      throw missing(
+        `Docker does not answer here, so the working folder of ${name} is not known: ${reasonOf(error)}`,
+        "Name the folder: --workspace-dir DIR; or set DOCKER_HOST.",
+        error,
+      );
+    },
+  );
+  if (container === undefined) return { name, folder: folder ?? "" };
+  if (container.id === undefined) throw refused(name, container.why);
+  const trouble = await withTimeout(lacksPython(docker, container.id), TIMEOUT_MS);
   if (trouble !== undefined) throw refused(name, trouble);
-  const containerFolder = folder ?? found.folder;
+  const containerFolder = folder ?? container.folder;
   if (containerFolder === "/")
     throw usageError(
       `The working folder of the container ${name} is /, which is too much to work in.`,
       "Name a folder of it: --workspace-dir DIR",
     );
-  return { name, id: found.id, folder: containerFolder.replace(/\/+$/, "") };
+  return { name, id: container.id, folder: containerFolder.replace(/\/+$/, "") };
 }
 
 const refused = (name: string, why: string) =>
@@ -57,7 +59,7 @@ export { forwardPort, listeningPorts } from "../../activities/sandbox/docker/san
  */
 export async function sandboxHere({ db }: Pick<Store, "db">, sessionId: string) {
   const recorded = await findSandbox(db, sessionId);
-  const found = await runningSandbox(connectDocker(), sessionId, recorded?.container).catch(
+  const container = await runningSandbox(connectDocker(), sessionId, recorded?.container).catch(
     (error: unknown) => {
       throw missing(
         "The Docker engine does not answer; a sandbox's servers are reached through it.",
@@ -66,7 +68,7 @@ export async function sandboxHere({ db }: Pick<Store, "db">, sessionId: string) 
       );
     },
   );
-  if (found !== undefined) return found;
+  if (container !== undefined) return container;
   const host = recorded?.host;
   throw notPossible(
     `${sessionId} has no running sandbox on this Docker engine.`,

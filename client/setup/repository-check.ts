@@ -52,30 +52,30 @@ export async function checkRepository(
   if (git.pr !== "none" && host !== undefined)
     requireForgeToken(git.url, { ...flags, what: "Pull requests", without: "--pr" }, environment);
   const { ref, url } = git;
-  const found = await lsRemote(access, url, refPatterns(ref), { timeoutMs: CHECK_MS });
-  if ("trouble" in found) {
-    const { message, fix } = found.trouble;
+  const remote = await lsRemote(access, url, refPatterns(ref), { timeoutMs: CHECK_MS });
+  if ("trouble" in remote) {
+    const { message, fix } = remote.trouble;
     throw missing(`${message}. Nothing was started.`, fix);
   }
-  const start = startOn(found, ref);
+  const start = startOn(remote, ref);
   if (start === undefined || ("commit" in start && !(await mayHaveCommit(access, url, start.commit)))) {
-    const { message, fix } = await noStart(access, url, found, ref);
+    const { message, fix } = await noStart(access, url, remote, ref);
     throw usageError(message, fix);
   }
   const isOnBranch = "name" in start && start.name.startsWith("refs/heads/");
-  if (git.pr !== "none" && found.defaultBranch === undefined && !isOnBranch)
+  if (git.pr !== "none" && remote.defaultBranch === undefined && !isOnBranch)
     throw usageError(
       `A pull request goes into the branch that the session starts from, or into the default branch, and ${url} has none of them here.`,
       "Choose a branch with --ref, or leave out --pr.",
     );
-  if (git.push !== "never" && git.branch === found.defaultBranch && !git.allowDefaultBranch)
+  if (git.push !== "never" && git.branch === remote.defaultBranch && !git.allowDefaultBranch)
     throw usageError(
       `${git.branch} is the default branch of ${git.url}, and nothing is pushed there.`,
       "Choose another --branch, or set git.allowDefaultBranch: true in your own file.",
     );
   if (!isDelivered(git)) return;
   const branch = toBranchName(git, "{id}");
-  const other = branchInTheWay(branch, found.refs.keys());
+  const other = branchInTheWay(branch, remote.refs.keys());
   if (other !== undefined)
     throw usageError(`${inTheWay(branch, other, git.url)}.`, "Choose another --branch.");
 }
@@ -123,8 +123,8 @@ export function requireForgeToken(
  * @throws ClientError (usage) if it is not known
  */
 async function requireForge({ url, forge }: SessionGit, isElsewhere: boolean): Promise<void> {
-  const place = isElsewhere ? parseForge(url, forge) : await findForge(url, forge);
-  if (place !== undefined) return;
+  const forgePlace = isElsewhere ? parseForge(url, forge) : await findForge(url, forge);
+  if (forgePlace !== undefined) return;
   throw usageError(
     noForge(url),
     "If it is on GitHub, GitLab, Gitea or Forgejo, set git.forge to github, gitlab, gitea or forgejo in your own file. To deliver only the branch: --pr none --push end",
@@ -155,16 +155,16 @@ export async function devcontainerOfRepository(
 ): Promise<Devcontainer> {
   const address = repositoryAddress(repo);
   if ("wrong" in address) throw usageError(address.wrong);
-  const found = await peekFile(createGitAccess(environment), address.url, { ref, paths: PLACES });
-  if (found === undefined)
+  const file = await peekFile(createGitAccess(environment), address.url, { ref, paths: PLACES });
+  if (file === undefined)
     throw usageError(
       `--devcontainer: ${address.url} has no ${PLACES.join(" and no ")}${ref === undefined ? "" : ` at ${ref}`}.`,
     );
-  if ("trouble" in found)
+  if ("trouble" in file)
     throw missing(
-      `${found.trouble.message}. Nothing was started.`,
-      `${found.trouble.fix} With --devcontainer this machine reads the repository too.`,
+      `${file.trouble.message}. Nothing was started.`,
+      `${file.trouble.fix} With --devcontainer this machine reads the repository too.`,
     );
-  const folder = found.path.includes("/") ? ".devcontainer" : ".";
-  return parseDevcontainer(found.text, found.path, { folder });
+  const folder = file.path.includes("/") ? ".devcontainer" : ".";
+  return parseDevcontainer(file.text, file.path, { folder });
 }

@@ -102,9 +102,11 @@ function isolationFinding(
     const filter = runtime === undefined ? "seccomp filter, " : `runtime ${runtime}, `;
     return { ok: true, found: `${filter}no new privileges, two capabilities (read in a sandbox)` };
   }
-  const found = gaps.join("; ");
+  const lacks = gaps.join("; ");
   const fix = "the Docker engine's settings weaken the isolation: start it with its default seccomp profile";
-  return guard === "best-effort" ? { ok: true, warning: true, found, fix } : { ok: false, found, fix };
+  return guard === "best-effort"
+    ? { ok: true, warning: true, found: lacks, fix }
+    : { ok: false, found: lacks, fix };
 }
 
 /** Never rejects. */

@@ -82,9 +82,9 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
     ) {
       await chooseQueue({ home, temporalAddress: temporal.address, say });
     }
-    const found = findServices(home, ports);
+    const services = findServices(home, ports);
     return withEnvironment({
-      ...found,
+      ...services,
       ...(temporal === undefined ? {} : { temporalAddress: temporal.address, uiUrl: temporal.uiUrl }),
       ...(image === undefined ? {} : { sandboxImage: image }),
     });

@@ -46,9 +46,9 @@ export function hostDiskFinding(uses: readonly HostDiskUse[]): Finding | undefin
     ({ host, usedBytes, limitBytes, bases, parked }) =>
       `${harmlessLine(host, 60)}: ${sizeText(usedBytes)} of ${sizeText(limitBytes)} (${plural(bases, "base")}, ${plural(parked, "stopped sandbox", "stopped sandboxes")})`,
   );
-  const found = lines.join("; ");
+  const report = lines.join("; ");
   const over = uses.filter(({ usedBytes, limitBytes }) => usedBytes > limitBytes);
-  if (over.length === 0) return { ok: true, found };
+  if (over.length === 0) return { ok: true, found: report };
   const unsaved = over.reduce((sum, use) => sum + use.unsaved, 0);
   const why =
     unsaved > 0
@@ -57,7 +57,7 @@ export function hostDiskFinding(uses: readonly HostDiskUse[]): Finding | undefin
   return {
     ok: true,
     warning: true,
-    found,
+    found: report,
     fix: `What is in use stays.${why} Give sessions less time (sandbox.park.keep), or raise LONGHAUL_HOST_DISK.`,
   };
 }

@@ -113,10 +113,10 @@ async function unpack(archive: Readable, file: string, signal: AbortSignal): Pro
   const measured = upTo(MAX_ARCHIVE_BYTES, (chunk) => void hash.update(chunk));
   const unpacked = upTo(MAX_UNPACKED_BYTES, () => undefined);
   const entries = extract();
-  let found = false;
+  let hasProgram = false;
   entries.on("entry", (header, content, next) => {
     const isProgram = header.type === "file" && header.name.replace(/^\.\//, "") === "temporal";
-    found ||= isProgram;
+    hasProgram ||= isProgram;
     if (!isProgram) {
       content.on("end", next);
       content.resume();
@@ -125,7 +125,7 @@ async function unpack(archive: Readable, file: string, signal: AbortSignal): Pro
     pipeline(content, createWriteStream(file, { mode: 0o600 }), { signal }).then(() => next(), next);
   });
   await pipeline(archive, measured, createGunzip(), unpacked, entries, { signal });
-  if (!found) throw new Error("the archive contains no program `temporal`");
+  if (!hasProgram) throw new Error("the archive contains no program `temporal`");
   return hash.digest("hex");
 }
 
@@ -259,8 +259,8 @@ export async function temporalBinary(options: { cache: string; say: Say }): Prom
   const { cache, say } = options;
   const onPath = findOnPath("temporal");
   if (onPath !== undefined) return onPath;
-  const places = SOURCES.map(({ version }) => join(cache, `temporal-v${version}`));
-  const cached = places.find((path) => existsSync(path));
+  const folders = SOURCES.map(({ version }) => join(cache, `temporal-v${version}`));
+  const cached = folders.find((path) => existsSync(path));
   if (cached !== undefined) return cached;
   mkdirSync(cache, { recursive: true });
   const failures: string[] = [];

@@ -74,14 +74,14 @@ export async function pollersOf(
   namespace: string,
   queue: string,
 ): Promise<readonly string[]> {
-  const { pollers: found } = await connection.withDeadline(Date.now() + ASK_MS, () =>
+  const { pollers } = await connection.withDeadline(Date.now() + ASK_MS, () =>
     connection.workflowService.describeTaskQueue({
       namespace,
       taskQueue: { name: queue },
       taskQueueType: WORKFLOW,
     }),
   );
-  return (found ?? []).map((poller) => poller.identity ?? "").filter((identity) => identity !== "");
+  return (pollers ?? []).map((poller) => poller.identity ?? "").filter((identity) => identity !== "");
 }
 
 /** Those of a queue that may still live: Temporal also lists pollers that have ended recently, and we can check processes of this machine. */
@@ -96,8 +96,8 @@ export async function workersOf(
 }
 
 async function mayLive(identity: string): Promise<boolean> {
-  const found = parseIdentity(identity);
-  return found?.host !== hostname() || (await birthOf(found.pid)) !== undefined;
+  const parsed = parseIdentity(identity);
+  return parsed?.host !== hostname() || (await birthOf(parsed.pid)) !== undefined;
 }
 
 const VERSIONS_MS = 3_000;
@@ -120,13 +120,13 @@ export async function versionsFinding(address: string, deployment: string): Prom
       .filter(({ drainageStatus, drainageInfo }) => (drainageStatus || drainageInfo?.status) === DRAINING)
       .map(({ deploymentVersion }) => deploymentVersion?.buildId ?? "?");
     const ramping = rampingDeploymentVersion?.buildId;
-    const found = present(
+    const report = present(
       `${deployment}: current ${currentDeploymentVersion?.buildId ?? "none (new runs go to workers without a version)"}`,
       Boolean(ramping) && `ramping ${ramping} (${rampingVersionPercentage ?? 0} %)`,
       draining.length > 0 && `draining ${draining.slice(0, SHOWN_VERSIONS).join(", ")}`,
     ).join(", ");
-    if (draining.length === 0) return { ok: true, found };
-    return { ok: true, warning: true, found, fix: movingCommand(deployment, draining[0] ?? "") };
+    if (draining.length === 0) return { ok: true, found: report };
+    return { ok: true, warning: true, found: report, fix: movingCommand(deployment, draining[0] ?? "") };
   } catch (error) {
     const isUnknown = (error as { readonly code?: unknown }).code === GRPC_NOT_FOUND;
     const why = isUnknown

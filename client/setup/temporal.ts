@@ -119,13 +119,13 @@ const answers = (address: string): Promise<boolean> =>
 /** The same for our own, which may be starting: it gets its namespace a moment after it answers. */
 async function ownAnswers(ours: RunningService): Promise<boolean> {
   const began = performance.now();
-  const found: { error?: Error } = {};
+  const trouble: { error?: Error } = {};
   const answered = await answersWhileAlive(ours, () =>
     probe(ours.address).catch((error: unknown) => {
       if (!lacksNamespace(error) || performance.now() - began < STARTING_MS) throw error;
-      found.error = error;
+      trouble.error = error;
     }),
   );
-  if (found.error !== undefined) throw found.error;
+  if (trouble.error !== undefined) throw trouble.error;
   return answered;
 }

@@ -198,11 +198,11 @@ export function describeDifference({ code, changed, lacking }: OriginDifference)
 }
 
 function addFile(hash: ReturnType<typeof createHash>, path: string): void {
-  const found = statSync(path);
-  if (found.isDirectory()) {
+  const stats = statSync(path);
+  if (stats.isDirectory()) {
     for (const name of readdirSync(path).sort()) addFile(hash, join(path, name));
   } else {
-    hash.update(`${path} ${found.size} ${found.mtimeMs}\0`);
+    hash.update(`${path} ${stats.size} ${stats.mtimeMs}\0`);
   }
 }
 

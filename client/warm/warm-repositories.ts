@@ -98,9 +98,9 @@ export async function warmNow(services: Services, url: string, config: RunConfig
     staticSummary: `bases of ${id}`,
     memo: { installation } satisfies OwnerMemo,
   });
-  const found = (await readWarms(services)).find((one) => one.id === id);
-  if (found === undefined) throw notPossible(`${url} is not kept warm any more: it was ended meanwhile.`);
-  return found;
+  const warm = (await readWarms(services)).find((one) => one.id === id);
+  if (warm === undefined) throw notPossible(`${url} is not kept warm any more: it was ended meanwhile.`);
+  return warm;
 }
 
 /** Makes them at each interval, the first time at once. A schedule of before gets the new interval. */

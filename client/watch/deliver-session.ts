@@ -26,7 +26,7 @@ import { sessionHasEnded, readStarter, workflowOptions } from "../sessions/start
 export async function deliverSession(
   services: Services,
   row: SessionRow,
-  order: DeliveryOrder,
+  deliveryOrder: DeliveryOrder,
   output: Output,
 ): Promise<ExitCode> {
   const { id } = row;
@@ -39,7 +39,7 @@ export async function deliverSession(
     );
   const { url } = config.repository;
   // Which one it is, the worker finds out.
-  if (order.pr !== "none" && !mayBeOnForge(url))
+  if (deliveryOrder.pr !== "none" && !mayBeOnForge(url))
     throw notPossible(noForge(url), `To deliver only the branch: longhaul push ${shellWord(id)}`);
   if (!sessionHasEnded(row)) throw atWork(id);
   if ((await findRepository(db, id)) === undefined)
@@ -51,7 +51,7 @@ export async function deliverSession(
   try {
     const handle = await client.workflow.start(WORKFLOW_TYPE, {
       ...workflowOptions(await readStarter(services), id, { task: row.task, config }),
-      args: [{ deliver: { order, outcome: outcomeOf(row) } } satisfies CodingAgentInput],
+      args: [{ deliver: { order: deliveryOrder, outcome: outcomeOf(row) } } satisfies CodingAgentInput],
     });
     runId = handle.firstExecutionRunId;
   } catch (error) {
@@ -70,19 +70,23 @@ export async function deliverSession(
     closing,
   });
   if (code === exitCodes.interrupted) return code;
-  return showDelivered(db, { row, runId, order }, output);
+  return showDelivered(db, { row, runId, order: deliveryOrder }, output);
 }
 
 /** Prints what the run has recorded as delivered. */
 async function showDelivered(
   db: Store["db"],
-  { row, runId, order }: { readonly row: SessionRow; readonly runId: string; readonly order: DeliveryOrder },
+  {
+    row,
+    runId,
+    order: deliveryOrder,
+  }: { readonly row: SessionRow; readonly runId: string; readonly order: DeliveryOrder },
   output: Output,
 ): Promise<ExitCode> {
   const { id, status } = row;
   const rows = (await listPublications(db, id)).filter((publication) => publication.runId === runId);
   if (toDeliveryState(rows) === "refused") return exitCodes.undelivered;
-  const kind = order.pr === "none" ? "push" : "pull-request";
+  const kind = deliveryOrder.pr === "none" ? "push" : "pull-request";
   const delivered = rows.find((publication) => publication.kind === kind && publication.status === "done");
   if (delivered !== undefined) output.result(`${delivered.url ?? `${delivered.ref} ${delivered.commit}`}\n`);
   else if (!(await hasEndedWell(db, id, { runId, status }))) return exitCodes.undelivered;

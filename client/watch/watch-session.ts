@@ -50,10 +50,10 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
         case "tick":
           show.tick();
           if (watch.exitOnQuestion === true) {
-            const asked = await questionsWaitedFor(services, sessionId);
+            const questions = await questionsWaitedFor(services, sessionId);
             // What it asks is shown before.
-            if (asked.length > 0 && !(await hasMore(services, sessionId, shownSeq)))
-              return leave(watch, asked, show);
+            if (questions.length > 0 && !(await hasMore(services, sessionId, shownSeq)))
+              return leave(watch, questions, show);
           }
           break;
         case "ended":
@@ -167,11 +167,11 @@ async function questionsWaitedFor({ store: { db } }: Services, id: string): Prom
   return open.filter(({ session }) => waiting.has(session));
 }
 
-function leave({ sessionId, output }: Watch, asked: readonly ListedQuestion[], show: Show): ExitCode {
+function leave({ sessionId, output }: Watch, questions: readonly ListedQuestion[], show: Show): ExitCode {
   show.close();
-  const names = asked.map(({ id, session }) => (session === sessionId ? id : `${id} of ${session}`));
+  const names = questions.map(({ id, session }) => (session === sessionId ? id : `${id} of ${session}`));
   const { shown, more } = takeFirst(names, MAX_NAMED);
-  const what = asked.every(({ kind }) => kind === "budget") ? "a person, for more" : "a person";
+  const what = questions.every(({ kind }) => kind === "budget") ? "a person, for more" : "a person";
   const lines = [
     `${sessionId} waits for ${what}: ${shown.join(", ")}${andMore(more)}. It goes on with the answer.`,
     `  what it asks:    longhaul questions ${shellWord(sessionId)}`,

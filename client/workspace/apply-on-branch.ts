@@ -135,8 +135,8 @@ async function prepare(checkout: Checkout, change: Change): Promise<Plan> {
     files.map(({ path }) => path),
   );
   if (touched !== "") throw doesNotFit(touched);
-  const found = await personsGit(top, ["rev-parse", "--verify", "--quiet", "HEAD"]);
-  const head = found.code === 0 ? String(found.out).trim() : undefined;
+  const headCommit = await personsGit(top, ["rev-parse", "--verify", "--quiet", "HEAD"]);
+  const head = headCommit.code === 0 ? String(headCommit.out).trim() : undefined;
   const { tree, entries } = await stage(checkout, files, head);
   if (head !== undefined && (await treeOf(top, head)) === tree)
     throw notPossible(
@@ -215,13 +215,13 @@ async function uncommitted(top: string, paths: readonly string[]): Promise<strin
   ];
   const changed = new Set(namesIn(await mustGit(top, args)).map((line) => line.slice(3)));
   const tracked = new Set(namesIn(await mustGit(top, ["ls-files", "-z"])));
-  const found = paths.flatMap((path) => {
+  const lines = paths.flatMap((path) => {
     if (changed.has(path)) return [`${path}: has uncommitted changes`];
     const stats = lookAt(onDisk(top, path));
     const isOwn = stats !== undefined && !stats.isDirectory() && !tracked.has(path);
     return isOwn ? [`${path}: already exists in working directory`] : [];
   });
-  return found.slice(0, MAX_NAMED).map(visible).join("\n");
+  return lines.slice(0, MAX_NAMED).map(visible).join("\n");
 }
 
 const namesIn = (out: Buffer): string[] =>

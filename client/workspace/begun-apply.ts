@@ -179,9 +179,9 @@ const isPlaced = (checkout: Checkout, path: string): boolean =>
   isSame(contentAt(onDisk(checkout.top, path)), contentAt(onDisk(preparedTree(checkout), path)));
 
 function contentAt(file: Buffer): NewFile | NewLink {
-  const found = lstatSync(file);
-  if (found.isSymbolicLink()) return { kind: "link", target: readlinkSync(file, { encoding: "buffer" }) };
-  return { kind: "file", bytes: readFileSync(file), mode: found.mode & 0o111 ? 0o777 : 0o666 };
+  const stats = lstatSync(file);
+  if (stats.isSymbolicLink()) return { kind: "link", target: readlinkSync(file, { encoding: "buffer" }) };
+  return { kind: "file", bytes: readFileSync(file), mode: stats.mode & 0o111 ? 0o777 : 0o666 };
 }
 
 function isSame(one: NewFile | NewLink, other: NewFile | NewLink): boolean {

@@ -77,16 +77,16 @@ export function ignoredAmong(files: readonly WorkspaceFile[]): ReadonlySet<strin
   const roots = files
     .filter(({ path }) => posix.basename(path) === ".git")
     .map(({ path }) => posix.dirname(path));
-  const found = new Set<string>();
+  const paths = new Set<string>();
   const groups = Map.groupBy(files, ({ path }) => innermost(roots, path));
   for (const [root, groupFiles] of groups) {
     const below = (path: string) => (root === "." ? path : path.slice(root.length + 1));
     const relative = groupFiles
       .map((file) => ({ ...file, path: below(file.path) }))
       .filter(({ path }) => path !== "");
-    for (const path of ignoredIn(relative)) found.add(root === "." ? path : `${root}/${path}`);
+    for (const path of ignoredIn(relative)) paths.add(root === "." ? path : `${root}/${path}`);
   }
-  return found;
+  return paths;
 }
 
 /** The innermost repository that a path is in; `.` if there is none. */

@@ -102,8 +102,8 @@ const pathsOf = (out: Buffer): string[] => [
 function leadsThroughLink(top: string, path: string): boolean {
   const parts = path.split("/").slice(0, -1);
   return parts.some((_, at) => {
-    const found = lookAt(onDisk(top, parts.slice(0, at + 1).join("/")));
-    return found?.isSymbolicLink() === true;
+    const stats = lookAt(onDisk(top, parts.slice(0, at + 1).join("/")));
+    return stats?.isSymbolicLink() === true;
   });
 }
 
@@ -120,26 +120,26 @@ interface Beside {
  */
 async function copyFitting({ top, beside, path, prefix }: Beside, patch: string): Promise<boolean> {
   const [from, to] = [onDisk(top, `${prefix}${path}`), onDisk(beside, path)];
-  const found = lookAt(from);
-  if (found?.isSymbolicLink() === true) {
+  const stats = lookAt(from);
+  if (stats?.isSymbolicLink() === true) {
     makeParent(beside, path);
     symlinkSync(readlinkSync(from, { encoding: "buffer" }), to);
     return false;
   }
-  if (found?.isFile() === true) {
+  if (stats?.isFile() === true) {
     makeParent(beside, path);
     copyFileSync(from, to);
-    chmodSync(to, found.mode & 0o111 ? 0o755 : 0o644);
-  } else if (found !== undefined) return false;
+    chmodSync(to, stats.mode & 0o111 ? 0o755 : 0o644);
+  } else if (stats !== undefined) return false;
   const blob = await personsGit(top, ["cat-file", "blob", `:${nameOf(`${prefix}${path}`)}`]);
-  if (blob.code !== 0 || (found !== undefined && readFileSync(to).equals(blob.out))) return false;
+  if (blob.code !== 0 || (stats !== undefined && readFileSync(to).equals(blob.out))) return false;
   const check = [...APPLY, "--check", `--include=${asPattern(path)}`];
-  if (found !== undefined && (await personsGit(beside, check, patch)).code === 0) return false;
+  if (stats !== undefined && (await personsGit(beside, check, patch)).code === 0) return false;
   makeParent(beside, path);
   writeFileSync(to, blob.out);
   if ((await personsGit(beside, check, patch)).code === 0) return true;
   // Git's words are then about the file as the person has it.
-  if (found === undefined) rmSync(to);
+  if (stats === undefined) rmSync(to);
   else copyFileSync(from, to);
   return false;
 }
@@ -154,8 +154,8 @@ const nameOf = (path: string): string => (path.isWellFormed() ? path : "\uFFFD")
 const asPattern = (path: string): string => path.replace(/[*?[\\]/g, "\\$&");
 
 function contentOf(path: Buffer): PatchedFile["content"] {
-  const found = lookAt(path);
-  if (found === undefined || found.isDirectory()) return undefined;
-  if (found.isSymbolicLink()) return { bytes: readlinkSync(path, { encoding: "buffer" }), mode: "120000" };
-  return { bytes: readFileSync(path), mode: found.mode & 0o111 ? "100755" : "100644" };
+  const stats = lookAt(path);
+  if (stats === undefined || stats.isDirectory()) return undefined;
+  if (stats.isSymbolicLink()) return { bytes: readlinkSync(path, { encoding: "buffer" }), mode: "120000" };
+  return { bytes: readFileSync(path), mode: stats.mode & 0o111 ? "100755" : "100644" };
 }

@@ -312,9 +312,9 @@ function* parse(text: string): Generator<Setting> {
       subsection = quoted?.replace(/\\(.)/g, "$1") ?? (dot < 0 ? undefined : name.slice(dot + 1));
       rest = rest.slice(whole.length).trim();
     }
-    const found = /^([A-Za-z][A-Za-z0-9-]*)\s*(?:=([^]*))?$/.exec(withoutComment(rest));
-    if (found === null || section === "") continue;
-    const [, key = "", value] = found;
+    const assignment = /^([A-Za-z][A-Za-z0-9-]*)\s*(?:=([^]*))?$/.exec(withoutComment(rest));
+    if (assignment === null || section === "") continue;
+    const [, key = "", value] = assignment;
     yield {
       section,
       subsection,

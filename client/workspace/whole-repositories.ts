@@ -46,14 +46,14 @@ export function repositoryFolders(root: string, dotGit: string): RepositoryFolde
 /** The names at the top of a repository's folder that are copied, with the places that they are read from. */
 export function repositoryEntries({ common, gitFolder }: RepositoryFolders): ReadonlyMap<string, string> {
   const isLinked = common !== gitFolder;
-  const found = new Map<string, string>();
+  const paths = new Map<string, string>();
   for (const name of readdirSync(common))
     if (!isLinked || !/^(worktrees|modules|index|HEAD|ORIG_HEAD|MERGE_\w+)$/.test(name))
-      found.set(name, join(common, name));
+      paths.set(name, join(common, name));
   if (isLinked)
     for (const name of readdirSync(gitFolder))
-      if (OF_WORKTREE.test(name)) found.set(name, join(gitFolder, name));
-  return found;
+      if (OF_WORKTREE.test(name)) paths.set(name, join(gitFolder, name));
+  return paths;
 }
 
 export interface WholeRepositories {
@@ -96,11 +96,11 @@ export function withWholeRepositories(
 
 /** The folders in a `.git` that have a file which matches. */
 function repositoriesWith(files: readonly WorkspaceFile[], pattern: RegExp): ReadonlySet<string> {
-  const found = files.flatMap(({ kind, path }) => {
+  const folders = files.flatMap(({ kind, path }) => {
     const at = kind === "file" && /(^|\/)\.git\//.test(path) ? path.search(pattern) : -1;
     return at < 0 ? [] : [path.slice(0, at)];
   });
-  return new Set(found);
+  return new Set(folders);
 }
 
 /** All that a repository's references, logs and index lead to, as one pack: none of the rest of another that it borrows from. */

@@ -306,12 +306,12 @@ export function withInstructionsAbove(
 
 /** From the top down, without the folder itself. */
 function foldersBetween(top: string, folder: string): string[] {
-  const found: string[] = [];
+  const folders: string[] = [];
   for (let current = folder; current !== top && current !== dirname(current);) {
     current = dirname(current);
-    found.unshift(current);
+    folders.unshift(current);
   }
-  return found;
+  return folders;
 }
 
 function instructionsIn(folder: string, settings: Settings): string | undefined {

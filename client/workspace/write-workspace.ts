@@ -168,13 +168,14 @@ async function refuseRepositoryData(target: string): Promise<void> {
 
 /** Repositories at the target: the `.git` folder or file, else the folder that contains the `HEAD`. */
 async function repositoriesAt(target: string, folders: ReadonlySet<string>): Promise<Set<string>> {
-  const found = new Set<string>();
+  const repositories = new Set<string>();
   for (const folder of folders) {
-    if (folder !== "" && outerOf(folder, found) !== undefined) continue;
-    if (await exists(join(target, folder, ".git"))) found.add(folder === "" ? ".git" : `${folder}/.git`);
-    if (basename(folder) !== ".git" && (await hasHead(join(target, folder)))) found.add(folder);
+    if (folder !== "" && outerOf(folder, repositories) !== undefined) continue;
+    if (await exists(join(target, folder, ".git")))
+      repositories.add(folder === "" ? ".git" : `${folder}/.git`);
+    if (basename(folder) !== ".git" && (await hasHead(join(target, folder)))) repositories.add(folder);
   }
-  return found;
+  return repositories;
 }
 
 async function hasHead(folder: string): Promise<boolean> {
@@ -196,14 +197,14 @@ async function hasHead(folder: string): Promise<boolean> {
 
 /** All parent folders of the files, outer ones first; "" is the target itself. */
 function foldersOf(files: readonly WorkspaceFile[]): Set<string> {
-  const found = new Set([""]);
+  const folders = new Set([""]);
   const add = (folder: string): void => {
-    if (folder === "." || found.has(folder)) return;
+    if (folder === "." || folders.has(folder)) return;
     add(dirname(folder));
-    found.add(folder);
+    folders.add(folder);
   };
   for (const { kind, path } of files) add(kind === "folder" ? path : dirname(path));
-  return found;
+  return folders;
 }
 
 /** The folder of `outer` that is or contains a path. */

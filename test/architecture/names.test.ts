@@ -31,7 +31,7 @@ const EXPORT =
   /^export\s+(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?:function\*?|const|let|class|interface|type)\s+([\w$]+|\{[^}]*\}(?=\s*=))/gm;
 
 /** In these folders no parameter and no constant has such a name either, nor one of these. */
-const PLAIN_FOLDERS = /^activities\//;
+const PLAIN_FOLDERS = /^(activities|client|worker|workflows|temporal)\//;
 const OPAQUE_VALUES = [...OPAQUE, "places", "kept", "held", "owed", "wanted", "found", "asked", "shown"];
 
 /** Parameters and variables that say nothing of their value. Fields, and what is taken out of one by its name, are the data's. */

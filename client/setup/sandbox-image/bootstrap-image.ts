@@ -126,8 +126,8 @@ function machineSource(): (AptSource & { readonly isDebian: boolean }) | undefin
         : [],
     );
     const texts = files.filter((file) => existsSync(file)).map((file) => readFileSync(file, "utf8"));
-    const found = findAptSource(texts, codename);
-    return found === undefined ? undefined : { ...found, isDebian: /^ID="?debian"?$/m.test(release) };
+    const source = findAptSource(texts, codename);
+    return source === undefined ? undefined : { ...source, isDebian: /^ID="?debian"?$/m.test(release) };
   } catch {
     return undefined;
   }

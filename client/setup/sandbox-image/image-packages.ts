@@ -44,7 +44,7 @@ export async function imagePackages(docker: Dockerode, image: string): Promise<I
 export function parsePackages(listed: string): ImagePackage[] {
   const lines = listed.split("\n").map((line) => line.split(" "));
   const os = lines.find(([kind]) => kind === "os")?.[1] ?? "debian";
-  const found = lines.flatMap(([kind, name = "", version = "", arch]): ImagePackage[] => {
+  const packages = lines.flatMap(([kind, name = "", version = "", arch]): ImagePackage[] => {
     const at = `${encodeURIComponent(name).replaceAll("%2F", "/")}@${encodeURIComponent(version)}`;
     switch (kind) {
       case "deb":
@@ -59,8 +59,8 @@ export function parsePackages(listed: string): ImagePackage[] {
         return [];
     }
   });
-  if (found.length === 0) throw new Error("The image lists no packages: it is not a sandbox image.");
-  return [...new Map(found.map((entry) => [entry.purl, entry])).values()].toSorted((one, other) =>
+  if (packages.length === 0) throw new Error("The image lists no packages: it is not a sandbox image.");
+  return [...new Map(packages.map((entry) => [entry.purl, entry])).values()].toSorted((one, other) =>
     one.purl < other.purl ? -1 : 1,
   );
 }
