@@ -131,7 +131,9 @@ it("a file that is too large to be saved is reported once to the model and to th
     offline,
   );
   expect(await noticesOf(agent.database.store, session.id)).toEqual([
-    expect.stringContaining('Not in the saved workspace: "big.bin" (65 MiB).'),
+    expect.stringContaining(
+      'Files of more than 64 MiB are not saved in Postgres: "big.bin" (65 MiB). Set LONGHAUL_STORE to keep them.',
+    ),
   ]);
   expect(await session.dataOf("sandbox:left-out")).toEqual([
     { count: 1, files: [{ path: "big.bin", bytes: 65 * 2 ** 20, reason: "too-large" }] },
