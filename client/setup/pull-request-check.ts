@@ -13,6 +13,7 @@ import { createGitAccess } from "../../activities/git/git-access.ts";
 import { CredentialUnavailable } from "../../activities/git/trouble.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 import { missing, notPossible, usageError } from "../console/errors.ts";
+import { shellWord } from "../console/format.ts";
 import { requireForgeToken } from "./repository-check.ts";
 
 /** A forge that does not answer is reported within 10 s. Source: requirement 1.2. */
@@ -58,7 +59,7 @@ export async function takeOverPull<Flags extends PullFlags>(
   if (flags.push === "never")
     throw usageError(
       "--pull takes a pull request over to push to it, and --push never does not.",
-      `To read it only: longhaul review ${pull.url}`,
+      `To read it only: longhaul review ${shellWord(pull.url)}`,
     );
   requireForgeToken(
     pull.repository,
@@ -115,7 +116,7 @@ function requireBranch({ url }: PullRequestAddress, { state, head }: PullRequest
       isHere === undefined
         ? `The branch of ${url} is gone, or in a fork that is gone.`
         : `The branch of ${url} is in a fork, which is not this repository's: nothing can be pushed to it.`,
-      `Read it with: longhaul review ${url}. To work on it, start on the fork itself: --repo FORK --ref ${branch} --branch ${branch} --push end`,
+      `Read it with: longhaul review ${shellWord(url)}. To work on it, start on the fork itself: --repo FORK --ref ${branch} --branch ${branch} --push end`,
     );
   // In a setting, it would stand for the session's id.
   if (branch.includes("{id}"))
