@@ -166,7 +166,9 @@ async function conclude(
       settleMs: settings.settle,
     }) / pace,
   );
-  return apply(followed, { verdict, looked: { ...looked, seen }, lookMs, failures });
+  // A run that was just started may not have said so yet.
+  const { works } = standing;
+  return apply({ ...followed, works }, { verdict, looked: { ...looked, seen }, lookMs, failures });
 }
 
 /** How often comments have called the session since then. */

@@ -70,7 +70,10 @@ describeOnGitea("a followed pull request on a real Gitea", (gitea) => {
 
     await says("dev", "@longhaul and a fourth");
     await look();
-    await eventually("it works", async () => (await roundsOf(stand)).length === 2);
+    await eventually("it works", async () => {
+      const { status } = await sessionRow(agent, session.id);
+      return (await roundsOf(stand)).length === 2 && status === "active";
+    });
     await says("dev", "/longhaul stop");
     await look();
     expect(await follower.result()).toEqual({ end: "stopped", rounds: 2 });
