@@ -34,9 +34,15 @@ export async function checkObjectStore(objects: ObjectStore | undefined): Promis
       service: "The object store",
       address: objects.address,
       problem: "cannot be used",
-      reason: reasonOf(error),
+      reason: reasonOf(causeOf(error)),
       fix: FIX,
       cause: error,
     });
   }
+}
+
+/** What the store's client said, without our own words around it. */
+function causeOf(error: unknown): unknown {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && cause.message !== "" ? cause : error;
 }

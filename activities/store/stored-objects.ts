@@ -21,7 +21,7 @@ export type HeldPack = Uint8Array | StoredObject;
 const MAX_IN_ROW_BYTES = 256 * 1024;
 
 /** Reads a pack, or puts a large one into the object store. Before the transaction that names it, which an upload would hold up. */
-export async function holdPack(db: Database | Queryable, pack: StoredBytes): Promise<HeldPack> {
+export async function holdPack(db: Database, pack: StoredBytes): Promise<HeldPack> {
   const { objects } = db;
   if (objects === undefined || pack.byteLength <= MAX_IN_ROW_BYTES) return bytesOfPack(pack);
   const object = { key: randomUUID(), bytes: pack.byteLength };

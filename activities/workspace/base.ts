@@ -13,7 +13,7 @@ import { sandboxSpec, type SandboxSpec } from "../sandbox/sandbox-host.ts";
 import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { baseChain, findBase, saveBase, type StoredBase } from "../store/bases.ts";
 import type { Checkpoint } from "../store/checkpoints.ts";
-import type { Queryable } from "../store/db.ts";
+import type { Database, Queryable } from "../store/db.ts";
 import { keepAwake, lockSandbox } from "../store/session-locks.ts";
 import type { Session } from "../store/sessions.ts";
 import { holdPack } from "../store/stored-objects.ts";
@@ -147,7 +147,7 @@ export async function makeFetchedBase(
     const setUp = setup && (await runBaseSetUp(deps, { ...job, setup }, sandbox));
     const setUpMs = setup && Math.round(performance.now() - beganMs);
     made = {
-      ...(await storeBase(tx, stored, sandbox, setup)),
+      ...(await storeBase({ tx, db: deps.store.db }, stored, sandbox, setup)),
       ...(setUpMs === undefined ? {} : { setUpMs }),
     };
     return setUp;
@@ -254,7 +254,7 @@ const NEEDED: readonly string[] = [".gitignore", ".gitattributes"];
 
 /** Keeps the list of its files for all saves, and the files too if they fit into a save. */
 async function storeBase(
-  tx: Queryable,
+  { tx, db }: { readonly tx: Queryable; readonly db: Database },
   base: StoredBase,
   sandbox: CommandSandbox,
   setup: Setup | undefined,
@@ -264,7 +264,8 @@ async function storeBase(
   const { manifest, files, bytes } = await listWorkspace(sandbox, rebuilt);
   const isWhole = bytes <= saveLimits(tx).bytes;
   const pack = await packBase(sandbox, isWhole ? undefined : NEEDED, rebuilt, async ({ saved }) =>
-    saved === undefined ? (await packWorkspace([])).pack : holdPack(tx, saved.pack),
+    // The object's row outlives a transaction that fails, so that the object is not forgotten.
+    saved === undefined ? (await packWorkspace([])).pack : holdPack(db, saved.pack),
   );
   await saveBase(tx, { ...base, manifest, pack, isWhole });
   return { files, bytes };
