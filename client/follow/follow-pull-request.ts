@@ -66,19 +66,23 @@ async function untilBegun(services: Services, id: string, before: FollowRow | un
   const client = await services.temporal.client();
   const handle = client.workflow.getHandle(followWorkflowId(id));
   let failure: unknown;
-  void handle.result().catch((error: unknown) => (failure = error));
   let now: FollowRow | undefined;
-  const begun = await until(
-    async () => {
-      now = await readFollow(services, id);
-      const isNew =
-        now?.until.getTime() !== before?.until.getTime() ||
-        now?.endedAt?.getTime() !== before?.endedAt?.getTime();
-      return failure !== undefined || isNew;
-    },
-    BEGIN_MS,
-    POLL_MS,
-  );
+  const hasBegun = async () => {
+    now = await readFollow(services, id);
+    const isNew =
+      now?.until.getTime() !== before?.until.getTime() ||
+      now?.endedAt?.getTime() !== before?.endedAt?.getTime();
+    if (isNew) return true;
+    const run = await describedRun(client, handle.workflowId);
+    if (run === undefined || run.status === "RUNNING") return false;
+    // Asked only once it is there: a call that waits would be tried again after the connection is closed, and end the process.
+    failure = await handle.result().then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    return failure !== undefined;
+  };
+  const begun = await until(hasBegun, BEGIN_MS, POLL_MS);
   if (failure !== undefined) throw notPossible(reasonOf(failure), `See: longhaul status ${shellWord(id)}`);
   if (!begun || now === undefined)
     throw missing(
