@@ -215,7 +215,7 @@ export function idOf(message: unknown): string | undefined {
   if (typeof message !== "object" || message === null || !("id" in message)) return undefined;
   if (typeof message.id !== "string") return undefined;
   const id = nameOf(message.id);
-  return id === "" || isRoundMessage(id) ? undefined : id;
+  return id === "" || isOwnMessage(id) ? undefined : id;
 }
 
 /**
@@ -224,8 +224,14 @@ export function idOf(message: unknown): string | undefined {
  */
 export const roundMessageId = (round: number): string => `follow@${round}`;
 
+/** The id of the message with which a review begins, chosen by nobody else either. */
+export const REVIEW_MESSAGE_ID = "review@1";
+
 /** Whether a message of a session's queue, or a piece of one, is a follower's. */
 export const isRoundMessage = (id: string): boolean => /^follow@\d+(#\d+)?$/.test(id);
+
+const isOwnMessage = (id: string): boolean =>
+  isRoundMessage(id) || id === REVIEW_MESSAGE_ID || id.startsWith(`${REVIEW_MESSAGE_ID}#`);
 
 /**
  * Ids for messages sent without one, as from the Web UI: derived from the content and from how often the run received

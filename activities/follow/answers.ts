@@ -21,7 +21,6 @@ import { inWords } from "../text/format.ts";
 import type { FollowCalls } from "../tools/tool.ts";
 import type { Followed } from "./followed.ts";
 import type { LookedAt } from "./look.ts";
-
 import { commentMark } from "./verdict.ts";
 
 /** For a session's calls. */

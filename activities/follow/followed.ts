@@ -142,8 +142,8 @@ export async function enterFollow(deps: AgentDeps, scope: ActivityScope): Promis
 }
 
 /**
- * Why a session's commits are not pushed now to the pull request that it follows, or took over: its branch may have been merged and removed while it worked, and a push throws
- * it out of a merge queue. What cannot be asked is no reason: a push is never forced.
+ * Why a session's commits are not pushed now to the pull request that it follows, or took over: its branch may have been merged and
+ * removed while it worked, and a push throws it out of a merge queue. What cannot be asked is no reason: a push is never forced.
  */
 export async function whyNoPush(
   deps: AgentDeps,

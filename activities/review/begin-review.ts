@@ -5,7 +5,7 @@
 import { noForge } from "../config/git-settings.ts";
 import type { SessionReview } from "../config/review-settings.ts";
 import { fatal, retryable } from "../contract/failures.ts";
-import { toGuidanceItems, type Guidance } from "../contract/guidance.ts";
+import { REVIEW_MESSAGE_ID, toGuidanceItems, type Guidance } from "../contract/guidance.ts";
 import { ForgeRefusal, type ForgeCall } from "../forge/calls.ts";
 import type { PullRequestFacts, ThreadFacts } from "../forge/facts.ts";
 import { atPresentName, adapterFor } from "../forge/forges.ts";
@@ -21,8 +21,6 @@ import type { Session } from "../store/sessions.ts";
 import { showHidden } from "../text/clean.ts";
 import { cutChars } from "../text/cut.ts";
 
-/** The id of the message, which no client can choose. */
-const MESSAGE = "review@1";
 const SENDER = "longhaul";
 const MAX_TITLE_CHARS = 300;
 /** Chosen: some 2,500 tokens. */
@@ -90,7 +88,10 @@ export async function readReviewed(
     const base = await findBase(access, mirror, pull);
     const parts = reviewMessage({ pull, head, base, earlier: earlierFindings(postKey, threads) });
     const texts = parts.map((text) => ({ type: "text" as const, text: deps.sanitizer.clean(text) }));
-    return { base, items: toGuidanceItems(MESSAGE, texts, new Date().toISOString(), { by: SENDER }) };
+    return {
+      base,
+      items: toGuidanceItems(REVIEW_MESSAGE_ID, texts, new Date().toISOString(), { by: SENDER }),
+    };
   } catch (error) {
     if (!(error instanceof ForgeRefusal || error instanceof CredentialUnavailable)) throw error;
     const why = `The pull request cannot be read: ${deps.sanitizer.clean(error.message)}`;

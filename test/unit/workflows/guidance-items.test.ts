@@ -4,6 +4,7 @@ import {
   guidanceBytes,
   idOf,
   isRoundMessage,
+  REVIEW_MESSAGE_ID,
   roundMessageId,
   toGuidanceItems,
   MAX_ITEM_BYTES,
@@ -108,6 +109,15 @@ describe("a person's message", () => {
       expect(isRoundMessage(id)).toBe(false);
       expect(idOf({ id })).toBe(id);
     }
+  });
+
+  it("cannot have the id of the message with which a review begins", () => {
+    expect(isMessageId(REVIEW_MESSAGE_ID)).toBe(false);
+    const pieces = toGuidanceItems(REVIEW_MESSAGE_ID, [{ type: "text", text: "x".repeat(40_000) }], AT);
+    expect(pieces.length).toBeGreaterThan(1);
+    for (const { id } of [...pieces, { id: `\u001b[1m${REVIEW_MESSAGE_ID}` }])
+      expect(idOf({ id })).toBeUndefined();
+    expect(idOf({ id: "review@10" })).toBe("review@10");
   });
 
   it("loses fields that it must not set: the provider's own options, unknown fields", () => {
