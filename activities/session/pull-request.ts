@@ -1,5 +1,5 @@
 /** The pull request of a session's branch: its text, and what it gets besides. */
-import { areFormed } from "../config/commit-settings.ts";
+import { areFormed, knownPerson } from "../config/commit-settings.ts";
 import { noForge } from "../config/git-settings.ts";
 import { shorten, cutChars } from "../text/cut.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
@@ -14,8 +14,6 @@ import { isRoundMessage } from "../contract/guidance.ts";
 import { findForge } from "../forge/recognise.ts";
 import { lsRemote } from "../git/remote.ts";
 import { CredentialUnavailable, refusal, type Refusal, toRefusal } from "../git/trouble.ts";
-
-import { knownPerson } from "../config/commit-settings.ts";
 import {
   addExtras,
   linkedIssue,
